@@ -1,0 +1,60 @@
+"""What holds for every test: the device, the seeds, the number of threads."""
+
+from __future__ import annotations
+
+import os
+
+# Before NumPy is first imported: two threads a process, so that runs side by side do not fight.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "2")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import random  # noqa: E402
+import sys  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+import tensorflow_lite_clone as tlc  # noqa: E402
+from tests.device import DEVICE  # noqa: E402
+
+if DEVICE == "strict":
+    import tests.strict_backend  # noqa: F401
+
+NO_GPU = "no CUDA device: CuPy is missing or finds none"
+
+
+def pytest_report_header() -> str:
+    """Say which device is tested."""
+    return f"device: {DEVICE}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a GPU where there is none: tests marked `cuda`, all with DEVICE=cuda."""
+    everything = DEVICE == "cuda"
+    needing = [item for item in items if everything or item.get_closest_marker("cuda")]
+    if needing and not tlc.cuda.is_available():
+        for item in needing:
+            item.add_marker(pytest.mark.skip(reason=NO_GPU))
+
+
+@pytest.fixture
+def device() -> str:
+    """The device under test, for tests written with fixtures."""
+    return DEVICE
+
+
+@pytest.fixture(autouse=True)
+def fresh_state() -> Iterator[None]:
+    """Seed every generator, and make a test that leaves global state changed fail."""
+    random.seed(0)
+    np.random.seed(0)
+    tlc.manual_seed(0)
+    if torch := sys.modules.get("torch"):  # the oracle is not imported for tests without one
+        torch.manual_seed(0)
+    yield
+    state = {"grad mode": tlc.is_grad_enabled(), "default dtype": tlc.get_default_dtype()}
+    tlc.set_grad_enabled(True)
+    tlc.set_default_dtype(tlc.float32)
+    assert state == {"grad mode": True, "default dtype": tlc.float32}, "left changed by the test"

@@ -1,0 +1,55 @@
+"""Importing the package costs little more than importing NumPy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.tools.markdown import ROOT
+
+PROBE = """
+import sys, time
+start = time.perf_counter()
+__import__(sys.argv[1])
+print(time.perf_counter() - start)
+"""
+FACTOR, EXTRA = 1.5, 0.060  # seconds
+ROUNDS = 15
+
+
+def import_seconds(module: str) -> float:
+    """The time one import takes in a fresh process."""
+    command = [sys.executable, "-c", PROBE, module]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def median(values: list[float]) -> float:
+    """The middle value of an odd number of values."""
+    return sorted(values)[len(values) // 2]
+
+
+def within(numpy: list[float], ours: list[float]) -> bool:
+    """Whether the medians, or else the best times, of two interleaved series keep the limit.
+
+    Noise only ever adds time, so on a busy machine the best times still tell the truth.
+    """
+    return any(choose(ours) <= FACTOR * choose(numpy) + EXTRA for choose in (median, min))
+
+
+def test_import_time() -> None:
+    numpy: list[float] = []
+    ours: list[float] = []
+    for count in range(ROUNDS):
+        numpy.append(import_seconds("numpy"))
+        ours.append(import_seconds("tensorflow_lite_clone"))
+        # Five rounds are enough when they agree; more are taken only in doubt.
+        if count >= 4 and count % 2 == 0 and within(numpy, ours):
+            return
+    raise AssertionError(f"numpy {sorted(numpy)}, tensorflow_lite_clone {sorted(ours)}")
+
+
+def test_a_slow_import_is_noticed() -> None:
+    assert within([0.1, 0.1, 0.1], [0.2, 0.2, 0.2])
+    assert within([0.1, 0.1, 0.1], [0.9, 0.9, 0.2])
+    assert not within([0.1, 0.5, 0.1], [0.3, 0.3, 0.3])
