@@ -1,0 +1,21 @@
+"""Attaches what `core.public` collected to `Tensor` and to the package's namespaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.core.public import EXPORTS
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def bind_tensor() -> None:
+    """Put methods and properties on `Tensor`; a function stored on a class is a method."""
+    for name, function in EXPORTS["method"].items():
+        setattr(Tensor, name, function)
+    for name, accessor in EXPORTS.get("property", {}).items():
+        setattr(Tensor, name, accessor)
+
+
+def names_of(place: str) -> dict[str, Any]:
+    """What the namespace called `place` exports."""
+    return dict(EXPORTS.get(place, {}))

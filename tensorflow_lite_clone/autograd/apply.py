@@ -1,0 +1,212 @@
+"""From Tensors to arrays and back: run an op, wrap what it returns, record it if wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.namespaces import appliers
+from tensorflow_lite_clone.autograd.node import Leaf, Node, creation_hooks, next_sequence_number
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.table import run
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
+
+_new = object.__new__
+_NO_PARAMETERS: dict = {}
+_NOTHING: list = []
+
+
+def wrap(array: Any, backend: Any) -> Tensor:
+    """A new tensor over an array of `backend`, outside of any graph."""
+    if type(array) is not backend.array_type:
+        array = backend.asarray(array)
+    return new_tensor(Storage(array, backend))
+
+
+def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
+    """Run `op` on tensors of one device and record it when an input wants a gradient.
+
+    Optional inputs may be None. Returns a Tensor, or a tuple of them. Raises RuntimeError when
+    the tensors lie on different devices.
+    """
+    storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
+    backend = common_backend(storages, op)
+    arrays = tuple([None if storage is None else storage.array for storage in storages])
+    result = run(op, backend, arrays, parameters)
+    root = None
+    if op.view:
+        source = storages[0]
+        assert source is not None
+        root = source.root or source
+    several = type(result) is tuple
+    if several:
+        outputs = tuple([_wrap_output(array, backend, root) for array in result])
+    else:
+        outputs = (_wrap_output(result, backend, root),)
+    if op.differentiable and mode.grad:
+        edges, mask = edges_of(inputs)
+        if mask and several:
+            record_several(outputs, op, backend, edges, mask, storages, parameters)
+        elif mask:
+            record(outputs[0], op, backend, edges, mask, storages, parameters)
+    if root is not None:
+        _remember_view(inputs[0], outputs, op, parameters, several)
+    return outputs if several else outputs[0]
+
+
+appliers["apply"] = apply
+
+
+def common_backend(storages: tuple, op: type[Op]) -> Any:
+    """The one backend of all storages; RuntimeError when there are several."""
+    backend = None
+    for storage in storages:
+        if storage is not None and storage.backend is not backend:
+            if backend is not None:
+                raise RuntimeError(
+                    "Expected all tensors to be on the same device, but found at least two "
+                    f"devices, {backend.device} and {storage.backend.device}! (in '{op.name}')"
+                )
+            backend = storage.backend
+    if backend is None:
+        raise RuntimeError(f"'{op.name}' expected at least one tensor")
+    return backend
+
+
+def edges_of(inputs: tuple) -> tuple[tuple, int]:
+    """Per input its (node, output number) or None, and the mask of those that want a gradient."""
+    edges = []
+    mask = 0
+    bit = 1
+    for tensor in inputs:
+        edge = None
+        if tensor is not None:
+            source = tensor._node if tensor._base is None else current_node(tensor)
+            if source is not None:
+                edge = (source, tensor._index)
+                mask |= bit
+        edges.append(edge)
+        bit += bit
+    return tuple(edges), mask
+
+
+def record(
+    output: Tensor,
+    op: type[Op],
+    backend: Any,
+    edges: tuple,
+    mask: int,
+    storages: tuple,
+    parameters: dict = _NO_PARAMETERS,
+) -> None:
+    """Record `op` as the maker of its one `output`; `storages` are those of its inputs."""
+    node = _new(Node)
+    node.op = op
+    node.backend = backend
+    node.edges = edges
+    node.mask = mask
+    node.parameters = parameters
+    node.sequence = next_sequence_number()
+    output._node = node
+    output._index = 0
+    array = output._storage.array
+    node.shapes = (array.shape,)
+    node.dtypes = (array.dtype,)
+    saves = op.plans[mask].saves
+    if saves:
+        node.saved = saved = [storages[i] if i >= 0 else output._storage for i in saves]
+        node.versions = [-1 if s is None else (s.root or s).version for s in saved]
+    else:
+        node.saved = node.versions = _NOTHING
+    if creation_hooks:
+        for hook in creation_hooks:
+            hook(node)
+
+
+def record_several(
+    outputs: tuple,
+    op: type[Op],
+    backend: Any,
+    edges: tuple,
+    mask: int,
+    storages: tuple,
+    parameters: dict,
+) -> None:
+    """`record` for an op with several outputs."""
+    node = _new(Node)
+    node.op = op
+    node.backend = backend
+    node.edges = edges
+    node.mask = mask
+    node.parameters = parameters
+    node.sequence = next_sequence_number()
+    node.saved = saved = [
+        storages[i] if i >= 0 else outputs[~i]._storage for i in op.plans[mask].saves
+    ]
+    node.versions = [-1 if s is None else (s.root or s).version for s in saved]
+    node.shapes = tuple([output._storage.array.shape for output in outputs])
+    node.dtypes = tuple([output._storage.array.dtype for output in outputs])
+    for index, output in enumerate(outputs):
+        if index not in op.nondifferentiable:
+            output._node = node
+            output._index = index
+    for hook in creation_hooks:
+        hook(node)
+
+
+def current_node(tensor: Tensor) -> Any:
+    """The node of a tensor that may be a view whose base was written in place since."""
+    view = tensor._base
+    if view is None:
+        return tensor._node
+    version = tensor._storage.current_version()
+    if view.version != version:
+        view.version = version
+        if view.base._node is not None or not isinstance(tensor._node, Leaf):
+            twin = view.base
+            with recording(True):
+                for op, parameters in view.chain:
+                    index = parameters.get("_output", 0)
+                    twin = apply(op, twin, **_without_output(parameters))
+                    if type(twin) is tuple:
+                        twin = twin[index]
+            tensor._node, tensor._index = twin._node, twin._index
+    return tensor._node
+
+
+class recording:
+    """Switch recording for a block (cheaper than the public context managers)."""
+
+    __slots__ = ("_enabled", "_previous")
+
+    def __init__(self, enabled: bool) -> None:
+        self._enabled = enabled
+
+    def __enter__(self) -> None:
+        self._previous = mode.grad
+        mode.grad = self._enabled
+
+    def __exit__(self, *exception: object) -> None:
+        mode.grad = self._previous
+
+
+def _without_output(parameters: dict) -> dict:
+    if "_output" in parameters:
+        return {name: value for name, value in parameters.items() if name != "_output"}
+    return parameters
+
+
+def _wrap_output(array: Any, backend: Any, root: Storage | None) -> Tensor:
+    if type(array) is not backend.array_type:
+        array = backend.asarray(array)
+    return new_tensor(Storage(array, backend, root))
+
+
+def _remember_view(source: Any, outputs: tuple, op: type[Op], parameters: dict, several: bool) -> None:
+    parent = source._base
+    base, chain = (source, ()) if parent is None else (parent.base, parent.chain)
+    version = outputs[0]._storage.current_version()
+    for index, output in enumerate(outputs):
+        link = (op, {**parameters, "_output": index} if several else parameters)
+        output._base = View(base, (*chain, link), version, several)

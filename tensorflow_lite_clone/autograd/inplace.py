@@ -1,0 +1,217 @@
+"""In-place writes: into tensors, into views of tensors in a graph, with version counting."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import (
+    common_backend,
+    current_node,
+    edges_of,
+    record,
+    wrap,
+)
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.node import Leaf
+from tensorflow_lite_clone.core.dtypes import can_cast
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.table import run
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class ViewScatter(Op):
+    """`base` with the part that `chain` views replaced by `part`.
+
+    It is how an in-place write into a view enters the graph of the view's base.
+    """
+
+    label = "CopySlices"
+
+    def forward(F, base, part, *, chain):
+        out = F.copy(base)
+        view = _follow(F, chain, out)
+        F.backend.write(view, part)
+        return out
+
+    def backward_base(F, g, *, chain):
+        part = _follow(F, chain, g)
+        return F.view_scatter(g, F.zeros_like(part), chain=chain)
+
+    def backward_part(F, g, *, chain):
+        return _follow(F, chain, g)
+
+
+def _follow(F: Any, chain: tuple, x: Any) -> Any:
+    for op, parameters in chain:
+        x = getattr(F, op.name)(x, **parameters)
+    return x
+
+
+def apply_inplace(op: type[Op], target: Tensor, *others: Tensor | None, **parameters: Any) -> Tensor:
+    """Write ``op(target, *others)`` into `target` and record that.
+
+    Raises RuntimeError when `target` is a leaf that requires a gradient, when the result's shape
+    differs from its shape, or when the result's dtype is of a higher category than its dtype.
+    """
+    inputs = (target, *others)
+    storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
+    backend = common_backend(storages, op)
+    edges, mask = edges_of(inputs) if mode.grad else ((), 0)
+    mask = mask if op.differentiable else 0
+    check_inplace(target, bool(mask))
+    arrays = tuple([None if storage is None else storage.array for storage in storages])
+    result = run(op, backend, arrays, parameters)
+    check_result(op.name, target, result, backend)
+    if mask and 0 in op.plans[mask].saves:  # backward wants the value that is overwritten now
+        storages = (Storage(backend.F.copy(arrays[0]), backend), *storages[1:])
+    write(target, result)
+    if mask:
+        record_inplace(op, target, backend, edges, mask, storages, parameters)
+    return target
+
+
+def check_inplace(target: Tensor, recorded: bool) -> None:
+    """Raise RuntimeError when PyTorch forbids writing into `target`."""
+    if not mode.grad:
+        return
+    node = current_node(target)
+    if isinstance(node, Leaf):
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    view = target._base
+    if view is None:
+        return
+    if isinstance(view.base._node, Leaf):
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    if view.multiple and (recorded or view.base._node is not None):
+        raise RuntimeError(
+            f"Output {target._index} of {node.name() if node is not None else 'a view function'} "
+            "is a view and is being modified inplace. This view is the output of a function that "
+            "returns multiple views. Such functions do not allow the output views to be modified "
+            "inplace. You should replace the inplace operation by an out-of-place one."
+        )
+
+
+def check_result(name: str, target: Tensor, result: Any, backend: Any) -> None:
+    """Raise RuntimeError when `result` does not fit into `target`."""
+    array = target._storage.array
+    if result.shape != array.shape:
+        raise RuntimeError(
+            f"{name}_: output with shape {list(array.shape)} doesn't match the broadcast shape "
+            f"{list(result.shape)}"
+        )
+    have, want = backend.dtypes[result.dtype], backend.dtypes[array.dtype]
+    if not can_cast(have, want):
+        raise RuntimeError(
+            f"result type {have.short_name} can't be cast to the desired output type "
+            f"{want.short_name}"
+        )
+
+
+def write(target: Tensor, value: Any) -> None:
+    """Copy an array or number into the tensor's memory and count the write."""
+    storage = target._storage
+    array = storage.array
+    if 0 in array.strides and any(
+        s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)
+    ):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
+    storage.backend.write(array, value)
+    storage.bump()
+
+
+def record_inplace(
+    op: type[Op],
+    target: Tensor,
+    backend: Any,
+    edges: tuple,
+    mask: int,
+    storages: tuple,
+    parameters: dict,
+) -> None:
+    """Make `op` the maker of `target`'s new value, in its base's graph too if it is a view."""
+    view = target._base
+    if view is None:
+        record(target, op, backend, edges, mask, storages, parameters)
+        return
+    part = wrap(target._storage.array, backend)
+    part._storage = target._storage  # a saved output must see later writes
+    record(part, op, backend, edges, mask, storages, parameters)
+    base = view.base
+    base_edges, base_mask = edges_of((base, part))
+    record(
+        base,
+        ViewScatter,
+        backend,
+        base_edges,
+        base_mask,
+        (base._storage, part._storage),
+        {"chain": view.chain},
+    )
+    view.version = -1  # its node is stale now
+    current_node(target)
+
+
+def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
+    """Serve a function's ``out=``: copy `result` into `out`, resized when shapes differ."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if mode.grad and (result._node is not None or current_node(out) is not None):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad."
+        )
+    if not can_cast(result.dtype, out.dtype):
+        raise RuntimeError(
+            f"result type {result.dtype.short_name} can't be cast to the desired output type "
+            f"{out.dtype.short_name}"
+        )
+    value = result._storage.array
+    if out._storage.array.shape != value.shape:
+        if out._storage.array.size:
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape "
+                f"{list(out.shape)}, which does not match the required output shape "
+                f"{list(result.shape)}.",
+                stacklevel=3,
+            )
+        backend = out._storage.backend
+        out._storage = Storage(backend.empty(value.shape, out.dtype), backend)
+    write(out, value)
+    return out
+
+
+def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give `function` the keyword ``out=``: a tensor, or a tuple of them for several results."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if out is None:
+            return result
+        if isinstance(result, Tensor):
+            return write_out(function.__name__, out, result)
+        written = [
+            write_out(function.__name__, target, value)
+            for target, value in zip(out, result, strict=True)
+        ]
+        return type(result)(written) if type(result) is tuple else type(result)(*written)
+
+    return wrapper
+
+
+def rebuild(target: Tensor, source: Tensor) -> None:
+    """Make `target` the tensor that `source` is: array, storage and place in the graph."""
+    target._storage = source._storage
+    target._node, target._index, target._base = source._node, source._index, source._base
+

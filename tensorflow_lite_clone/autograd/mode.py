@@ -1,0 +1,153 @@
+"""The switches of this thread: whether graphs are recorded, inference and anomaly modes."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+
+class _Mode(threading.local):
+    grad = True
+    inference = False
+
+
+mode = _Mode()
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are being recorded in this thread."""
+    return mode.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether inference mode is on in this thread."""
+    return mode.inference
+
+
+class _Switch:
+    """Base of context managers that also decorate functions (and generators)."""
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        # A generator runs between its yields, not inside the call that makes it.
+        if function.__code__.co_flags & 0x20 if hasattr(function, "__code__") else False:
+
+            @functools.wraps(function)
+            def generate(*args: Any, **kwargs: Any) -> Any:
+                generator = function(*args, **kwargs)
+                value = None
+                while True:
+                    with self.clone():
+                        try:
+                            item = generator.send(value)
+                        except StopIteration as stop:
+                            return stop.value
+                    value = yield item
+
+            return generate
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return call
+
+    def clone(self) -> Any:
+        """A fresh context manager with the same arguments."""
+        return type(self)()
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        raise NotImplementedError
+
+
+class _GradSwitch(_Switch):
+    _enabled: bool
+
+    def __enter__(self) -> None:
+        self._previous = mode.grad
+        mode.grad = self._enabled
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        mode.grad = self._previous
+
+
+class no_grad(_GradSwitch):
+    """Context manager and decorator: record no graph inside."""
+
+    _enabled = False
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        switch = super().__new__(cls)
+        return switch if function is None else switch(function)
+
+
+class enable_grad(_GradSwitch):
+    """Context manager and decorator: record the graph inside, also within `no_grad`."""
+
+    _enabled = True
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        switch = super().__new__(cls)
+        return switch if function is None else switch(function)
+
+
+class set_grad_enabled(_GradSwitch):
+    """Switch recording on or off; as a context manager, restore it at the end."""
+
+    def __init__(self, mode: bool) -> None:
+        self._enabled = bool(mode)
+        _set_grad(self, self._enabled)
+
+    def __enter__(self) -> None:
+        _set_grad_now(self._enabled)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        mode.grad = self._previous  # as a decorator it does nothing until the call
+        return super().__call__(function)
+
+    def clone(self) -> set_grad_enabled:
+        return set_grad_enabled(self._enabled)
+
+
+def _set_grad(switch: _GradSwitch, enabled: bool) -> None:
+    switch._previous = mode.grad
+    mode.grad = enabled
+
+
+def _set_grad_now(enabled: bool) -> None:
+    mode.grad = enabled
+
+
+class inference_mode(_Switch):
+    """Context manager and decorator: no graph inside, as `no_grad`.
+
+    Tensors made inside are ordinary tensors here: they may be used in graphs later.
+    """
+
+    def __new__(cls, mode: bool | Callable[..., Any] = True) -> Any:
+        switch = super().__new__(cls)
+        switch._enabled = mode if isinstance(mode, bool) else True
+        return switch if isinstance(mode, bool) else switch(mode)
+
+    def clone(self) -> inference_mode:
+        return inference_mode(self._enabled)
+
+    def __enter__(self) -> None:
+        self._previous = mode.grad, mode.inference
+        if self._enabled:
+            mode.grad = False
+        mode.inference = self._enabled
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        mode.grad, mode.inference = self._previous

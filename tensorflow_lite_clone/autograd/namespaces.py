@@ -1,0 +1,56 @@
+"""The namespace ``F`` over Tensors: what gradients see when they are themselves recorded.
+
+Its counterpart over arrays is `dispatch.raw.Raw`. Words of the array API standard come from
+`tensorflow_lite_clone.array_api`, which enters them here; ops are applied and recorded;
+composites are inlined, so that every order of derivative follows from their bodies.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tensorflow_lite_clone.dispatch.op import TABLE
+
+#: The standard's words over Tensors, and creation words that take a backend; from `array_api`.
+standard_words: dict[str, Any] = {}
+creation_words: dict[str, Any] = {}
+#: How an op is applied to Tensors; entered by `apply`, which needs the graph and so this module.
+appliers: dict[str, Any] = {}
+
+_namespaces: dict[Any, Recorded] = {}
+
+
+def recorded(backend: Any) -> Recorded:
+    """The recorded namespace whose new tensors live on `backend`."""
+    try:
+        return _namespaces[backend]
+    except KeyError:
+        return _namespaces.setdefault(backend, Recorded(backend))
+
+
+class Recorded:
+    """``F`` over Tensors; words are looked up once and then plain attributes."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        word = self._find(name)
+        setattr(self, name, word)
+        return word
+
+    def _find(self, name: str) -> Any:
+        if name in creation_words:
+            return partial(creation_words[name], device=self.backend.device)
+        if name in standard_words:
+            return standard_words[name]
+        entry = TABLE.get(name)
+        if entry is None:
+            raise AttributeError(f"F has no word '{name}' over Tensors")
+        if isinstance(entry, type):
+            return partial(appliers["apply"], entry)
+        return partial(entry, self)
+
+    def __repr__(self) -> str:
+        return f"<F over Tensors on {self.backend.device}>"

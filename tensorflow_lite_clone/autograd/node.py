@@ -1,0 +1,264 @@
+"""The graph: nodes that know how to compute gradients, and leaves that collect them."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+from tensorflow_lite_clone.autograd.namespaces import recorded
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor, new_tensor
+
+next_sequence_number = itertools.count().__next__
+#: Called with every new node: anomaly detection.
+creation_hooks: list[Any] = []
+
+
+class GraphNode:
+    """What nodes and leaves share: output shapes and dtypes, hooks, and torch's face."""
+
+    __slots__ = ("__dict__", "__weakref__", "backend", "dtypes", "sequence", "shapes")
+
+    backend: Any
+    shapes: tuple  # of the outputs
+    dtypes: tuple  # native
+    sequence: int  # increases along the graph: a node's is higher than those of its inputs
+    # Rarely set, so class-level defaults instead of slots filled in every construction.
+    pre_hooks: list | None = None  # functions (list of output gradients as Tensors) -> None, editing it
+    hooks: dict | None = None  # functions (grad_inputs, grad_outputs) -> grad_inputs or None
+
+    def name(self) -> str:
+        """The class name torch would show, such as ``MulBackward0``."""
+        raise NotImplementedError
+
+    @property
+    def next_functions(self) -> tuple:
+        """The nodes this one hands gradients to, as (node or None, output number)."""
+        return ()
+
+    @property
+    def metadata(self) -> dict:
+        """A dictionary for notes."""
+        return _metadata.setdefault(self, {})
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+_metadata: weakref.WeakKeyDictionary[GraphNode, dict] = weakref.WeakKeyDictionary()
+
+
+class Leaf(GraphNode):
+    """The end of the graph at a tensor that requires a gradient (torch's AccumulateGrad)."""
+
+    __slots__ = ("reference",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.reference = weakref.ref(tensor)  # a strong one would be a cycle
+        self.sequence = -1
+        self.adopt(tensor)
+
+    def adopt(self, tensor: Tensor) -> None:
+        """Take over shape, dtype and device of the tensor's present storage."""
+        storage = tensor._storage
+        self.backend = storage.backend
+        self.shapes = (storage.array.shape,)
+        self.dtypes = (storage.array.dtype,)
+
+    @property
+    def variable(self) -> Tensor | None:
+        """The tensor, while it is alive."""
+        return self.reference()
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+
+class Node(GraphNode):
+    """One recorded operation."""
+
+    __slots__ = ("edges", "mask", "op", "parameters", "saved", "versions")
+
+    op: type[Op]
+    edges: tuple  # per input: (node, output number) or None
+    mask: int  # bit i: input i wants a gradient
+    parameters: dict
+    saved: list[Storage | None] | None  # None once freed
+    versions: list[int]
+
+    def name(self) -> str:
+        return f"{self.op.label}Backward0"
+
+    @property
+    def next_functions(self) -> tuple:
+        return tuple((None, 0) if edge is None else edge for edge in self.edges)
+
+    def gradients(self, grads: list, create_graph: bool) -> Any:
+        """One gradient per input (None where none is wanted), from those of the outputs."""
+        op = self.op
+        plan = op.plans[self.mask]
+        F = recorded(self.backend) if create_graph else self.backend.F
+        saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
+        g = grads[0] if len(grads) == 1 else self._differentiable(grads, F)
+        parameters = self.parameters
+        if op.joint is not None:
+            _, names, wants_needs = op.joint
+            chosen = {name: parameters[name] for name in names}
+            if wants_needs:
+                chosen["needs"] = plan.needs
+            result = op.backward(F, g, *saved, **chosen)
+            return result if type(result) is tuple else (result,)
+        results: list[Any] = [None] * len(self.edges)
+        for position, function, places, names in plan.steps:
+            if names:
+                chosen = {name: parameters[name] for name in names}
+                values = [saved[place] for place in places]
+                results[position] = function(F, g, *values, **chosen)
+            elif places:
+                results[position] = function(F, g, *[saved[place] for place in places])
+            else:
+                results[position] = function(F, g)
+        return results
+
+    def _differentiable(self, grads: list, F: Any) -> Any:
+        """The gradients of the outputs that have one, zeros where none arrived."""
+        kept = []
+        for index, g in enumerate(grads):
+            if index in self.op.nondifferentiable:
+                continue
+            if g is None:
+                dtype = self.backend.dtypes[self.dtypes[index]]
+                g = F.zeros(self.shapes[index], dtype=dtype)
+            kept.append(g)
+        return kept[0] if len(kept) == 1 else tuple(kept)
+
+    def release(self) -> None:
+        """Free what was saved; a second backward through here is then an error."""
+        if self.saved:
+            self.saved = None
+
+    def _unpack(self, saves: tuple[int, ...], create_graph: bool) -> list:
+        if self.saved is None:
+            raise RuntimeError(
+                "Trying to backward through the graph a second time (or directly access saved "
+                "tensors after they have already been freed). Saved intermediate values of the "
+                "graph are freed when you call .backward() or autograd.grad(). Specify "
+                "retain_graph=True if you need to backward through the graph a second time or if "
+                "you need to access saved tensors after calling backward."
+            )
+        if not create_graph:
+            values = []
+            index = 0
+            for storage in self.saved:
+                if storage is None:
+                    values.append(None)
+                elif (storage.root or storage).version == self.versions[index]:
+                    values.append(storage.array)
+                else:
+                    self._complain(saves[index], storage, self.versions[index])
+                index += 1
+            return values
+        values = []
+        for place, storage, version in zip(saves, self.saved, self.versions, strict=True):
+            if storage is None:
+                values.append(None)
+                continue
+            if (storage.root or storage).version != version:
+                self._complain(place, storage, version)
+            values.append(self._rewrap(place, storage))
+        return values
+
+    def _rewrap(self, place: int, storage: Storage) -> Tensor | None:
+        """The saved value as a Tensor at its place in the graph."""
+        if ~place in self.op.hints:
+            return None
+        tensor = new_tensor(storage)
+        if place < 0:
+            if ~place not in self.op.nondifferentiable:
+                tensor._node, tensor._index = self, ~place
+        elif self.edges[place] is not None:
+            tensor._node, tensor._index = self.edges[place]
+        return tensor
+
+    def _complain(self, place: int, storage: Storage, version: int) -> None:
+        array = storage.array
+        dtype: DType = storage.backend.dtypes[array.dtype]
+        kind = "cuda." if storage.backend.device.type == "cuda" else ""
+        owner = ""
+        if place < 0:
+            owner = f", which is output {~place} of {self.name()},"
+        elif self.edges[place] is not None and type(self.edges[place][0]) is not Leaf:
+            owner = f", which is output {self.edges[place][1]} of {self.edges[place][0].name()},"
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace "
+            f"operation: [torch.{kind}{dtype.short_name}Tensor {list(array.shape)}]{owner} is at "
+            f"version {storage.current_version()}; expected version {version} instead. Hint: "
+            "enable anomaly detection to find the operation that failed to compute its gradient, "
+            "with torch.autograd.set_detect_anomaly(True)."
+        )
+
+    def register_hook(self, hook: Any) -> Any:
+        """Call ``hook(grad_inputs, grad_outputs)`` after this node; it may replace grad_inputs."""
+        if self.hooks is None:
+            self.hooks = {}
+        return Handle(self.hooks, hook)
+
+    def register_prehook(self, hook: Any) -> Any:
+        """Call ``hook(grad_outputs)`` before this node; it may replace them."""
+
+        def edit(grads: list) -> None:
+            replaced = hook(tuple(grads))
+            if replaced is not None:
+                grads[:] = replaced
+
+        if self.pre_hooks is None:
+            self.pre_hooks = []
+        return ListHandle(self.pre_hooks, edit)
+
+
+class Handle:
+    """Returned by hook registrations; `remove()` takes the hook out again."""
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks: dict, hook: Any) -> None:
+        self.id = next(self._ids)
+        self._hooks = weakref.ref(hooks) if hasattr(hooks, "__weakref__") else lambda: hooks
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        """Unregister the hook; harmless when repeated."""
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+class ListHandle:
+    """A removable entry of an ordered list of hooks."""
+
+    def __init__(self, hooks: list, hook: Any) -> None:
+        self._hooks, self._hook = hooks, hook
+        hooks.append(hook)
+
+    def remove(self) -> None:
+        """Unregister the hook; harmless when repeated."""
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+    def __enter__(self) -> ListHandle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()

@@ -1,0 +1,65 @@
+"""Devices: a folder each, found by name and imported when the device is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module, util
+
+from tensorflow_lite_clone.backends.base import Backend
+from tensorflow_lite_clone.core.device import Device, get_default_device
+from tensorflow_lite_clone.core.errors import BackendUnavailableError
+
+_FOLDERS = {"cpu": "numpy", "cuda": "cupy"}  # device types served by a folder of another name
+_factories: dict[str, Callable[[int], Backend]] = {}
+_loaded: dict[tuple[str, int], Backend] = {}
+_by_device: dict[object, Backend] = {}
+
+
+def register(device_type: str, factory: Callable[[int], Backend]) -> None:
+    """Make ``factory(index)`` the maker of `device_type`'s backends.
+
+    Packages outside this one may instead name a factory in the entry-point group
+    ``tensorflow_lite_clone.backends``.
+    """
+    _factories[device_type] = factory
+
+
+def load(device: Device | str | int | None = None) -> Backend:
+    """The backend of a device; None means the default device.
+
+    Raises RuntimeError for a device type nobody serves, BackendUnavailableError (a RuntimeError)
+    when its packages or hardware are missing.
+    """
+    if device is None:
+        device = get_default_device()
+    try:
+        return _by_device[device]
+    except (KeyError, TypeError):
+        pass
+    parsed = Device(device)
+    factory = _factories.get(parsed.type) or _find(parsed.type)
+    backend = factory(parsed.index if parsed.index is not None else -1)
+    key = (parsed.type, backend.device.index or 0)
+    backend = _loaded.setdefault(key, backend)
+    _by_device[device] = backend
+    return backend
+
+
+def _find(device_type: str) -> Callable[[int], Backend]:
+    folder = _FOLDERS.get(device_type, device_type)
+    module_name = f"{__name__}.{folder}"
+    if util.find_spec(module_name) is not None:
+        register(device_type, import_module(module_name).backend)
+        return _factories[device_type]
+    # Reading the installed packages' metadata is slow, so only for names unknown so far.
+    from importlib.metadata import entry_points
+
+    for entry_point in entry_points(group="tensorflow_lite_clone.backends", name=device_type):
+        register(device_type, entry_point.load())
+        return _factories[device_type]
+    if device_type in _FOLDERS:
+        raise BackendUnavailableError(f"this installation has no backend for '{device_type}'")
+    raise RuntimeError(
+        f"Expected one of {', '.join(sorted(set(_FOLDERS) | set(_factories)))} device type at "
+        f"start of device string: {device_type}"
+    )

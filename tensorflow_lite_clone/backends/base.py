@@ -1,0 +1,87 @@
+"""The protocol between the framework and a device.
+
+A backend is an array namespace that follows the array API standard (`xp`), a module of the few
+words the standard lacks (`kit`), and the class below. Everything else is generic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch.raw import Raw
+
+#: What every kit defines besides, where needed, corrected words of the standard.
+KIT = {
+    "astype": "(x, dtype, *, copy=False): dtype is native or a DType",
+    "as_strided": "(x, shape, strides, offset=0): a view; strides and offset in elements from "
+    "x's first element",
+    "getitem": "(x, index): like x[index], for any mix of slices, integers, None and arrays",
+    "index_put": "(x, index, value): a copy of x with x[index] = value",
+    "index_add": "(x, index, value): a copy of x with x[index] += value, repeated indices summed",
+    "copy": "(x): a contiguous copy",
+    "erf": "(x), erfc, erfinv, lgamma, digamma, polygamma: special functions, see ops.special",
+}
+
+
+class Backend:
+    """One device. `F` is the namespace over its arrays that ops are written in."""
+
+    name: str  # the folder's name; overrides are registered under it
+    device: Device
+    xp: Any
+    kit: Any
+    array_type: type
+    dtypes: dict[Any, DType]  # native dtype -> DType
+    native: dict[DType, Any]  # DType -> native dtype
+    generator: Any  # the default random generator, see backends.numpy.random.Generator
+
+    def __init__(self) -> None:
+        self.F = Raw(self)
+
+    def asarray(self, data: Any, dtype: DType | None = None) -> Any:
+        """A native array of `data` (a native array, host array, scalar or nested sequence)."""
+        raise NotImplementedError
+
+    def from_host(self, array: Any) -> Any:
+        """A native array of a NumPy array's values; may share memory on a host device."""
+        raise NotImplementedError
+
+    def to_host(self, array: Any) -> Any:
+        """A NumPy array of a native array's values; may share memory on a host device."""
+        raise NotImplementedError
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
+        """An uninitialised array."""
+        raise NotImplementedError
+
+    def write(self, target: Any, value: Any) -> None:
+        """Copy `value` (an array that broadcasts, or a number) into `target`, casting."""
+        raise NotImplementedError
+
+    def constant(self, value: complex, native_dtype: Any) -> Any:
+        """A Python number as an operand beside arrays of `native_dtype`; never written to."""
+        raise NotImplementedError
+
+    def strides(self, array: Any) -> tuple[int, ...]:
+        """Strides in elements."""
+        raise NotImplementedError
+
+    def is_contiguous(self, array: Any) -> bool:
+        """Whether elements lie in row-major order without gaps."""
+        raise NotImplementedError
+
+    def owns_memory(self, array: Any) -> bool:
+        """Whether `array` is no view of another array."""
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Wait until all work queued on the device is done."""
+
+    def make_generator(self) -> Any:
+        """A new random generator for this device."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<backend {self.name} for {self.device}>"

@@ -1,0 +1,100 @@
+"""The CPU as a backend: NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tensorflow_lite_clone.backends.base import Backend
+from tensorflow_lite_clone.backends.numpy import kit
+from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType
+
+# PyTorch never warns about infinities and NaNs; NumPy would on every log(0).
+np.seterr(all="ignore")
+
+NATIVE: dict[DType, Any] = {
+    dtype: np.dtype(ml_dtypes.bfloat16 if dtype is dtypes.bfloat16 else dtype.name)
+    for dtype in dtypes.ALL
+}
+kit.NATIVE.update(NATIVE)
+
+
+class NumpyBackend(Backend):
+    """Arrays in host memory."""
+
+    name = "numpy"
+    device = Device("cpu")
+    xp = np
+    kit = kit
+    array_type = np.ndarray
+    native = NATIVE
+    dtypes = {native: dtype for dtype, native in NATIVE.items()}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._constants: dict[tuple, Any] = {}
+
+    @property
+    def generator(self) -> Any:
+        # Imported on the first draw: numpy.random takes a tenth of the start-up time.
+        from tensorflow_lite_clone.backends.numpy import random
+
+        return random.default_generator
+
+    def make_generator(self) -> Any:
+        from tensorflow_lite_clone.backends.numpy import random
+
+        return random.Generator()
+
+    def asarray(self, data: Any, dtype: DType | None = None) -> Any:
+        return np.asarray(data, None if dtype is None else NATIVE[dtype])
+
+    def from_host(self, array: Any) -> Any:
+        return array
+
+    def to_host(self, array: Any) -> Any:
+        return array
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
+        return np.empty(shape, NATIVE[dtype])
+
+    def write(self, target: Any, value: Any) -> None:
+        target[...] = value
+
+    def constant(self, value: complex, native_dtype: Any) -> Any:
+        # Converting a Python number costs more than adding eight of them, so arrays of numbers
+        # seen before are kept. Zeros are not: 0.0 and -0.0 are equal keys.
+        key = (value, native_dtype)
+        try:
+            return self._constants[key]
+        except KeyError:
+            pass
+        array = np.array(value, native_dtype)
+        array.setflags(write=False)
+        if value and value == value:
+            if len(self._constants) > 1000:
+                self._constants.clear()
+            self._constants[key] = array
+        return array
+
+    def strides(self, array: Any) -> tuple[int, ...]:
+        itemsize = array.itemsize
+        return tuple([stride // itemsize for stride in array.strides])
+
+    def is_contiguous(self, array: Any) -> bool:
+        return array.flags.c_contiguous
+
+    def owns_memory(self, array: Any) -> bool:
+        return array.base is None
+
+
+_cpu = NumpyBackend()
+
+
+def backend(index: int) -> Backend:
+    """The CPU; there is one, whatever the index."""
+    return _cpu

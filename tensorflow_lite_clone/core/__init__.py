@@ -1,0 +1,1 @@
+"""Words without arrays: dtypes and promotion, device names, errors, shape arithmetic."""

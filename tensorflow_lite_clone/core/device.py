@@ -1,0 +1,83 @@
+"""Device names: ``cpu``, ``cuda:0`` and whatever folders lie in ``backends``."""
+
+from __future__ import annotations
+
+
+class Device:
+    """A device by type and index, as ``torch.device``.
+
+    `Device("cuda:1")`, `Device("cuda", 1)` and `Device(1)` (the current accelerator type) are
+    accepted; whether the device exists is found out when it is first used.
+    """
+
+    __slots__ = ("index", "type")
+
+    type: str
+    index: int | None
+
+    def __init__(self, type: str | Device | int, index: int | None = None) -> None:
+        if isinstance(type, Device):
+            self.type, self.index = type.type, type.index
+            return
+        if isinstance(type, int):
+            type, index = "cuda", type
+        if not isinstance(type, str):
+            raise TypeError(f"device(): argument 'type' must be str, not {type!r}")
+        name, colon, number = type.partition(":")
+        if colon:
+            if index is not None:
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed "
+                    f"explicitly: {type}"
+                )
+            if not number.isdigit() or (len(number) > 1 and number[0] == "0"):
+                raise RuntimeError(f"Invalid device string: '{type}'")
+            index = int(number)
+        if not name.isidentifier():
+            raise RuntimeError(f"Invalid device string: '{type}'")
+        if index is not None and index < 0:
+            raise RuntimeError(f"Device index must not be negative, got {index}")
+        self.type = name
+        self.index = index
+
+    def __repr__(self) -> str:
+        if self.index is None:
+            return f"device(type='{self.type}')"
+        return f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Device):
+            return NotImplemented
+        return self.type == other.type and self.index == other.index
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __reduce__(self) -> tuple:
+        return (Device, (self.type, self.index))
+
+    def __enter__(self) -> Device:
+        _Default.stack.append(_Default.device)
+        _Default.device = self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _Default.device = _Default.stack.pop()
+
+
+class _Default:
+    device = Device("cpu")
+    stack: list[Device] = []
+
+
+def get_default_device() -> Device:
+    """The device on which tensors are made when none is named."""
+    return _Default.device
+
+
+def set_default_device(device: Device | str | int | None) -> None:
+    """Set the device on which tensors are made when none is named; None means the CPU."""
+    _Default.device = Device("cpu" if device is None else device)

@@ -1,0 +1,179 @@
+"""Data types and PyTorch's promotion rules, without any array library."""
+
+from __future__ import annotations
+
+_BY_NAME: dict[str, DType] = {}
+
+
+class DType:
+    """An element type, printed as torch prints it (``torch.float32``).
+
+    ``kind`` is NumPy's letter: ``b`` bool, ``u`` unsigned, ``i`` signed, ``f`` floating, ``c`` complex.
+    """
+
+    __slots__ = ("category", "itemsize", "kind", "name", "short_name")
+
+    def __init__(self, name: str, kind: str, itemsize: int, short_name: str) -> None:
+        self.name = name
+        self.kind = kind
+        self.itemsize = itemsize
+        self.short_name = short_name  # the word in torch's error messages ("Float", "Long")
+        self.category = "biufc".index("i" if kind == "u" else kind)
+        _BY_NAME[name] = self
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "c"
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind in "ifc"
+
+    def to_real(self) -> DType:
+        """The dtype of this dtype's real part."""
+        return _REAL.get(self, self)
+
+    def to_complex(self) -> DType:
+        """The complex dtype whose parts have this dtype."""
+        if self.kind == "c":
+            return self
+        return _COMPLEX.get(self, get_default_dtype().to_complex())
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> tuple:
+        return (dtype_by_name, (self.name,))
+
+    def __copy__(self) -> DType:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> DType:
+        return self
+
+
+def dtype_by_name(name: str) -> DType:
+    """The dtype called `name` (``"float32"``)."""
+    return _BY_NAME[name]
+
+
+bool_ = DType("bool", "b", 1, "Bool")
+uint8 = DType("uint8", "u", 1, "Byte")
+int8 = DType("int8", "i", 1, "Char")
+int16 = DType("int16", "i", 2, "Short")
+int32 = DType("int32", "i", 4, "Int")
+int64 = DType("int64", "i", 8, "Long")
+float16 = DType("float16", "f", 2, "Half")
+bfloat16 = DType("bfloat16", "f", 2, "BFloat16")
+float32 = DType("float32", "f", 4, "Float")
+float64 = DType("float64", "f", 8, "Double")
+complex64 = DType("complex64", "c", 8, "ComplexFloat")
+complex128 = DType("complex128", "c", 16, "ComplexDouble")
+
+_REAL = {complex64: float32, complex128: float64}
+_COMPLEX = {float32: complex64, float64: complex128, bfloat16: complex64, float16: complex64}
+
+#: PyTorch's other names for the same dtypes.
+ALIASES = {
+    "bool": bool_,
+    "half": float16,
+    "float": float32,
+    "double": float64,
+    "short": int16,
+    "int": int32,
+    "long": int64,
+    "cfloat": complex64,
+    "cdouble": complex128,
+}
+ALL = tuple(_BY_NAME.values())
+#: The names under which the face exports dtypes.
+NAMES = {**_BY_NAME, **ALIASES}
+
+
+class _Default:
+    dtype = float32
+
+
+def get_default_dtype() -> DType:
+    """The dtype of floating-point tensors made without an explicit dtype."""
+    return _Default.dtype
+
+
+def set_default_dtype(d: DType, /) -> None:
+    """Set the default floating-point dtype; raises TypeError for any other dtype."""
+    if not isinstance(d, DType) or d.kind != "f":
+        raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
+    _Default.dtype = d
+
+
+def _promote(a: DType, b: DType) -> DType:
+    if a is b:
+        return a
+    if a.category > b.category:
+        a, b = b, a
+    if a.category < b.category:  # across categories the higher one wins ...
+        if b.kind == "c" and a is float64:
+            return complex128  # ... but keeps float64's precision
+        return b
+    if a.kind != b.kind:  # uint8 with a signed integer: one that holds both
+        signed = a if a.kind == "i" else b
+        return int16 if signed is int8 else signed
+    if a.itemsize == b.itemsize:  # float16 with bfloat16
+        return float32
+    return a if a.itemsize > b.itemsize else b
+
+
+_TABLE = {(a, b): _promote(a, b) for a in ALL for b in ALL}
+
+
+def promote_types(type1: DType, type2: DType) -> DType:
+    """The smallest dtype to which both can be cast."""
+    return _TABLE[type1, type2]
+
+
+def can_cast(from_: DType, to: DType) -> bool:
+    """Whether torch casts `from_` to `to` when it writes a result in place."""
+    return from_.category <= to.category
+
+
+def _combine(strong: DType | None, weak: DType | None) -> DType | None:
+    if strong is None or weak is None:
+        return strong or weak
+    if strong.kind == "c":
+        return strong
+    if strong.kind == "f":
+        return strong.to_complex() if weak.kind == "c" else strong
+    if strong.kind == "b" or weak.kind in "fc":
+        return _TABLE[strong, weak]
+    return strong
+
+
+def promote_operands(
+    dimensioned: DType | None, zero_dim: DType | None, scalar: DType | None
+) -> DType:
+    """PyTorch's result type from three priority classes, each already promoted within itself.
+
+    A weaker class (zero-dim tensors, then Python scalars) counts only when its category
+    (bool < int < float < complex) is higher. Source: PyTorch's documentation, "Tensor
+    attributes", section on type promotion.
+    """
+    result = _combine(dimensioned, _combine(zero_dim, scalar))
+    assert result is not None
+    return result
+
+
+def dtype_of_scalar(value: object) -> DType:
+    """The weak dtype of a Python scalar: bool, int64, the default dtype or its complex form."""
+    if isinstance(value, bool):
+        return bool_
+    if isinstance(value, int):
+        return int64
+    if isinstance(value, float):
+        return get_default_dtype()
+    if isinstance(value, complex):
+        return get_default_dtype().to_complex()
+    raise TypeError(f"expected a Python number, got {type(value).__name__}")

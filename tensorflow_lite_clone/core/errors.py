@@ -1,0 +1,11 @@
+"""Exception types that Python has no word for."""
+
+from __future__ import annotations
+
+
+class OutOfMemoryError(RuntimeError):
+    """A device has no room left for an allocation."""
+
+
+class BackendUnavailableError(RuntimeError):
+    """A device was asked for whose packages or hardware are not there."""

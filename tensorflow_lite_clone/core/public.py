@@ -1,0 +1,35 @@
+"""One signature, one place: functions say here under which names the face exports them.
+
+``@public("torch", "method", "functional")`` on ``softmax`` makes ``torch.softmax``,
+``Tensor.softmax`` and ``torch.nn.functional.softmax`` the same function object; `_bind` attaches
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+#: place ("torch", "method", "property", "functional", "linalg", ...) -> name -> function
+EXPORTS: dict[str, dict[str, Any]] = {}
+
+
+def public(*places: str, names: tuple[str, ...] = ()) -> Callable[[_F], _F]:
+    """Export the decorated function from `places`, under its own name or under `names`."""
+
+    def register(function: _F) -> _F:
+        for name in names or (function.__name__,):
+            export(function, *places, name=name)
+        return function
+
+    return register
+
+
+def export(function: Any, *places: str, name: str) -> None:
+    """Export `function` as `name` from every place; a place has one function per name."""
+    for place in places:
+        entries = EXPORTS.setdefault(place, {})
+        if entries.setdefault(name, function) is not function:
+            raise ValueError(f"two functions want to be {place}.{name}")

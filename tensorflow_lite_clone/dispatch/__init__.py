@@ -1,0 +1,1 @@
+"""The table (op, backend) -> callable, overrides that may decline, hooks."""

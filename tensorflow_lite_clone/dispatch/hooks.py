@@ -1,0 +1,20 @@
+"""Hooks around every op: profiler, autocast, capture. They cost one truth test when absent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: Each hook is called as ``hook(op, call, arrays, parameters)`` and returns ``call``'s result.
+active: list[Callable[..., Any]] = []
+
+
+def run_hooked(op: Any, call: Callable[..., Any], arrays: tuple, parameters: dict) -> Any:
+    """Run `call` inside all active hooks, the newest outermost."""
+    for hook in active:
+        call = _around(hook, op, call)
+    return call(*arrays, **parameters)
+
+
+def _around(hook: Callable[..., Any], op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arrays, **parameters: hook(op, call, arrays, parameters)

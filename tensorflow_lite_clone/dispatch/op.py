@@ -1,0 +1,162 @@
+"""What an op is: one final class with a generic forward and its gradient.
+
+A forward is written over a namespace ``F`` (see `raw.py`), takes arrays positionally and static
+parameters as keywords, and is pure. A gradient is either one function for all inputs,
+
+    def backward(F, g, SAVED..., *, PARAMETERS..., needs): return gx, gy
+
+or one function per differentiable input, named after forward's argument,
+
+    def backward_x(F, g, SAVED..., *, PARAMETERS...): return gx
+
+SAVED are names of forward's inputs, or ``out`` (``out0``, ``out1``, ... with several outputs).
+The gradient's signature is the save policy: what it names is kept for backward, nothing else,
+and with per-input gradients only what the wanted gradients name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+#: name -> op or composite
+TABLE: dict[str, type[Op] | Callable[..., Any]] = {}
+
+
+class Step(NamedTuple):
+    """One gradient function to call: for which input, on which saved values and parameters."""
+
+    input: int
+    function: Callable[..., Any]
+    saved: tuple[int, ...]  # positions in Plan.saves
+    parameters: tuple[str, ...]
+
+
+class Plan(NamedTuple):
+    """What to save and what to call when a given set of inputs wants gradients."""
+
+    saves: tuple[int, ...]  # i >= 0: input i; i < 0: output ~i
+    steps: tuple[Step, ...]  # empty: the joint `backward` is called with everything saved
+    needs: tuple[bool, ...]
+
+
+class _Plans(dict):
+    """Plans by mask of wanting inputs, made when first asked for."""
+
+    def __init__(self, op: type[Op]) -> None:
+        super().__init__()
+        self.op = op
+
+    def __missing__(self, mask: int) -> Plan:
+        plan = self[mask] = self.op.make_plan(mask)
+        return plan
+
+
+class Op:
+    """Base of all ops; a subclass that defines `forward` enters the table under `name`."""
+
+    name: str
+    label: str  # the word in ``<LabelBackward0>``
+    view = False  # the output shares the first input's memory
+    nondifferentiable: tuple[int, ...] = ()  # positions of outputs that never have a gradient
+    hints: tuple[int, ...] = ()  # saved outputs that a recorded backward gets as None
+    word: str | None = None  # forward is just this word of F
+    calls: dict  # backend -> resolved callable
+    plans: dict[int, Plan]
+    inputs: tuple[str, ...]
+    variadic: bool
+    differentiable: bool
+    joint: tuple[tuple[str, ...], tuple[str, ...], bool] | None
+    separate: dict[int, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]]
+
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+
+    def __init_subclass__(cls) -> None:
+        if "forward" not in vars(cls):
+            return
+        cls.name = vars(cls).get("name") or _snake(cls.__name__)
+        cls.label = vars(cls).get("label") or _camel(cls.name)
+        if cls.name in TABLE:
+            raise ValueError(f"an op named '{cls.name}' is registered already")
+        for attribute, value in list(vars(cls).items()):
+            if attribute == "forward" or attribute.startswith("backward"):
+                setattr(cls, attribute, staticmethod(value))
+        cls.calls = {}
+        cls.plans = _Plans(cls)
+        cls.inputs, _, cls.variadic = _signature(cls.forward, 1)
+        cls.joint = None
+        cls.separate = {}
+        if "backward" in vars(cls):
+            saved, parameters, _ = _signature(cls.backward, 2)
+            wants_needs = "needs" in parameters
+            cls.joint = saved, tuple(p for p in parameters if p != "needs"), wants_needs
+        else:
+            for position, argument in enumerate(cls.inputs):
+                function = getattr(cls, f"backward_{argument}", None)
+                if function is not None:
+                    saved, parameters, _ = _signature(function, 2)
+                    cls.separate[position] = function, saved, parameters
+        cls.differentiable = cls.joint is not None or bool(cls.separate)
+        TABLE[cls.name] = cls
+
+    @classmethod
+    def make_plan(cls, mask: int) -> Plan:
+        """The plan for the inputs whose bits are set in `mask`."""
+        count = max(len(cls.inputs), mask.bit_length())
+        needs = tuple(bool(mask >> i & 1) for i in range(count))
+        if cls.joint is not None:
+            return Plan(tuple(map(cls._position, cls.joint[0])), (), needs)
+        wanted = [(i, *cls.separate[i]) for i in range(count) if needs[i] and i in cls.separate]
+        names = list(dict.fromkeys(name for _, _, saved, _ in wanted for name in saved))
+        steps = tuple(
+            Step(i, function, tuple(map(names.index, saved)), parameters)
+            for i, function, saved, parameters in wanted
+        )
+        return Plan(tuple(map(cls._position, names)), steps, needs)
+
+    @classmethod
+    def _position(cls, name: str) -> int:
+        if name in cls.inputs:
+            return cls.inputs.index(name)
+        if name == "out":
+            return ~0
+        if name.startswith("out") and name[3:].isdigit():
+            return ~int(name[3:])
+        raise TypeError(
+            f"the gradient of '{cls.name}' asks for '{name}', which is neither an input "
+            f"{cls.inputs} nor an output"
+        )
+
+
+def composite(body: Callable[..., Any]) -> Callable[..., Any]:
+    """Enter ``body(F, *arrays, **parameters)`` into the table as ``F.<its name>``.
+
+    A composite has no gradient of its own: on arrays a device may override it with one fused
+    kernel; on Tensors its body is inlined and every order of derivative follows.
+    """
+    name = body.__name__
+    if name in TABLE:
+        raise ValueError(f"an op named '{name}' is registered already")
+    TABLE[name] = body
+    return body
+
+
+def _signature(function: Callable[..., Any], skip: int) -> tuple[tuple[str, ...], tuple, bool]:
+    """Positional names after the first `skip`, keyword-only names, whether it takes ``*args``."""
+    code = function.__code__
+    positional, keywords = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames
+    return (
+        names[skip:positional],
+        names[positional : positional + keywords],
+        bool(code.co_flags & 4),
+    )
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

@@ -1,0 +1,78 @@
+"""`override`, `resolve` and `run`: from an op and a backend to the callable that serves it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch.op import TABLE, Op
+
+#: (op name, backend name) -> the backend's own implementation
+overrides: dict[tuple[str, str], Callable[..., Any]] = {}
+#: How often an override served a call, and how often it declined, by (op name, backend name).
+served: Counter[tuple[str, str]] = Counter()
+declined: Counter[tuple[str, str]] = Counter()
+#: Every `Raw` namespace made, so that a new override reaches running code.
+namespaces: list[Any] = []
+
+
+def override(name: str, backend: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register ``function(F, *arrays, **parameters)`` as `backend`'s implementation of an op.
+
+    It has the signature of the generic forward (or composite) and may decline a call by
+    returning ``NotImplemented``: the generic then runs, and the decline is counted.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        overrides[name, backend] = function
+        op = TABLE.get(name)
+        if isinstance(op, type):
+            op.calls.clear()
+        for namespace in namespaces:
+            vars(namespace).pop(name, None)
+        return function
+
+    return register
+
+
+def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., Any]:
+    """The callable over arrays that serves `op` (an op or a composite) on `backend`."""
+    if isinstance(op, type):
+        name = op.name
+        body = op.forward
+        word = op.word
+    else:
+        name, body, word = op.__name__, op, None
+    generic = getattr(backend.F, word) if word is not None else partial(body, backend.F)
+    special = overrides.get((name, backend.name))
+    if special is None:
+        return generic
+    return _with_fallback((name, backend.name), partial(special, backend.F), generic)
+
+
+def _with_fallback(
+    key: tuple[str, str], special: Callable[..., Any], generic: Callable[..., Any]
+) -> Callable[..., Any]:
+    def call(*arrays: Any, **parameters: Any) -> Any:
+        result = special(*arrays, **parameters)
+        if result is NotImplemented:
+            declined[key] += 1
+            return generic(*arrays, **parameters)
+        served[key] += 1
+        return result
+
+    return call
+
+
+def run(op: type[Op], backend: Any, arrays: tuple, parameters: dict) -> Any:
+    """Run `op` on arrays of `backend`: its override, else the generic, inside active hooks."""
+    try:
+        call = op.calls[backend]
+    except KeyError:
+        call = op.calls[backend] = resolve(op, backend)
+    if hooks.active:
+        return hooks.run_hooked(op, call, arrays, parameters)
+    return call(*arrays, **parameters)

@@ -1,0 +1,85 @@
+"""Operands of pointwise functions: Tensors, Python numbers, NumPy scalars; promotion and casts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import apply, wrap
+from tensorflow_lite_clone.core.dtypes import (
+    DType,
+    dtype_of_scalar,
+    promote_operands,
+    promote_types,
+)
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.tensor import Tensor
+
+Number = bool | int | float | complex
+
+
+class Cast(Op):
+    """The same values in another dtype."""
+
+    label = "ToCopy"
+
+    def forward(F, x, *, dtype):
+        return F.astype(x, dtype)
+
+    def backward_x(F, g, *, dtype):
+        return g  # the engine casts to the input's dtype
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """`x` in `dtype`; `x` itself when it has that dtype already."""
+    return x if x.dtype is dtype else apply(Cast, x, dtype=dtype)
+
+
+def as_number(value: Any) -> Any:
+    """A Python number for a number or NumPy scalar, None for anything else."""
+    if isinstance(value, (bool, int, float, complex)):
+        return value
+    if not isinstance(value, Tensor) and getattr(value, "shape", None) == ():
+        return value.item()
+    return None
+
+
+def operand_dtype(*values: Any) -> DType:
+    """PyTorch's result type of Tensors and Python numbers (see `core.dtypes`).
+
+    Raises TypeError for anything else.
+    """
+    dimensioned = zero_dim = scalar = None
+    for value in values:
+        if isinstance(value, Tensor):
+            dtype = value.dtype
+            if value.ndim:
+                dimensioned = dtype if dimensioned is None else promote_types(dimensioned, dtype)
+            else:
+                zero_dim = dtype if zero_dim is None else promote_types(zero_dim, dtype)
+        else:
+            dtype = dtype_of_scalar(value)
+            scalar = dtype if scalar is None else promote_types(scalar, dtype)
+    return promote_operands(dimensioned, zero_dim, scalar)
+
+
+def as_operands(values: tuple, dtype: DType) -> list[Tensor]:
+    """Each value as a Tensor of `dtype` on the Tensors' device.
+
+    Zero-dim CPU tensors join tensors of another device, as in PyTorch.
+    """
+    backend = None
+    for value in values:
+        if isinstance(value, Tensor) and (backend is None or value.ndim):
+            backend = value._storage.backend
+            if value.ndim:
+                break
+    assert backend is not None
+    operands = []
+    for value in values:
+        if not isinstance(value, Tensor):
+            operands.append(wrap(backend.constant(value, backend.native[dtype]), backend))
+            continue
+        if value._storage.backend is not backend and not value.ndim and value.is_cpu:
+            value = value.to(backend.device)
+        operands.append(cast(value, dtype))
+    return operands

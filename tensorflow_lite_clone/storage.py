@@ -1,0 +1,35 @@
+"""Storage: one array on a device, with the version counter that guards saved values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Storage:
+    """An array, the backend it lives on, and its place among views of the same memory.
+
+    A view's storage points to the `root` storage whose memory it shares; in-place writes through
+    any of them are counted in the root's `version`.
+    """
+
+    __slots__ = ("array", "backend", "root", "version")
+
+    array: Any
+    backend: Any
+    version: int
+    root: Storage | None
+
+    def __init__(self, array: Any, backend: Any, root: Storage | None = None) -> None:
+        self.array = array
+        self.backend = backend
+        self.root = root
+        self.version = 0
+
+    def current_version(self) -> int:
+        """How many in-place writes this memory has seen."""
+        return (self.root or self).version
+
+    def bump(self) -> None:
+        """Count one in-place write."""
+        root = self.root or self
+        root.version += 1

@@ -1,0 +1,54 @@
+"""Parameter and Buffer: tensors that a Module registers when they are assigned to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.tensor.tensor import Tensor
+
+
+class Parameter(Tensor):
+    """A leaf tensor that is a module's parameter; it requires a gradient unless told otherwise."""
+
+    __slots__ = ()
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        parameter = _alias(cls, data)
+        parameter.requires_grad_(requires_grad)
+        return parameter
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        if id(self) not in memo:
+            clone = type(self)(self.data.clone(), self.requires_grad)
+            memo[id(self)] = clone
+        return memo[id(self)]
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        return (type(self), (self.data, self.requires_grad))
+
+
+class Buffer(Tensor):
+    """A tensor that a module registers as a buffer when it is assigned to it."""
+
+    __slots__ = ()
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        buffer = _alias(cls, data)
+        buffer.persistent = persistent
+        return buffer
+
+
+def _alias(cls: type, data: Tensor | None) -> Any:
+    if data is None:
+        data = Tensor()
+    tensor = object.__new__(cls)
+    tensor._storage = data._storage
+    tensor._node = None
+    tensor._index = 0
+    tensor._base = None
+    return tensor

@@ -1,0 +1,140 @@
+"""Tensor: storage + graph pointers. Its mathematics is bound to it from `ops` by `_bind`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import printing
+
+
+class View:
+    """What a tensor that views another one remembers, so that in-place writes keep the graph.
+
+    `chain` holds the view ops, as (op, parameters), that lead from `base` (itself no view) to
+    the tensor; `version` is the memory's version for which the tensor's node is right.
+    """
+
+    __slots__ = ("base", "chain", "multiple", "version")
+
+    def __init__(self, base: Tensor, chain: tuple, version: int, multiple: bool) -> None:
+        self.base = base
+        self.chain = chain
+        self.version = version
+        self.multiple = multiple  # one of several views made by one call (split, unbind)
+
+
+class Tensor:
+    """An n-dimensional array with a place in the autograd graph, as ``torch.Tensor``.
+
+    `_node` is the node that made it (None when no gradient is wanted, a `Leaf` for a leaf that
+    requires one) and `_index` which of the node's outputs it is; `_base` is a `View` or None.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_base", "_index", "_node", "_storage")
+
+    _storage: Storage
+    _node: Any
+    _index: int
+    _base: View | None
+
+    # Rarely set, so class-level defaults instead of slots filled in every construction.
+    _grad: Tensor | None = None
+    _backward_hooks: Any = None
+    _post_accumulate_hooks: Any = None
+    _retains_grad = False
+    name: str | None = None
+    __array_priority__ = 1000  # NumPy leaves mixed arithmetic to us
+
+    if TYPE_CHECKING:  # bound by _bind
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __iter__(self) -> Any: ...
+        def __len__(self) -> int: ...
+        def __float__(self) -> float: ...
+        def __int__(self) -> int: ...
+        def __bool__(self) -> bool: ...
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        from_arguments = cls._legacy_constructor
+        return from_arguments(cls, *args, **kwargs)
+
+    @property
+    def shape(self) -> Size:
+        """The size of every dimension."""
+        return Size(self._storage.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._storage.array.ndim
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        storage = self._storage
+        return storage.backend.dtypes[storage.array.dtype]
+
+    @property
+    def device(self) -> Device:
+        """The device that holds the elements."""
+        return self._storage.backend.device
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the tensor lives on a CUDA device."""
+        return self._storage.backend.device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the tensor lives in host memory."""
+        return self._storage.backend.device.type == "cpu"
+
+    @property
+    def _version(self) -> int:
+        return self._storage.current_version()
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return printing.tensor_repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return printing.tensor_format(self, spec)
+
+
+_new = object.__new__
+
+
+def new_tensor(storage: Storage) -> Tensor:
+    """A tensor over `storage`, outside of any graph."""
+    tensor = _new(Tensor)
+    tensor._storage = storage
+    tensor._node = None
+    tensor._index = 0
+    tensor._base = None
+    return tensor
