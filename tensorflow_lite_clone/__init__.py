@@ -6,12 +6,53 @@ CUDA kernels on the GPU.
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
+from math import e, inf, nan, pi
+from typing import TYPE_CHECKING, Any
+
 from tensorflow_lite_clone import _bind, array_api, autograd, ops
+from tensorflow_lite_clone.autograd.mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from tensorflow_lite_clone.core import dtypes as _dtypes
 from tensorflow_lite_clone.core.device import Device as device
+from tensorflow_lite_clone.core.device import get_default_device, set_default_device
+from tensorflow_lite_clone.core.dtypes import (
+    DType as dtype,
+)
+from tensorflow_lite_clone.core.dtypes import (
+    can_cast,
+    get_default_dtype,
+    promote_types,
+    set_default_dtype,
+)
+from tensorflow_lite_clone.core.errors import OutOfMemoryError
+from tensorflow_lite_clone.core.limits import finfo, iinfo
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor.printing import set_printoptions
+
+__version__ = "0.1.0"
+newaxis = None
 
 _bind.bind_tensor()
 globals().update(_dtypes.NAMES)
 globals().update(_bind.names_of("torch"))
+
+#: Parts that are imported when first named, so that the face itself imports fast.
+_LAZY = ("nn", "optim", "utils", "vision", "viz", "linalg", "special")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.autograd import attributes as _attributes  # noqa: F401  binds them
 from tensorflow_lite_clone.autograd.gradients import backward, grad
 from tensorflow_lite_clone.autograd.mode import (
     enable_grad,

@@ -45,6 +45,11 @@ def load(device: Device | str | int | None = None) -> Backend:
     return backend
 
 
+def loaded() -> list[Backend]:
+    """The backends in use so far."""
+    return list(_loaded.values())
+
+
 def _find(device_type: str) -> Callable[[int], Backend]:
     folder = _FOLDERS.get(device_type, device_type)
     module_name = f"{__name__}.{folder}"

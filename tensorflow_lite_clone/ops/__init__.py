@@ -4,5 +4,9 @@ from __future__ import annotations
 
 from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters it into the table
     arithmetic,
+    convert,
+    create,
+    properties,
+    random,
     reduce,
 )

@@ -1,0 +1,461 @@
+"""Tensors from nothing, from Python data and from NumPy arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.dtypes import DType, dtype_of_scalar, get_default_dtype
+from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops.convert import to
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def size_of(size: tuple) -> tuple[int, ...]:
+    """``f(2, 3)``, ``f((2, 3))`` and ``f(tensor.shape)`` alike."""
+    if len(size) == 1 and not hasattr(size[0], "__index__"):
+        size = tuple(size[0])
+    for length in size:
+        if not hasattr(length, "__index__"):
+            raise TypeError(f"size must be a tuple of ints, not of {type(length).__name__}")
+        if length < 0:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {length}: {list(size)}"
+            )
+    return tuple([int(length) for length in size])
+
+
+def finish(array: Any, backend: Any, requires_grad: bool) -> Tensor:
+    """Wrap a new array, as a leaf that requires a gradient if asked for."""
+    tensor = wrap(array, backend)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _filled(
+    value: Any, size: tuple, dtype: DType | None, device: Any, requires_grad: bool
+) -> Tensor:
+    backend = backends.load(device)
+    array = backend.empty(size, dtype or get_default_dtype())
+    if value is not None and array.size:
+        backend.write(array, value)
+    return finish(array, backend, requires_grad)
+
+
+def _explicit_size(size: tuple, keyword: Any) -> tuple[int, ...]:
+    return size_of(size if keyword is None else (keyword,))
+
+
+def _filler(name: str, value: float | None, document: str) -> Any:
+    def fill(
+        *args: Any,
+        size: Any = None,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
+        return _filled(value, _explicit_size(args, size), dtype, device, requires_grad)
+
+    def fill_like(
+        input: Tensor,
+        *,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
+        return _filled_like(value, input, dtype, device, requires_grad)
+
+    def new_fill(
+        self: Tensor,
+        *args: Any,
+        size: Any = None,
+        dtype: DType | None = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        layout: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        shape = _explicit_size(args, size)
+        return _filled(value, shape, dtype or self.dtype, device or self.device, requires_grad)
+
+    for function, exported, place in (
+        (fill, name, "torch"),
+        (fill_like, f"{name}_like", "torch"),
+        (new_fill, f"new_{name}", "method"),
+    ):
+        function.__name__ = function.__qualname__ = exported
+        function.__doc__ = document
+        public(place)(with_out(function) if function is fill else function)
+    return fill
+
+
+_filler("zeros", 0, "A tensor of zeros.")
+_filler("ones", 1, "A tensor of ones.")
+empty = _filler("empty", None, "A tensor of whatever lay in memory.")
+
+
+def _filled_like(
+    value: Any, input: Tensor, dtype: DType | None, device: Any, requires_grad: bool
+) -> Tensor:
+    """A filled tensor of `input`'s shape that keeps the order of its strides."""
+    storage = input._storage
+    if device is not None and backends.load(device) is not storage.backend:
+        return _filled(value, input.shape, dtype or input.dtype, device, requires_grad)
+    backend = storage.backend
+    native = None if dtype is None else backend.native[dtype]
+    array = backend.xp.empty_like(storage.array, dtype=native)
+    if value is not None and array.size:
+        backend.write(array, value)
+    return finish(array, backend, requires_grad)
+
+
+@public("torch")
+@with_out
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor of shape `size` filled with one number, in the number's dtype by default."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    if dtype is None:
+        dtype = dtype_of_scalar(fill_value)
+    return _filled(fill_value, size_of((size,)), dtype, device, requires_grad)
+
+
+@public("torch")
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """A tensor like `input` filled with one number."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    return _filled_like(fill_value, input, dtype, device, requires_grad)
+
+
+@public("method")
+def new_full(
+    self: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A filled tensor with this tensor's dtype and device."""
+    shape = size_of((size,))
+    return _filled(fill_value, shape, dtype or self.dtype, device or self.device, requires_grad)
+
+
+@public("method")
+def new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A copy of `data` with this tensor's dtype and device."""
+    return tensor(
+        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
+
+
+def _plain(data: Any) -> Any:
+    """Nested sequences with one-element Tensors replaced by their numbers."""
+    if isinstance(data, Tensor):
+        return data.item() if data.ndim == 0 else data.tolist()
+    if isinstance(data, (list, tuple)):
+        return [_plain(entry) for entry in data]
+    return data
+
+
+def _check_rectangular(data: Any, depth: int = 0) -> None:
+    """Raise torch's ValueError for the first ragged level of nested sequences."""
+    if not isinstance(data, (list, tuple)) or not data:
+        return
+    first = data[0]
+    if not isinstance(first, (list, tuple)):
+        for entry in data:
+            if isinstance(entry, (list, tuple)):
+                raise TypeError(f"must be a real number, not {type(entry).__name__}")
+        return
+    for entry in data:
+        if not isinstance(entry, (list, tuple)):
+            raise TypeError("not a sequence")
+        if len(entry) != len(first):
+            raise ValueError(
+                f"expected sequence of length {len(first)} at dim {depth + 1} (got {len(entry)})"
+            )
+        _check_rectangular(entry, depth + 1)
+
+
+def _has_tensor(data: Any) -> bool:
+    return isinstance(data, (list, tuple)) and any(
+        [isinstance(entry, Tensor) or _has_tensor(entry) for entry in data]
+    )
+
+
+def _array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
+    """A native array of Python or NumPy data with torch's inferred dtype; may share memory."""
+    if hasattr(data, "__array__") and hasattr(data, "dtype"):
+        array = data
+        if array.dtype not in backend.dtypes:
+            raise TypeError(
+                f"can't convert np.ndarray of type {array.dtype}. The only supported types are: "
+                f"{', '.join(d.name for d in dtypes.ALL)}."
+            )
+        array = backend.from_host(array)
+        return array if dtype is None else backend.F.astype(array, dtype)
+    if _has_tensor(data):
+        data = _plain(data)
+    try:
+        array = backend.asarray(data)
+    except ValueError:
+        _check_rectangular(data)
+        raise
+    if array.dtype not in backend.dtypes:
+        _check_rectangular(data)
+        kind = type(data)
+        while isinstance(data, (list, tuple)) and data:
+            data = data[0]
+            kind = type(data)
+        if kind is int:
+            raise RuntimeError("Overflow when unpacking long long")
+        raise TypeError(f"new(): invalid data type '{kind.__name__}'")
+    if dtype is None:
+        dtype = backend.dtypes[array.dtype]
+        if array.size == 0 and dtype is dtypes.float64:
+            dtype = get_default_dtype()
+        elif dtype is dtypes.float64:
+            dtype = get_default_dtype()
+        elif dtype is dtypes.complex128:
+            dtype = get_default_dtype().to_complex()
+    return backend.F.astype(array, dtype)
+
+
+@public("torch")
+def tensor(
+    data: Any,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A copy of `data`: a number, nested sequences, a NumPy array or a Tensor.
+
+    Floats become the default dtype, ints int64; arrays keep their dtype. Raises ValueError for
+    ragged sequences and TypeError for what is no number.
+    """
+    if isinstance(data, Tensor):
+        copied = to(data.detach(), device, dtype, copy=True)
+        return copied.requires_grad_() if requires_grad else copied
+    backend = backends.load(device)
+    array = _array_of(data, dtype, backend)
+    if hasattr(data, "__array__"):
+        array = backend.F.copy(array)
+    return finish(array, backend, requires_grad)
+
+
+@public("torch", names=("as_tensor", "asarray"))
+def as_tensor(
+    data: Any,
+    dtype: DType | None = None,
+    device: Any = None,
+    *,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`data` as a Tensor, sharing memory with Tensors and NumPy arrays where possible."""
+    if isinstance(data, Tensor):
+        return to(data, device, dtype, copy=bool(copy))
+    if copy:
+        return tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    backend = backends.load(device)
+    return finish(_array_of(data, dtype, backend), backend, requires_grad)
+
+
+@public("torch")
+def from_numpy(ndarray: Any) -> Tensor:
+    """A CPU tensor that shares the memory of a NumPy array.
+
+    Raises TypeError for other objects and unsupported dtypes, ValueError for negative strides.
+    """
+    backend = backends.load("cpu")
+    if not isinstance(ndarray, backend.array_type):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    if any(stride < 0 for stride in ndarray.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array  with array.copy().)"
+        )
+    return wrap(_array_of(ndarray, None, backend), backend)
+
+
+@public("torch")
+def scalar_tensor(s: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """A zero-dim tensor of one number in the default dtype."""
+    return _filled(s, (), dtype, device, False)
+
+
+@public("torch")
+@with_out
+def arange(
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Numbers from `start` up to (not including) `end` in steps; int64 when all are ints."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    if dtype is None:
+        whole = all(isinstance(value, int) for value in (start, end, step))
+        dtype = dtypes.int64 if whole else get_default_dtype()
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    backend = backends.load(device)
+    if dtype.kind in "iu" and all(isinstance(value, int) for value in (start, end, step)):
+        count = -((start - end) // step) if step > 0 else (start - end - step - 1) // -step
+        count = max(0, count)
+    else:
+        count = math.ceil((end - start) / step)
+    steps = backend.xp.arange(count)
+    if dtype.kind in "iu" and isinstance(step, int) and isinstance(start, int):
+        array = steps * step + start
+    else:
+        array = steps * float(step) + start
+    return finish(backend.F.astype(array, dtype), backend, requires_grad)
+
+
+def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any) -> tuple:
+    if not isinstance(steps, int):
+        raise TypeError(f"steps must be an int, not {type(steps).__name__}")
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    if dtype is None:
+        dtype = get_default_dtype()
+        if isinstance(start, complex) or isinstance(end, complex):
+            dtype = dtype.to_complex()
+    xp = backend.xp
+    index = xp.arange(steps)
+    if dtype.kind in "iu":
+        step = (end - start) / max(steps - 1, 1)
+        values = xp.where(index < steps // 2, start + step * index, end - step * (steps - 1 - index))
+        return xp.trunc(values), dtype
+    # as torch: from both ends, in the dtype itself
+    work = backend.native[dtypes.float32 if dtype.itemsize < 4 else dtype]
+    typed = xp.asarray([start, end], dtype=work)
+    first, last = typed[0], typed[1]
+    step = (last - first) / work.type(max(steps - 1, 1))
+    index = index.astype(work)
+    back = (steps - 1 - index).astype(work)
+    return xp.where(index < steps // 2, first + step * index, last - step * back), dtype
+
+
+@public("torch")
+@with_out
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+    backend = backends.load(device)
+    values, dtype = _spaced(start, end, steps, dtype, backend)
+    return finish(backend.F.astype(values, dtype), backend, requires_grad)
+
+
+@public("torch")
+@with_out
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """``base ** linspace(start, end, steps)``."""
+    backend = backends.load(device)
+    final = dtype or get_default_dtype()
+    exponents, _ = _spaced(start, end, steps, final if final.kind in "fc" else None, backend)
+    powers = backend.xp.power(base, exponents.astype(exponents.dtype))
+    return finish(backend.F.astype(powers, final), backend, requires_grad)
+
+
+@public("torch")
+@with_out
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """The n x m matrix with ones on the diagonal."""
+    columns = n if m is None else m
+    if n < 0 or columns < 0:
+        raise RuntimeError(f"n and m must be greater or equal to 0, got {n} and {columns}")
+    backend = backends.load(device)
+    array = backend.xp.eye(n, columns, dtype=backend.native[dtype or get_default_dtype()])
+    return finish(array, backend, requires_grad)
+
+
+@public("torch")
+def empty_strided(
+    size: Any, stride: Any, *, dtype: DType | None = None, device: Any = None, **ignored: Any
+) -> Tensor:
+    """An uninitialised tensor of the given shape and strides (in elements)."""
+    backend = backends.load(device)
+    span = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    memory = backend.empty((max(span, 1),), dtype or get_default_dtype())
+    return wrap(backend.F.as_strided(memory, tuple(size), tuple(stride)), backend)
+

@@ -1,0 +1,153 @@
+"""What can be asked of a tensor without computing; pickling and copying."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.ops import create
+from tensorflow_lite_clone.ops._operands import operand_dtype
+from tensorflow_lite_clone.tensor import Tensor
+
+
+@public("torch")
+def is_tensor(obj: Any, /) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+@public("torch", "method")
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating-point one."""
+    return input.dtype.kind == "f"
+
+
+@public("torch", "method")
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return input.dtype.kind == "c"
+
+
+@public("method")
+def is_signed(self: Tensor) -> bool:
+    """Whether the dtype can hold negative numbers."""
+    return self.dtype.is_signed
+
+
+@public("torch", "method")
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not zero."""
+    return bool(input)
+
+
+@public("torch", "method")
+def is_inference(input: Tensor) -> bool:
+    """Always False: tensors made in inference mode are ordinary ones here."""
+    return False
+
+
+@public("torch")
+def result_type(tensor1: Any, tensor2: Any) -> DType:
+    """The dtype of an arithmetic operation between two tensors or numbers."""
+    return operand_dtype(tensor1, tensor2)
+
+
+@public("method")
+def get_device(self: Tensor) -> int:
+    """The CUDA device's index, -1 for other devices."""
+    index = self.device.index
+    return -1 if index is None else index
+
+
+@public("method")
+def is_pinned(self: Tensor) -> bool:
+    """Whether the memory is page-locked; host arrays are not."""
+    return False
+
+
+@public("method")
+def pin_memory(self: Tensor) -> Tensor:
+    """The tensor itself: page-locked memory needs a CUDA device."""
+    return self
+
+
+@public("method")
+def share_memory_(self: Tensor) -> Tensor:
+    """The tensor itself: processes exchange tensors by copy."""
+    return self
+
+
+def _rebuild(cls: type, array: Any, device: Device, requires_grad: bool, extra: dict) -> Tensor:
+    backend = backends.load(device)
+    tensor = wrap(backend.from_host(array), backend)
+    if cls is not Tensor:
+        alias = object.__new__(cls)
+        alias._storage, alias._node, alias._index, alias._base = tensor._storage, None, 0, None
+        tensor = alias
+    if requires_grad:
+        tensor.requires_grad_()
+    tensor.__dict__.update(extra)
+    return tensor
+
+
+@public("method")
+def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) can be pickled; detach() "
+            "the tensor first"
+        )
+    storage = self._storage
+    array = storage.backend.to_host(storage.array)
+    return (_rebuild, (type(self), array, self.device, self.requires_grad, {}))
+
+
+@public("method")
+def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+            "because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    storage = self._storage
+    backend = storage.backend
+    copied = wrap(backend.F.copy(storage.array), backend)
+    result = object.__new__(type(self))
+    result._storage, result._node, result._index, result._base = copied._storage, None, 0, None
+    memo[id(self)] = result
+    if self.requires_grad:
+        result.requires_grad_()
+    if self._grad is not None:
+        result._grad = self._grad.__deepcopy__(memo)
+    return result
+
+
+def _legacy_constructor(cls: type, *args: Any, device: Any = None) -> Tensor:
+    """``Tensor()``, ``Tensor(2, 3)`` (uninitialised) and ``Tensor(data)`` in the default dtype."""
+    if not args:
+        made = create.empty(0, device=device)
+    elif len(args) == 1 and not isinstance(args[0], int):
+        data = args[0]
+        if isinstance(data, Tensor):
+            made = data.detach()
+        elif isinstance(data, Size):
+            made = create.empty(data, device=device)
+        else:
+            made = create.tensor(data, dtype=get_default_dtype(), device=device)
+    else:
+        made = create.empty(*args, device=device)
+    tensor = object.__new__(cls)
+    tensor._storage, tensor._node, tensor._index, tensor._base = made._storage, None, 0, None
+    return tensor
+
+
+export(_legacy_constructor, "method", name="_legacy_constructor")

@@ -1,0 +1,422 @@
+"""Random numbers: generators, distributions, dropout; PyTorch's own streams on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.inplace import check_inplace, with_out, write
+from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.ops.create import finish, size_of
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class Generator:
+    """A stream of random numbers on one device, as ``torch.Generator``."""
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self._backend = backends.load(device)
+        self._source = self._backend.make_generator()
+
+    @property
+    def device(self) -> Device:
+        """The device whose tensors this generator fills."""
+        return self._backend.device
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream that belongs to `seed`; returns the generator."""
+        self._source.manual_seed(seed)
+        return self
+
+    def seed(self) -> int:
+        """Start a stream from a non-deterministic seed, which is returned."""
+        return self._source.seed()
+
+    def initial_seed(self) -> int:
+        """The seed that the stream began with."""
+        return self._source.initial_seed()
+
+    def get_state(self) -> Tensor:
+        """The state as a uint8 tensor, on the CPU in torch's own layout."""
+        return wrap(self._source.get_state(), backends.load("cpu"))
+
+    def set_state(self, new_state: Tensor) -> None:
+        """Continue from a state returned by `get_state`."""
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+        self._source.set_state(new_state._storage.array)
+
+    def clone_state(self) -> Generator:
+        """An independent generator that continues the same stream."""
+        clone = Generator(self.device)
+        clone.set_state(self.get_state())
+        return clone
+
+    def __reduce__(self) -> tuple:
+        return (_rebuild_generator, (self.device, self.get_state()))
+
+
+def _rebuild_generator(device: Device, state: Tensor) -> Generator:
+    generator = Generator(device)
+    generator.set_state(state)
+    return generator
+
+
+export(Generator, "torch", name="Generator")
+
+
+class _DefaultGenerator(Generator):
+    """The stream that functions draw from when no generator is passed."""
+
+    def __init__(self) -> None:
+        self._backend = backends.load("cpu")
+
+    @property
+    def _source(self) -> Any:  # type: ignore[override]  # made on the first draw
+        return self._backend.generator
+
+
+default_generator = _DefaultGenerator()
+export(default_generator, "torch", name="default_generator")
+
+
+def source_of(generator: Generator | None, backend: Any) -> Any:
+    """The backend's generator to draw from; RuntimeError for one of another device."""
+    if generator is None:
+        return backend.generator
+    if generator._backend is not backend:
+        raise RuntimeError(
+            f"Expected a '{backend.device.type}' device type for generator but found "
+            f"'{generator.device.type}'"
+        )
+    return generator._source
+
+
+@public("torch")
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generators of all devices; on the CPU the stream is PyTorch's."""
+    for backend in backends.loaded():
+        if backend is not default_generator._backend:
+            backend.generator.manual_seed(int(seed))
+    return default_generator.manual_seed(int(seed))
+
+
+@public("torch")
+def seed() -> int:
+    """Seed the default generator non-deterministically; returns the seed."""
+    return default_generator.seed()
+
+
+@public("torch")
+def initial_seed() -> int:
+    """The seed that the default stream began with."""
+    return default_generator.initial_seed()
+
+
+@public("torch")
+def get_rng_state() -> Tensor:
+    """The default CPU generator's state as a uint8 tensor."""
+    return default_generator.get_state()
+
+
+@public("torch")
+def set_rng_state(new_state: Tensor) -> None:
+    """Continue the default CPU stream from a state of `get_rng_state`."""
+    default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """Restore the default generators' states at the end of the block."""
+    state = get_rng_state() if enabled else None
+    try:
+        yield
+    finally:
+        if state is not None:
+            set_rng_state(state)
+
+
+def _drawn(
+    draw: str,
+    size: tuple[int, ...],
+    dtype: DType | None,
+    device: Any,
+    requires_grad: bool,
+    generator: Generator | None,
+    *arguments: Any,
+) -> Tensor:
+    backend = backends.load(device)
+    source = source_of(generator, backend)
+    native = backend.native[dtype or get_default_dtype()]
+    return finish(getattr(source, draw)(size, native, *arguments), backend, requires_grad)
+
+
+def _sampler(name: str, draw: str, document: str) -> None:
+    def sample(
+        *args: Any,
+        size: Any = None,
+        generator: Generator | None = None,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        shape = size_of(args if size is None else (size,))
+        return _drawn(draw, shape, dtype, device, requires_grad, generator)
+
+    def sample_like(
+        input: Tensor,
+        *,
+        generator: Generator | None = None,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
+        place = device or input.device
+        return _drawn(draw, input.shape, dtype or input.dtype, place, requires_grad, generator)
+
+    for function, exported in ((sample, name), (sample_like, f"{name}_like")):
+        function.__name__ = function.__qualname__ = exported
+        function.__doc__ = document
+        public("torch")(with_out(function) if function is sample else function)
+
+
+_sampler("rand", "uniform", "Numbers drawn uniformly from [0, 1).")
+_sampler("randn", "normal", "Numbers drawn from the standard normal distribution.")
+
+
+@public("torch")
+@with_out
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Integers drawn uniformly from [low, high): ``randint(high, size)`` or with both bounds."""
+    if size is None or not hasattr(high, "__index__"):
+        low, high, size = 0, low if high is None or not hasattr(high, "__index__") else high, (
+            size if size is not None else high
+        )
+    return _randint(low, high, size_of((size,)), dtype, device, requires_grad, generator)
+
+
+def _randint(
+    low: int,
+    high: int,
+    size: tuple[int, ...],
+    dtype: DType | None,
+    device: Any,
+    requires_grad: bool,
+    generator: Generator | None,
+) -> Tensor:
+    backend = backends.load(device)
+    native = backend.native[dtype or dtypes.int64]
+    array = source_of(generator, backend).randint(int(low), int(high), size, native)
+    return finish(array, backend, requires_grad)
+
+
+@public("torch")
+def randint_like(
+    input: Tensor,
+    low: int,
+    high: int | None = None,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **ignored: Any,
+) -> Tensor:
+    """Integers from [low, high) in `input`'s shape and dtype."""
+    if high is None:
+        low, high = 0, low
+    place = device or input.device
+    return _randint(low, high, input.shape, dtype or input.dtype, place, requires_grad, None)
+
+
+@public("torch")
+@with_out
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: DType = dtypes.int64,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A random permutation of ``0 .. n-1``."""
+    backend = backends.load(device)
+    array = source_of(generator, backend).permutation(n, backend.native[dtype])
+    return finish(array, backend, requires_grad)
+
+
+def _write_drawn(
+    self: Tensor, draw: str, generator: Generator | None, *arguments: Any, **parameters: Any
+) -> Tensor:
+    """Fill `self` in place, in row-major order."""
+    check_inplace(self, False)
+    storage = self._storage
+    source = source_of(generator, storage.backend)
+    array = storage.array
+    write(self, getattr(source, draw)(array.shape, array.dtype, *arguments, **parameters))
+    return self
+
+
+@public("method")
+def uniform_(
+    self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with numbers drawn uniformly from [from, to)."""
+    return _write_drawn(self, "uniform", generator, from_, to)
+
+
+@public("method")
+def normal_(
+    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with numbers drawn from the normal distribution."""
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    contiguous = self._storage.backend.is_contiguous(self._storage.array)
+    return _write_drawn(self, "normal", generator, mean, std, contiguous=contiguous)
+
+
+@public("method")
+def log_normal_(
+    self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with exponentials of normally distributed numbers."""
+    return _write_drawn(self, "log_normal", generator, mean, std)
+
+
+@public("method")
+def exponential_(
+    self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with numbers drawn from the exponential distribution of rate `lambd`."""
+    return _write_drawn(self, "exponential", generator, lambd)
+
+
+@public("method")
+def cauchy_(
+    self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with numbers drawn from the Cauchy distribution."""
+    return _write_drawn(self, "cauchy", generator, median, sigma)
+
+
+@public("method")
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of trials until the first success of probability `p`."""
+    return _write_drawn(self, "geometric", generator, p)
+
+
+@public("method")
+def random_(
+    self: Tensor,
+    from_: int | None = None,
+    to: int | None = None,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fill with integers: ``random_()`` all the dtype holds, ``random_(to)``, ``(from, to)``."""
+    if from_ is None:
+        return _write_drawn(self, "random", generator)
+    low, high = (0, from_) if to is None else (from_, to)
+    check_inplace(self, False)
+    storage = self._storage
+    source = source_of(generator, storage.backend)
+    write(self, source.randint(int(low), int(high), storage.array.shape, storage.array.dtype))
+    return self
+
+
+@public("method")
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with ones of probability `p` (a number, or a tensor of probabilities) and zeros."""
+    check_inplace(self, False)
+    storage = self._storage
+    source = source_of(generator, storage.backend)
+    if isinstance(p, Tensor):
+        p = p._storage.array
+    write(self, source.bernoulli(p, storage.array.shape, storage.array.dtype))
+    return self
+
+
+@public("torch", "method")
+@with_out
+def bernoulli(
+    input: Tensor, p: float | None = None, *, generator: Generator | None = None
+) -> Tensor:
+    """Ones with the probabilities that `input` holds (or `p`), zeros elsewhere."""
+    storage = input._storage
+    array = storage.array
+    source = source_of(generator, storage.backend)
+    drawn = source.bernoulli(array if p is None else p, array.shape, array.dtype)
+    return wrap(drawn, storage.backend)
+
+
+@public("torch", "method")
+@with_out
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Indices drawn with probabilities proportional to each row of `input`; int64."""
+    storage = input._storage
+    source = source_of(generator, storage.backend)
+    return wrap(source.multinomial(storage.array, num_samples, replacement), storage.backend)
+
+
+@public("torch")
+@with_out
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Numbers drawn from Poisson distributions with the rates that `input` holds."""
+    storage = input._storage
+    return wrap(source_of(generator, storage.backend).poisson(storage.array), storage.backend)
+
+
+@public("torch")
+@with_out
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Normal numbers of the given means and standard deviations (tensors, or numbers + size)."""
+    if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        if std < 0:
+            raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+        shape = size_of((size,))
+        return _drawn("normal", shape, dtype, device, requires_grad, generator, mean, std)
+    model = mean + std * 0 if isinstance(mean, Tensor) else std + mean * 0
+    if isinstance(std, Tensor) and bool((std < 0).any()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    noise = _drawn("normal", model.shape, model.dtype, model.device, False, generator)
+    return (noise * std + mean).detach()
