@@ -40,7 +40,14 @@ OUTSIDE = {
 }
 
 # Modules that may import inside functions: module -> {what: why}.
-LOCAL: dict[str, dict[str, str]] = {}
+LOCAL: dict[str, dict[str, str]] = {
+    "tensorflow_lite_clone.utils.data.dataloader": {
+        "tensorflow_lite_clone.utils.data._multiprocess": "multiprocessing is slow to import",
+    },
+    "tensorflow_lite_clone.vision.datasets": {
+        "tensorflow_lite_clone.vision._download": "HTTP is slow to import",
+    },
+}
 # Optional extras may be imported where they are used, by any module.
 EXTRAS = {"graphviz", "matplotlib", "mpi4py", "tqdm", "cupy", "PIL"}
 
