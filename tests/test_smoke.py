@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import nn, optim
+
+pytestmark = pytest.mark.timeout(2)
 
 
 def test_gradient() -> None:
