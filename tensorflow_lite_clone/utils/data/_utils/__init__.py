@@ -1,0 +1,1 @@
+"""The loader's parts: fetching, collation, worker processes."""
