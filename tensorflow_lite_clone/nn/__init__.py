@@ -1,0 +1,9 @@
+"""Building blocks of networks, as ``torch.nn``."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.nn import init, modules
+from tensorflow_lite_clone.nn.modules import *  # noqa: F403
+from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
+
+__all__ = ["Buffer", "Parameter", "init", "modules"]

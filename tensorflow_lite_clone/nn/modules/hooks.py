@@ -1,0 +1,467 @@
+"""Hooks around a module's forward and backward; what a module's call does when there are some.
+
+A module carries no hook tables until a hook is registered: the class attributes below stand in,
+and `_hooked` (one truth test in `__call__`) is False, so a call goes straight to `forward`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.autograd.function import Function
+from tensorflow_lite_clone.autograd.mode import is_grad_enabled
+from tensorflow_lite_clone.tensor.tensor import Tensor
+
+Hooks = OrderedDict[int, Callable[..., Any]]
+
+
+class RemovableHandle:
+    """What registering a hook returns: `remove()`, or leaving its ``with``, takes the hook away."""
+
+    next_id = 0
+
+    def __init__(self, hooks_dict: Hooks, *, extra_dict: Any = None) -> None:
+        # A table that was unpickled may hold numbers this process has not given out yet.
+        self.id = max(RemovableHandle.next_id, max(hooks_dict, default=-1) + 1)
+        RemovableHandle.next_id = self.id + 1
+        tables = [hooks_dict]
+        if extra_dict is not None:
+            tables += [extra_dict] if isinstance(extra_dict, dict) else extra_dict
+        self._tables = [weakref.ref(table) for table in tables]
+
+    def remove(self) -> None:
+        """Take the hook away; a second call does nothing."""
+        for reference in self._tables:
+            table = reference()
+            if table is not None:
+                table.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+    def __getstate__(self) -> tuple[list, int]:
+        return [reference() for reference in self._tables], self.id
+
+    def __setstate__(self, state: tuple[list, int]) -> None:
+        tables, self.id = state
+        # A table that died before the pickle is replaced by one that dies at once.
+        self._tables = [weakref.ref(OrderedDict() if t is None else t) for t in tables]
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+
+class _NoHooks(OrderedDict):
+    """The empty table that all modules without hooks share."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError("this module has no hooks yet: add one with its register_..._hook methods")
+
+
+_NO_HOOKS: Any = _NoHooks()
+
+
+def add_hook(
+    owner: Any, table: str, hook: Callable[..., Any], prepend: bool = False, marks: tuple = ()
+) -> RemovableHandle:
+    """Add `hook` to the table of that name, and its number to the tables named by `marks`."""
+    tables: list[Any] = []
+    for name in (table, *marks):
+        if name not in owner.__dict__:
+            owner.__dict__[name] = OrderedDict()
+        tables.append(owner.__dict__[name])
+    hooks = tables[0]
+    handle = RemovableHandle(hooks, extra_dict=tables[1:])
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    for mark in tables[1:]:
+        mark[handle.id] = True
+    return handle
+
+
+class Hookable:
+    """The part of `Module` that is called, and the hooks around the call."""
+
+    _hooked = False  # True in the class when there are global hooks, in a module when it has own
+
+    _forward_pre_hooks: Hooks = _NO_HOOKS
+    _forward_pre_hooks_with_kwargs: Hooks = _NO_HOOKS
+    _forward_hooks: Hooks = _NO_HOOKS
+    _forward_hooks_with_kwargs: Hooks = _NO_HOOKS
+    _forward_hooks_always_called: Hooks = _NO_HOOKS
+    _backward_pre_hooks: Hooks = _NO_HOOKS
+    _backward_hooks: Hooks = _NO_HOOKS
+    _is_full_backward_hook: bool | None = None
+
+    forward: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooked:
+            return call_hooked(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _add_call_hook(self, table: str, hook: Any, prepend: bool, marks: tuple) -> RemovableHandle:
+        handle = add_hook(self, table, hook, prepend, marks)
+        self.__dict__["_hooked"] = True
+        return handle
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` before forward; what it returns replaces the arguments.
+
+        `with_kwargs`: ``hook(module, args, kwargs)``, which returns None or ``(args, kwargs)``.
+        `prepend`: before the hooks that are there already.
+        """
+        marks = ("_forward_pre_hooks_with_kwargs",) if with_kwargs else ()
+        return self._add_call_hook("_forward_pre_hooks", hook, prepend, marks)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` after forward; what it returns replaces the output.
+
+        `with_kwargs`: ``hook(module, args, kwargs, output)``. `always_call`: also if forward
+        raised (the output is then None).
+        """
+        marks: tuple = ("_forward_hooks_with_kwargs",) if with_kwargs else ()
+        if always_call:
+            marks += ("_forward_hooks_always_called",)
+        return self._add_call_hook("_forward_hooks", hook, prepend, marks)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` before the module's backward.
+
+        `grad_output` is a tuple with a gradient (or None) per output; so is what the hook
+        returns, if it returns anything, and that replaces it.
+        """
+        return self._add_call_hook("_backward_pre_hooks", hook, prepend, ())
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` after the module's backward.
+
+        Both are tuples, with an entry per positional argument and per output; a tuple that the
+        hook returns replaces `grad_input`.
+        """
+        self._claim_backward_hooks(full=True)
+        return self._add_call_hook("_backward_hooks", hook, prepend, ())
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """PyTorch's deprecated form, which here sees the same gradients as the full one."""
+        self._claim_backward_hooks(full=False)
+        return self._add_call_hook("_backward_hooks", hook, False, ())
+
+    def _claim_backward_hooks(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self.__dict__["_is_full_backward_hook"] = full
+
+
+# -- hooks of all modules -------------------------------------------------------------------------
+
+forward_pre: Hooks = OrderedDict()
+forward: Hooks = OrderedDict()
+forward_with_kwargs: OrderedDict[int, bool] = OrderedDict()
+forward_always_called: OrderedDict[int, bool] = OrderedDict()
+backward_pre: Hooks = OrderedDict()
+backward: Hooks = OrderedDict()
+parameter_registration: Hooks = OrderedDict()
+buffer_registration: Hooks = OrderedDict()
+module_registration: Hooks = OrderedDict()
+
+
+def _add_global(table: Hooks, hook: Callable[..., Any], *marks: OrderedDict) -> RemovableHandle:
+    handle = RemovableHandle(table, extra_dict=marks)
+    table[handle.id] = hook
+    for mark in marks:
+        mark[handle.id] = True
+    Hookable._hooked = True
+    return handle
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, args)`` before the forward of every module."""
+    return _add_global(forward_pre, hook)
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call ``hook(module, args, output)`` after the forward of every module."""
+    marks = [forward_with_kwargs] * with_kwargs + [forward_always_called] * always_call
+    return _add_global(forward, hook, *marks)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, grad_output)`` before the backward of every module."""
+    return _add_global(backward_pre, hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, grad_input, grad_output)`` after the backward of every module."""
+    return _add_global(backward, hook)
+
+
+register_module_backward_hook = register_module_full_backward_hook
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, parameter)`` at `register_parameter`; it may return another."""
+    return _add_global(parameter_registration, hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, buffer)`` at `register_buffer`; it may return another."""
+    return _add_global(buffer_registration, hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, child)`` at `register_module`; it may return another."""
+    return _add_global(module_registration, hook)
+
+
+# -- the call -------------------------------------------------------------------------------------
+
+
+def call_hooked(module: Any, args: tuple, kwargs: dict) -> Any:
+    """Run `module.forward` with the hooks of all modules and its own around it."""
+    own = module.__dict__
+    if not any(own.get(table) for table in _CALL_TABLES):
+        own.pop("_hooked", None)  # its hooks have been removed
+        if not (forward_pre or forward or backward_pre or backward):
+            Hookable._hooked = False
+            return module.forward(*args, **kwargs)
+
+    output = None
+    called: set[int] = set()
+    always = {**forward_always_called, **module._forward_hooks_always_called}
+    try:
+        args, kwargs = _before_forward(module, args, kwargs)
+        around_backward = None
+        pre_hooks = (*backward_pre.values(), *module._backward_pre_hooks.values())
+        full_hooks = (*backward.values(), *module._backward_hooks.values())
+        if pre_hooks or full_hooks:
+            around_backward = BackwardHooks(module, pre_hooks, full_hooks)
+            args = around_backward.mark_inputs(args)
+        output = module.forward(*args, **kwargs)
+        for number, run in _after_forward(module, args, kwargs):
+            called.add(number)
+            replacement = run(output)
+            if replacement is not None:
+                output = replacement
+        if around_backward is not None:
+            output = around_backward.mark_outputs(output)
+        return output
+    except Exception:
+        for number, run in _after_forward(module, args, kwargs):
+            if number not in always or number in called:
+                continue
+            try:
+                replacement = run(output)
+            except Exception as error:
+                warnings.warn(
+                    "module forward hook with ``always_call=True`` raised an exception that was "
+                    f"silenced as another error was raised in forward: {error!s}",
+                    stacklevel=3,
+                )
+            else:
+                if replacement is not None:
+                    output = replacement
+        raise
+
+
+_CALL_TABLES = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+
+def _before_forward(module: Any, args: tuple, kwargs: dict) -> tuple[Any, dict]:
+    with_kwargs = module._forward_pre_hooks_with_kwargs
+    hooks = (*forward_pre.items(), *module._forward_pre_hooks.items())
+    for number, hook in hooks:
+        if number in with_kwargs:
+            result = hook(module, args, kwargs)
+            if result is None:
+                continue
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise RuntimeError(
+                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                    f"but got {result}."
+                )
+            args, kwargs = result
+        else:
+            result = hook(module, args)
+            if result is not None:
+                args = result if isinstance(result, tuple) else (result,)
+    return args, kwargs
+
+
+def _after_forward(module: Any, args: tuple, kwargs: dict) -> list[tuple[int, Callable]]:
+    """The forward hooks, numbered, as functions of the output alone."""
+    with_kwargs = {**forward_with_kwargs, **module._forward_hooks_with_kwargs}
+    hooks = itertools.chain(forward.items(), module._forward_hooks.items())
+
+    def bind(number: int, hook: Callable[..., Any]) -> Callable[[Any], Any]:
+        if number in with_kwargs:
+            return lambda output: hook(module, args, kwargs, output)
+        return lambda output: hook(module, args, output)
+
+    return [(number, bind(number, hook)) for number, hook in hooks]
+
+
+# -- around the backward --------------------------------------------------------------------------
+
+
+class _InputMark(Function):
+    """The identity around a module's inputs: its backward is the end of the module's."""
+
+    @staticmethod
+    def forward(ctx: Any, hooks: BackwardHooks, *inputs: Tensor) -> tuple[Tensor, ...]:
+        ctx.hooks = hooks
+        return tuple(x.view_as(x) for x in inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple:
+        return (None, *ctx.hooks.leave(grads))
+
+
+class _OutputMark(Function):
+    """The identity around a module's outputs: its backward is the start of the module's."""
+
+    @staticmethod
+    def forward(ctx: Any, hooks: BackwardHooks, *outputs: Tensor) -> tuple[Tensor, ...]:
+        ctx.hooks = hooks
+        ctx.set_materialize_grads(False)  # hooks see None for an output that nobody used
+        return tuple(y.view_as(y) for y in outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple:
+        return (None, *ctx.hooks.enter(grads))
+
+
+class BackwardHooks:
+    """One call of a module whose backward has hooks: two identities that tell when it runs."""
+
+    def __init__(self, module: Any, pre_hooks: tuple, hooks: tuple) -> None:
+        self.module = module
+        self.pre_hooks = pre_hooks
+        self.hooks = hooks
+        self.inputs = 0
+        self.input_positions: list[int] = []
+        self.outputs = 0
+        self.output_positions: list[int] = []
+        self.grad_outputs: tuple | None = None
+
+    def mark_inputs(self, args: tuple) -> tuple:
+        self.inputs = len(args)
+        args, self.input_positions = self._mark(_InputMark, args)
+        return args
+
+    def mark_outputs(self, output: Any) -> Any:
+        values = output if isinstance(output, tuple) else (output,)
+        if not isinstance(output, tuple | Tensor):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                f"Tensors but received {type(output)}",
+                stacklevel=4,
+            )
+            return output
+        self.outputs = len(values)
+        values, self.output_positions = self._mark(_OutputMark, values)
+        return values if isinstance(output, tuple) else values[0]
+
+    def _mark(self, mark: type[Function], values: tuple) -> tuple[tuple, list[int]]:
+        positions = []
+        if is_grad_enabled():
+            positions = [
+                i for i, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad
+            ]
+        if not positions:
+            return values, positions
+        marked = mark.apply(self, *(values[i] for i in positions))
+        replaced = list(values)
+        for position, x in zip(positions, marked if isinstance(marked, tuple) else (marked,)):
+            replaced[position] = x
+        if type(values) is tuple:
+            return tuple(replaced), positions
+        return type(values)(*replaced), positions  # a named tuple
+
+    def enter(self, grads: tuple) -> tuple:
+        """Run the pre hooks on the gradients that arrive; returns those that go on."""
+        grad_outputs = _spread(grads, self.output_positions, self.outputs)
+        for hook in self.pre_hooks:
+            result = hook(self.module, grad_outputs)
+            if result is not None:
+                grad_outputs = _checked(result, self.outputs, "pre hook", "grad_output")
+        self.grad_outputs = grad_outputs
+        if self.hooks and not self.input_positions:
+            self._leave_without_inputs()
+        return tuple(grad_outputs[i] for i in self.output_positions)
+
+    def leave(self, grads: tuple) -> tuple:
+        """Run the full hooks on the gradients that leave; returns those that go on."""
+        if self.grad_outputs is None:
+            raise RuntimeError(
+                "Module backward hook for grad_input is called before the grad_output one. This "
+                "happens because the gradient in your nn.Module flows to the Module's input "
+                "without passing through the Module's output. Make sure that the output depends "
+                "on the input and that the loss is computed based on the output."
+            )
+        grad_inputs = _spread(grads, self.input_positions, self.inputs)
+        for hook in self.hooks:
+            result = hook(self.module, grad_inputs, self.grad_outputs)
+            if result is not None:
+                grad_inputs = _checked(result, self.inputs, "hook", "grad_input")
+        self.grad_outputs = None
+        return tuple(grad_inputs[i] for i in self.input_positions)
+
+    def _leave_without_inputs(self) -> None:
+        warnings.warn(
+            "Full backward hook is firing when gradients are computed with respect to module "
+            "outputs since no inputs require gradients. See https://docs.pytorch.org/docs/main/"
+            "generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook for "
+            "more details.",
+            stacklevel=2,
+        )
+        nothing = (None,) * self.inputs
+        for hook in self.hooks:
+            result = hook(self.module, nothing, self.grad_outputs)
+            if result is not None and any(g is not None for g in result):
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always "
+                    "return None or None for all gradients."
+                )
+        self.grad_outputs = None
+
+
+def _spread(grads: tuple, positions: list[int], length: int) -> tuple:
+    spread: list[Any] = [None] * length
+    for position, grad in zip(positions, grads):
+        spread[position] = grad
+    return tuple(spread)
+
+
+def _checked(grads: Any, expected: int, hook: str, what: str) -> tuple:
+    if len(grads) != expected:
+        raise RuntimeError(
+            f"Backward {hook} returned an invalid number of {what}, got {len(grads)}, "
+            f"but expected {expected}"
+        )
+    return tuple(grads)

@@ -1,0 +1,209 @@
+"""Module: the base class of all layers and models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.nn.modules.hooks import (
+    Hookable,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from tensorflow_lite_clone.nn.modules.registry import Registry
+from tensorflow_lite_clone.nn.modules.state import Stateful
+from tensorflow_lite_clone.ops.convert import parse_to
+from tensorflow_lite_clone.tensor.tensor import Tensor
+
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
+
+
+class Module(Registry, Hookable, Stateful):
+    """The base class of layers and models, as ``torch.nn.Module``.
+
+    A subclass calls ``super().__init__()``, assigns parameters, buffers and other modules to
+    itself, and defines `forward`; calling the module runs it.
+    """
+
+    call_super_init = False
+    dump_patches = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            name = f"{type(self).__name__}.__init__()"
+            if kwargs:
+                raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
+            given = len(args) + 1
+            raise TypeError(f"{name} takes 1 positional argument but {given} were given")
+        attributes = self.__dict__
+        attributes["training"] = True
+        attributes["_parameter_names"] = {}
+        attributes["_buffer_names"] = {}
+        attributes["_module_names"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def forward(self, *input: Any) -> Any:
+        """What the module computes; every subclass defines it."""
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
+
+    # -- modes and gradients ------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode (dropout, batch statistics) here and in all modules below."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode: ``train(False)``."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Let all parameters require a gradient, or none."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or fill them with zeros."""
+        for parameter in self.parameters():
+            grad = parameter.grad
+            if grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+            else:
+                if grad.grad_fn is not None:
+                    grad.detach_()
+                else:
+                    grad.requires_grad_(False)
+                grad.zero_()
+
+    def share_memory(self) -> Self:
+        """Return the module: its arrays are not moved to shared memory."""
+        return self
+
+    # -- conversions --------------------------------------------------------------------------
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace what parameters, their gradients and buffers hold by what `fn` makes of it.
+
+        Parameters stay the same objects, so an optimizer goes on with them.
+        """
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        attributes = self.__dict__
+        with no_grad():
+            for name in self._parameter_names:
+                parameter = attributes[name]
+                if parameter is None:
+                    continue
+                grad = parameter.grad
+                parameter.data = fn(parameter)
+                if grad is not None:
+                    grad.data = fn(grad)
+            for name in self._buffer_names:
+                if attributes[name] is not None:
+                    attributes[name] = fn(attributes[name])
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a device, a floating dtype, a memory format: the forms of ``Tensor.to``.
+
+        Only floating and complex tensors change dtype. Works in place, returns the module.
+        """
+        device, dtype, _, memory_format = parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={dtype}"
+            )
+
+        def convert(t: Tensor) -> Tensor:
+            to = dtype if t.is_floating_point() or t.is_complex() else None
+            layout = memory_format if t.ndim in (4, 5) else None
+            return t.to(device, to, memory_format=layout)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without copying: the values there are arbitrary."""
+        return self._apply(lambda t: t.new_empty(t.shape, device=device), recurse)
+
+    def type(self, dst_type: Any) -> Self:
+        """Cast all parameters and buffers."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def _cast_floats(self, method: str) -> Self:
+        return self._apply(lambda t: getattr(t, method)() if t.is_floating_point() else t)
+
+    def float(self) -> Self:
+        """Cast the floating parameters and buffers to float32."""
+        return self._cast_floats("float")
+
+    def double(self) -> Self:
+        """Cast the floating parameters and buffers to float64."""
+        return self._cast_floats("double")
+
+    def half(self) -> Self:
+        """Cast the floating parameters and buffers to float16."""
+        return self._cast_floats("half")
+
+    def bfloat16(self) -> Self:
+        """Cast the floating parameters and buffers to bfloat16."""
+        return self._cast_floats("bfloat16")
+
+    def cpu(self) -> Self:
+        """Move to host memory."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move to a CUDA device, the current one unless told otherwise."""
+        return self._apply(lambda t: t.cuda(device))
+
+    # -- printing -----------------------------------------------------------------------------
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What `repr` shows between the parentheses; subclasses override it."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        for name in self._module_names:
+            lines.append(f"({name}): {indent(repr(self.__dict__[name]))}")
+        if not lines or (len(lines) == 1 and not self._module_names):
+            return f"{self._get_name()}({extra})"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def indent(text: str) -> str:
+    """`text` with two more spaces before each line but the first."""
+    return text.replace("\n", "\n  ")

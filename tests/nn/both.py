@@ -1,0 +1,72 @@
+"""The same lines run under PyTorch and here; what they return, raise and warn is compared."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+import tensorflow_lite_clone as tlc
+import tensorflow_lite_clone.nn  # noqa: F401  (binds tlc.nn)
+
+LIBRARIES = (tlc, torch)
+
+
+def plain(value: Any) -> Any:
+    """`value` with tensors as lists and modules as text, so that two libraries' compare equal."""
+    for library in LIBRARIES:
+        if isinstance(value, library.Tensor):
+            grad = value.requires_grad
+            return type(value).__name__, str(value.dtype), list(value.shape), grad, value.tolist()
+        if isinstance(value, library.nn.Module):
+            return text(repr(value))
+        if isinstance(value, library.Size):
+            return "Size", list(value)
+        if isinstance(value, library.dtype | library.device):
+            return str(value)
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return type(value)(plain(item) for item in value)
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, type):
+        return text(value.__name__)
+    if value is None or isinstance(value, int | float | set):
+        return value
+    raise TypeError(f"the test returns a {type(value)}, which it should turn into plain values")
+
+
+def text(message: str) -> str:
+    """`message` with our package called PyTorch's name."""
+    return message.replace("tensorflow_lite_clone", "torch")
+
+
+def outcome(script: Callable[[Any], Any], library: Any) -> Any:
+    """What `script` returns or raises under `library`, and its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = plain(script(library))
+        except Exception as error:
+            result = type(error).__name__, text(str(error))
+    return result, [(type(w.message).__name__, text(str(w.message))) for w in caught]
+
+
+def same(script: Callable[[Any], Any]) -> Any:
+    """Assert that `script(library)` does the same under both libraries; returns what it does."""
+    here, there = (outcome(script, library) for library in LIBRARIES)
+    assert here == there
+    return here[0]
+
+
+def raises(script: Callable[[Any], Any]) -> str:
+    """Assert that both libraries raise the same; returns the message."""
+    result = same(script)
+    assert isinstance(result, tuple) and isinstance(result[0], str) and len(result) == 2, result
+    assert result[0].endswith("Error"), result
+    return result[1]
