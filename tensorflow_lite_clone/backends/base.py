@@ -21,6 +21,16 @@ KIT = {
     "index_put": "(x, index, value): a copy of x with x[index] = value",
     "index_add": "(x, index, value): a copy of x with x[index] += value, repeated indices summed",
     "copy": "(x): a contiguous copy",
+    "sum": "(x, axis, dtype, keepdims): two-byte floats are accumulated in float32 here and in "
+    "mean and prod",
+    "argsort": "(x, *, axis, descending, stable), as the standard has it; NaN is largest; so sort",
+    "arg_kth": "(x, k, *, axis): where the k-th smallest (from 0) is; the axis stays, of length 1",
+    "top_k": "(x, k, *, axis, largest): the k largest or smallest, in order, and their places",
+    "put_along_axis": "(values, index, *, axis, size): zeros of length `size` along the axis with "
+    "the values at the places; the inverse of take_along_axis",
+    "searchsorted": "(x1, x2, *, side, sorter): also for rows of the same leading shape",
+    "bincount": "(x, weights, *, minlength): weights may be None",
+    "cumulative_max": "(x, *, axis), cumulative_min, cumulative_logsumexp: scans",
     "erf": "(x), erfc, erfinv, lgamma, digamma, polygamma: special functions, see ops.special",
 }
 

@@ -6,14 +6,30 @@ from typing import Any
 
 import numpy as np
 
-NATIVE: dict[Any, Any] = {}  # DType -> numpy dtype, filled by the backend
-
-_f32 = np.dtype(np.float32)
-
-
-def _narrow(x: Any) -> bool:
-    """Whether NumPy would accumulate `x` too coarsely (bfloat16 is no dtype of NumPy's own)."""
-    return x.dtype.kind == "V"
+from tensorflow_lite_clone.backends.numpy.kit_reduce import (  # noqa: F401
+    all,
+    any,
+    cumulative_logsumexp,
+    cumulative_max,
+    cumulative_min,
+    cumulative_prod,
+    cumulative_sum,
+    max,
+    mean,
+    min,
+    prod,
+    sum,
+)
+from tensorflow_lite_clone.backends.numpy.kit_sort import (  # noqa: F401
+    arg_kth,
+    argsort,
+    bincount,
+    put_along_axis,
+    searchsorted,
+    sort,
+    top_k,
+)
+from tensorflow_lite_clone.backends.numpy.native import NATIVE
 
 
 def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:
@@ -63,27 +79,6 @@ def broadcast_to(x: Any, shape: tuple) -> Any:
             raise ValueError(f"cannot broadcast shape {x.shape} to {shape}")
         strides.append(stride if size == wanted else 0)
     return _window(np.asarray(x), tuple(shape), tuple(strides))
-
-
-def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    native = NATIVE.get(dtype, dtype)
-    if _narrow(x) and native is None:
-        return np.add.reduce(x, axis, _f32, None, keepdims).astype(x.dtype)
-    return np.add.reduce(x, axis, native, None, keepdims)
-
-
-def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    if _narrow(x):
-        return np.mean(x, axis=axis, dtype=_f32, keepdims=keepdims).astype(x.dtype)
-    return np.mean(x, axis=axis, keepdims=keepdims)
-
-
-def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return np.maximum.reduce(x, axis, None, None, keepdims)
-
-
-def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return np.minimum.reduce(x, axis, None, None, keepdims)
 
 
 def matmul(x: Any, y: Any) -> Any:

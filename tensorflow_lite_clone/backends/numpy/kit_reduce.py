@@ -1,0 +1,107 @@
+"""Reductions and scans: NumPy's, with two-byte floats accumulated in wider ones as in PyTorch.
+
+`axis` is None, an int or a tuple. Scans of floats accumulate in float64, also as in PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.backends.numpy.native import NATIVE
+
+_f32 = np.dtype(np.float32)
+_f64 = np.dtype(np.float64)
+_i64 = np.dtype(np.int64)
+
+
+def _narrow(x: Any) -> bool:
+    """Whether `x` is of float16 or bfloat16 (which is no dtype of NumPy's own: kind V)."""
+    return x.itemsize == 2 and x.dtype.kind in "fV"
+
+
+def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    if dtype is None:
+        if _narrow(x):
+            return np.add.reduce(x, axis, _f32, None, keepdims).astype(x.dtype)
+        return np.add.reduce(x, axis, None, None, keepdims)
+    native = NATIVE.get(dtype, dtype)
+    if x.dtype.kind == "b" and native == _i64:
+        if axis.__class__ is tuple and len(axis) == x.ndim:
+            axis = None  # counting everything at once is ten times as fast
+        return np.count_nonzero(x, axis, keepdims=keepdims)
+    if native.itemsize == 2 and native.kind in "fV":
+        return np.add.reduce(x, axis, _f32, None, keepdims).astype(native)
+    return np.add.reduce(x, axis, native, None, keepdims)
+
+
+def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    # numpy.mean does the same in three times the time
+    if _narrow(x):
+        total = np.add.reduce(x, axis, _f32, None, keepdims)
+        return (total / (x.size // (total.size or 1))).astype(x.dtype)
+    total = np.add.reduce(x, axis, None, None, keepdims)
+    return total / (x.size // (total.size or 1))
+
+
+def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    native = x.dtype if dtype is None else NATIVE.get(dtype, dtype)
+    if native.itemsize == 2 and native.kind in "fV":
+        return np.multiply.reduce(x, axis, _f32, None, keepdims).astype(native)
+    return np.multiply.reduce(x, axis, native, None, keepdims)
+
+
+def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.maximum.reduce(x, axis, None, None, keepdims)
+
+
+def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.minimum.reduce(x, axis, None, None, keepdims)
+
+
+def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.logical_or.reduce(x, axis, None, None, keepdims)
+
+
+def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.logical_and.reduce(x, axis, None, None, keepdims)
+
+
+def _accumulate(ufunc: Any, x: Any, axis: int, dtype: Any) -> Any:
+    native = x.dtype if dtype is None else NATIVE.get(dtype, dtype)
+    if native.kind in "fV" and native.itemsize < 8:
+        return ufunc.accumulate(x, axis, _f64).astype(native)
+    return ufunc.accumulate(x, axis, native)
+
+
+def cumulative_sum(
+    x: Any, *, axis: int = 0, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    result = _accumulate(np.add, x, axis, dtype)
+    return _with_initial(result, axis, 0) if include_initial else result
+
+
+def cumulative_prod(
+    x: Any, *, axis: int = 0, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    result = _accumulate(np.multiply, x, axis, dtype)
+    return _with_initial(result, axis, 1) if include_initial else result
+
+
+def _with_initial(result: Any, axis: int, value: int) -> Any:
+    first = list(result.shape)
+    first[axis] = 1
+    return np.concatenate([np.full(first, value, result.dtype), result], axis)
+
+
+def cumulative_max(x: Any, *, axis: int) -> Any:
+    return np.maximum.accumulate(x, axis)
+
+
+def cumulative_min(x: Any, *, axis: int) -> Any:
+    return np.minimum.accumulate(x, axis)
+
+
+def cumulative_logsumexp(x: Any, *, axis: int) -> Any:
+    return np.logaddexp.accumulate(x, axis, _f64).astype(x.dtype)
