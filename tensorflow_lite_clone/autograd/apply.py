@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import appliers
-from tensorflow_lite_clone.autograd.node import Leaf, Node, creation_hooks, next_sequence_number
+from tensorflow_lite_clone.autograd.node import Leaf, Node, SeveralNode, creation_hooks, next_sequence_number
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage
@@ -82,9 +82,8 @@ def edges_of(inputs: tuple) -> tuple[tuple, int]:
     for tensor in inputs:
         edge = None
         if tensor is not None:
-            source = tensor._node if tensor._base is None else current_node(tensor)
-            if source is not None:
-                edge = (source, tensor._index)
+            edge = tensor._edge if tensor._base is None else current_edge(tensor)
+            if edge is not None:
                 mask |= bit
         edges.append(edge)
         bit += bit
@@ -108,11 +107,10 @@ def record(
     node.mask = mask
     node.parameters = parameters
     node.sequence = next_sequence_number()
-    output._node = node
-    output._index = 0
+    output._edge = (node, 0)
     array = output._storage.array
-    node.shapes = (array.shape,)
-    node.dtypes = (array.dtype,)
+    node.shapes = array.shape
+    node.dtypes = array.dtype
     saves = op.plans[mask].saves
     if saves:
         node.saved = saved = [storages[i] if i >= 0 else output._storage for i in saves]
@@ -134,7 +132,7 @@ def record_several(
     parameters: dict,
 ) -> None:
     """`record` for an op with several outputs."""
-    node = _new(Node)
+    node = _new(SeveralNode)
     node.op = op
     node.backend = backend
     node.edges = edges
@@ -149,21 +147,21 @@ def record_several(
     node.dtypes = tuple([output._storage.array.dtype for output in outputs])
     for index, output in enumerate(outputs):
         if index not in op.nondifferentiable:
-            output._node = node
-            output._index = index
+            output._edge = (node, index)
     for hook in creation_hooks:
         hook(node)
 
 
-def current_node(tensor: Tensor) -> Any:
-    """The node of a tensor that may be a view whose base was written in place since."""
+def current_edge(tensor: Tensor) -> Any:
+    """The edge of a tensor that may be a view whose base was written in place since."""
     view = tensor._base
     if view is None:
-        return tensor._node
+        return tensor._edge
     version = tensor._storage.current_version()
     if view.version != version:
         view.version = version
-        if view.base._node is not None or not isinstance(tensor._node, Leaf):
+        own_leaf = tensor._edge is not None and type(tensor._edge[0]) is Leaf
+        if view.base._edge is not None or not own_leaf:
             twin = view.base
             with recording(True):
                 for op, parameters in view.chain:
@@ -171,8 +169,14 @@ def current_node(tensor: Tensor) -> Any:
                     twin = apply(op, twin, **_without_output(parameters))
                     if type(twin) is tuple:
                         twin = twin[index]
-            tensor._node, tensor._index = twin._node, twin._index
-    return tensor._node
+            tensor._edge = twin._edge
+    return tensor._edge
+
+
+def current_node(tensor: Tensor) -> Any:
+    """The node that made `tensor`, its `Leaf`, or None."""
+    edge = tensor._edge if tensor._base is None else current_edge(tensor)
+    return None if edge is None else edge[0]
 
 
 class recording:

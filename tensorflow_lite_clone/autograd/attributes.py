@@ -32,8 +32,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
                 raise RuntimeError(
                     "only Tensors of floating point dtype can require gradients"
                 )
-            self._node = Leaf(self)
-            self._index = 0
+            self._edge = (Leaf(self), 0)
     elif not requires_grad:
         if not isinstance(node, Leaf):
             raise RuntimeError(
@@ -41,7 +40,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
                 "computed variable in a subgraph that doesn't require differentiation use "
                 "var_no_grad = var.detach()."
             )
-        self._node = None
+        self._edge = None
     return self
 
 
@@ -112,8 +111,7 @@ def detach_(input: Tensor) -> Tensor:
             "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
             "True, gradients are views of DDP buckets."
         )
-    input._node = None
-    input._index = 0
+    input._edge = None
     return input
 
 
@@ -127,8 +125,8 @@ def _set_data(self: Tensor, data: Tensor) -> None:
     if not isinstance(data, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
     self._storage = Storage(data._storage.array, data._storage.backend)
-    if isinstance(self._node, Leaf):
-        self._node.adopt(self)
+    if self._edge is not None and isinstance(self._edge[0], Leaf):
+        self._edge[0].adopt(self)
 
 
 @public("method")
@@ -147,7 +145,7 @@ def retain_grad(self: Tensor) -> None:
     if isinstance(node, Leaf) or self._retains_grad:
         return
     self._retains_grad = True
-    reference, index = weakref.ref(self), self._index
+    reference, index = weakref.ref(self), self._edge[1]
 
     def keep(grads: list) -> None:
         tensor = reference()
@@ -155,7 +153,7 @@ def retain_grad(self: Tensor) -> None:
         if tensor is None or g is None:
             return
         if tensor._grad is None:
-            tensor._grad = g if g._node is not None else g.clone()
+            tensor._grad = g if g._edge is not None else g.clone()
         else:
             tensor._grad = tensor._grad + g
 
@@ -175,7 +173,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> List
     node = current_node(self)
     if node is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    index = self._index
+    index = self._edge[1]
 
     def edit(grads: list) -> None:
         if grads[index] is not None:
@@ -200,8 +198,9 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> List
 @public("method")
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> Handle:
     """Call ``hook(tensor)`` after a backward pass has accumulated into this leaf's ``.grad``."""
-    if not isinstance(self._node, Leaf):
-        if self._node is None:
+    node = current_node(self)
+    if not isinstance(node, Leaf):
+        if node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     if self._post_accumulate_hooks is None:
@@ -220,7 +219,7 @@ for _name, _accessor in {
     "grad_fn": property(_grad_fn),
     "grad": property(_get_grad, _set_grad, _delete_grad),
     "data": property(_get_data, _set_data),
-    "output_nr": property(lambda self: self._index),
+    "output_nr": property(lambda self: 0 if self._edge is None else self._edge[1]),
     "retains_grad": property(lambda self: self._retains_grad),
 }.items():
     export(_accessor, "property", name=_name)

@@ -20,6 +20,9 @@ Edge = tuple[GraphNode, int]
 #: Run after the backward pass that is under way, then forgotten.
 final_callbacks: list[Any] = []
 
+#: Anomaly detection: called as (node, gradients or None, error or None) after each node.
+inspector: Any = None
+
 _by_age = attrgetter("sequence")
 
 
@@ -128,7 +131,7 @@ class _Walk:
     def _arrive(self, node: Any, index: int, g: Any, owned: bool) -> None:
         slot = self.pending.get(node)
         if slot is None:
-            if len(node.shapes) == 1:
+            if not node.several:
                 self.pending[node] = [g, owned]
                 return
             slot = self.pending[node] = [None, False] * len(node.shapes)
@@ -172,7 +175,10 @@ class _Walk:
                 return
         create_graph = self.create_graph
         saved = node.saved
-        results = node.gradients(grads, create_graph)
+        if inspector is None:
+            results = node.gradients(grads, create_graph)
+        else:
+            results = _inspected(node, grads, create_graph)
         if node.hooks:
             results = self._run_hooks(node, results, grads)
         position = -1
@@ -185,10 +191,14 @@ class _Walk:
             if gx is None or child not in useful:
                 continue
             given = gx
-            if gx.shape != child.shapes[index]:
-                gx = self._reduce(gx, child, index)
-            if (gx._storage.array if create_graph else gx).dtype != child.dtypes[index]:
-                gx = self._cast(gx, child, index)
+            shape, dtype = child.shapes, child.dtypes
+            if child.several:
+                shape, dtype = shape[index], dtype[index]
+            if gx.shape != shape:
+                gx = self._reduce(gx, child, shape)
+            have = (gx._storage.array if create_graph else gx).dtype
+            if have is not dtype and have != dtype:
+                gx = self._cast(gx, child, dtype)
             owned = not create_graph and (
                 gx is not given or _is_fresh(node, gx, position, results, grads, saved)
             )
@@ -196,19 +206,18 @@ class _Walk:
         if not self.retain_graph:
             node.release()
 
-    def _reduce(self, gx: Any, child: GraphNode, index: int) -> Any:
+    def _reduce(self, gx: Any, child: GraphNode, shape: tuple) -> Any:
         """Sum out the axes along which the input was broadcast."""
-        shape = child.shapes[index]
         F = self._namespace(child)
         axes = reduced_axes(gx.shape, shape)
         if axes:
             gx = F.sum(gx, axis=axes, keepdims=True)
         return F.reshape(gx, shape) if gx.shape != shape else gx
 
-    def _cast(self, gx: Any, child: GraphNode, index: int) -> Any:
+    def _cast(self, gx: Any, child: GraphNode, native: Any) -> Any:
         """Give the gradient its input's dtype; real inputs take the real part."""
         F = self._namespace(child)
-        dtype = child.backend.dtypes[child.dtypes[index]]
+        dtype = child.backend.dtypes[native]
         if gx.dtype.kind == "c" and dtype.kind != "c":
             gx = F.real(gx)
         return F.astype(gx, dtype)
@@ -234,7 +243,7 @@ class _Walk:
             if not owned or type(g) is not backend.array_type:
                 g = backend.F.copy(g)
             tensor._grad = wrap(g, backend)
-        elif present._node is not None:
+        elif present._edge is not None:
             tensor._grad = present + wrap(g, backend)
         else:
             storage = present._storage
@@ -270,11 +279,21 @@ class _Walk:
         return [t._storage.array if isinstance(t, Tensor) else t for t in tensors]
 
 
+def _inspected(node: Any, grads: list, create_graph: bool) -> Any:
+    try:
+        results = node.gradients(grads, create_graph)
+    except Exception as error:
+        inspector(node, None, error)
+        raise
+    inspector(node, results, None)
+    return results
+
+
 def _is_fresh(
     node: Any, gx: Any, position: int, results: Any, grads: list, saved: Any
 ) -> bool:
     """Whether nobody else holds this gradient's memory: no view, no input, not given twice."""
-    if not node.backend.owns_memory(gx):
+    if not node.makes_new_gradients or not node.backend.owns_memory(gx):
         return False
     for g in grads:
         if gx is g:

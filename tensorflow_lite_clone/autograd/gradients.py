@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_node, wrap
+from tensorflow_lite_clone.autograd.apply import current_edge, wrap
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.tensor import Tensor
@@ -18,8 +18,8 @@ def _roots(
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     roots = []
     for output, g in zip(outputs, grads, strict=True):
-        node = current_node(output)
-        if node is None:
+        edge = current_edge(output)
+        if edge is None:
             raise RuntimeError(
                 "element 0 of tensors does not require grad and does not have a grad_fn"
             )
@@ -33,7 +33,7 @@ def _roots(
                     "grad can be implicitly created only for real scalar outputs but got "
                     f"{output.dtype}"
                 )
-            g = wrap(storage.backend.F.ones_like(array), storage.backend)
+            g = wrap(storage.backend.xp.ones(array.shape, array.dtype), storage.backend)
         elif not isinstance(g, Tensor):
             raise TypeError(
                 f"gradients can be either Tensors or None, but got {type(g).__name__}"
@@ -43,7 +43,7 @@ def _roots(
                 f"Mismatch in shape: grad_output[0] has a shape of {g.shape} and output[0] has a "
                 f"shape of {output.shape}."
             )
-        roots.append(((node, output._index), g if create_graph else g._storage.array))
+        roots.append((edge, g if create_graph else g._storage.array))
     return roots
 
 
@@ -56,12 +56,12 @@ def _as_sequence(value: Any) -> tuple:
 def _edges(inputs: tuple, caller: str) -> list[Edge]:
     edges = []
     for tensor in inputs:
-        node = current_node(tensor)
-        if node is None:
+        edge = current_edge(tensor)
+        if edge is None:
             raise RuntimeError(
                 f"One of the differentiated Tensors does not require grad (input of {caller})"
             )
-        edges.append((node, tensor._index))
+        edges.append(edge)
     return edges
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import (
     common_backend,
-    current_node,
+    current_edge,
     edges_of,
     record,
     wrap,
@@ -78,22 +78,23 @@ def check_inplace(target: Tensor, recorded: bool) -> None:
     """Raise RuntimeError when PyTorch forbids writing into `target`."""
     if not mode.grad:
         return
-    node = current_node(target)
-    if isinstance(node, Leaf):
+    edge = current_edge(target)
+    if edge is not None and isinstance(edge[0], Leaf):
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
     view = target._base
     if view is None:
         return
-    if isinstance(view.base._node, Leaf):
+    base_edge = view.base._edge
+    if base_edge is not None and isinstance(base_edge[0], Leaf):
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
         )
-    if view.multiple and (recorded or view.base._node is not None):
+    if view.multiple and (recorded or base_edge is not None):
         raise RuntimeError(
-            f"Output {target._index} of {node.name() if node is not None else 'a view function'} "
-            "is a view and is being modified inplace. This view is the output of a function that "
+            f"Output {edge[1] if edge else 0} of "
+            f"{edge[0].name() if edge else 'a view function'} is a view and is being modified inplace. This view is the output of a function that "
             "returns multiple views. Such functions do not allow the output views to be modified "
             "inplace. You should replace the inplace operation by an out-of-place one."
         )
@@ -159,14 +160,14 @@ def record_inplace(
         {"chain": view.chain},
     )
     view.version = -1  # its node is stale now
-    current_node(target)
+    current_edge(target)
 
 
 def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
     """Serve a function's ``out=``: copy `result` into `out`, resized when shapes differ."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if mode.grad and (result._node is not None or current_node(out) is not None):
+    if mode.grad and (result._edge is not None or current_edge(out) is not None):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad."
@@ -213,5 +214,5 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
 def rebuild(target: Tensor, source: Tensor) -> None:
     """Make `target` the tensor that `source` is: array, storage and place in the graph."""
     target._storage = source._storage
-    target._node, target._index, target._base = source._node, source._index, source._base
+    target._edge, target._base = source._edge, source._base
 

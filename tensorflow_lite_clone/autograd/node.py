@@ -23,12 +23,17 @@ class GraphNode:
     __slots__ = ("__dict__", "__weakref__", "backend", "dtypes", "sequence", "shapes")
 
     backend: Any
-    shapes: tuple  # of the outputs
-    dtypes: tuple  # native
+    several = False  # outputs
+    shapes: tuple  # the output's shape, or with several outputs a tuple of them
+    dtypes: Any  # likewise, native
     sequence: int  # increases along the graph: a node's is higher than those of its inputs
     # Rarely set, so class-level defaults instead of slots filled in every construction.
     pre_hooks: list | None = None  # functions (list of output gradients as Tensors) -> None, editing it
     hooks: dict | None = None  # functions (grad_inputs, grad_outputs) -> grad_inputs or None
+
+    def shape_of(self, index: int) -> tuple:
+        """The shape of output number `index`."""
+        return self.shapes[index] if self.several else self.shapes
 
     def name(self) -> str:
         """The class name torch would show, such as ``MulBackward0``."""
@@ -68,8 +73,8 @@ class Leaf(GraphNode):
         """Take over shape, dtype and device of the tensor's present storage."""
         storage = tensor._storage
         self.backend = storage.backend
-        self.shapes = (storage.array.shape,)
-        self.dtypes = (storage.array.dtype,)
+        self.shapes = storage.array.shape
+        self.dtypes = storage.array.dtype
 
     @property
     def variable(self) -> Tensor | None:
@@ -84,6 +89,8 @@ class Node(GraphNode):
     """One recorded operation."""
 
     __slots__ = ("edges", "mask", "op", "parameters", "saved", "versions")
+
+    makes_new_gradients = True  # unless they are views, inputs or saved arrays; user code may not
 
     op: type[Op]
     edges: tuple  # per input: (node, output number) or None
@@ -105,7 +112,7 @@ class Node(GraphNode):
         plan = op.plans[self.mask]
         F = recorded(self.backend) if create_graph else self.backend.F
         saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
-        g = grads[0] if len(grads) == 1 else self._differentiable(grads, F)
+        g = self._differentiable(grads, F) if self.several else grads[0]
         parameters = self.parameters
         if op.joint is not None:
             _, names, wants_needs = op.joint
@@ -181,9 +188,9 @@ class Node(GraphNode):
         tensor = new_tensor(storage)
         if place < 0:
             if ~place not in self.op.nondifferentiable:
-                tensor._node, tensor._index = self, ~place
-        elif self.edges[place] is not None:
-            tensor._node, tensor._index = self.edges[place]
+                tensor._edge = (self, ~place)
+        else:
+            tensor._edge = self.edges[place]
         return tensor
 
     def _complain(self, place: int, storage: Storage, version: int) -> None:
@@ -220,6 +227,14 @@ class Node(GraphNode):
         if self.pre_hooks is None:
             self.pre_hooks = []
         return ListHandle(self.pre_hooks, edit)
+
+
+class SeveralNode(Node):
+    """A node with several outputs, or one that keeps its output in a tuple."""
+
+    __slots__ = ()
+
+    several = True
 
 
 class Handle:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_node, edges_of, record, wrap
+from tensorflow_lite_clone.autograd.apply import current_edge, edges_of, record, wrap
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_result,
@@ -87,13 +87,12 @@ def unary(
         made.root = None
         output = _new(Tensor)
         output._storage = made
-        output._node = None
-        output._index = 0
+        output._edge = None
         output._base = None
         if differentiable:
-            node = input._node if input._base is None else current_node(input)
-            if node is not None and mode.grad:
-                record(output, op, backend, ((node, input._index),), 1, (storage,))
+            edge = input._edge if input._base is None else current_edge(input)
+            if edge is not None and mode.grad:
+                record(output, op, backend, (edge,), 1, (storage,))
         if out is not None:
             return write_out(name, out, output)
         return output
@@ -173,29 +172,19 @@ def binary(
         made.root = None
         output = _new(Tensor)
         output._storage = made
-        output._node = None
-        output._index = 0
+        output._edge = None
         output._base = None
         if differentiable:
-            source = input._node if input._base is None else current_node(input)
+            first = input._edge if input._base is None else current_edge(input)
             if b is None:
-                if source is not None and mode.grad:
+                if first is not None and mode.grad:
                     b = Storage(right, backend)
-                    edges = ((source, input._index), None)
-                    record(output, op, backend, edges, 1, (a, b))
+                    record(output, op, backend, (first, None), 1, (a, b))
                 return output
-            target = other._node if other._base is None else current_node(other)
-            if (source is not None or target is not None) and mode.grad:
-                if target is None:
-                    edges = ((source, input._index), None)
-                    mask = 1
-                elif source is None:
-                    edges = (None, (target, other._index))
-                    mask = 2
-                else:
-                    edges = ((source, input._index), (target, other._index))
-                    mask = 3
-                record(output, op, backend, edges, mask, (a, b))
+            second = other._edge if other._base is None else current_edge(other)
+            if (first is not None or second is not None) and mode.grad:
+                mask = 1 if second is None else 2 if first is None else 3
+                record(output, op, backend, (first, second), mask, (a, b))
         return output
 
     def reflected(self, other):

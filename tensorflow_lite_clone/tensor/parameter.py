@@ -48,7 +48,6 @@ def _alias(cls: type, data: Tensor | None) -> Any:
         data = Tensor()
     tensor = object.__new__(cls)
     tensor._storage = data._storage
-    tensor._node = None
-    tensor._index = 0
+    tensor._edge = None
     tensor._base = None
     return tensor

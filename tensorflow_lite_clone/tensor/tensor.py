@@ -30,15 +30,15 @@ class View:
 class Tensor:
     """An n-dimensional array with a place in the autograd graph, as ``torch.Tensor``.
 
-    `_node` is the node that made it (None when no gradient is wanted, a `Leaf` for a leaf that
-    requires one) and `_index` which of the node's outputs it is; `_base` is a `View` or None.
+    `_edge` is its place in the graph: the node that made it (a `Leaf` for a leaf that requires a
+    gradient) and which of the node's outputs it is, or None when no gradient is wanted; `_base`
+    is a `View` or None.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_base", "_index", "_node", "_storage")
+    __slots__ = ("__dict__", "__weakref__", "_base", "_edge", "_storage")
 
     _storage: Storage
-    _node: Any
-    _index: int
+    _edge: tuple[Any, int] | None
     _base: View | None
 
     # Rarely set, so class-level defaults instead of slots filled in every construction.
@@ -134,7 +134,6 @@ def new_tensor(storage: Storage) -> Tensor:
     """A tensor over `storage`, outside of any graph."""
     tensor = _new(Tensor)
     tensor._storage = storage
-    tensor._node = None
-    tensor._index = 0
+    tensor._edge = None
     tensor._base = None
     return tensor

@@ -1,0 +1,97 @@
+"""Anomaly detection: where was the operation recorded whose gradient failed or became NaN?"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+import weakref
+from typing import Any
+
+from tensorflow_lite_clone.autograd import engine
+from tensorflow_lite_clone.autograd.node import creation_hooks
+
+_traces: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+class _State:
+    enabled = False
+    check_nan = True
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly detection is on."""
+    return _State.enabled
+
+
+def _remember(node: Any) -> None:
+    _traces[node] = "".join(traceback.format_stack()[:-2])
+
+
+def _switch(enabled: bool, check_nan: bool) -> None:
+    if enabled and _remember not in creation_hooks:
+        creation_hooks.append(_remember)
+    if not enabled and _remember in creation_hooks:
+        creation_hooks.remove(_remember)
+    _State.enabled = enabled
+    _State.check_nan = check_nan
+    engine.inspector = _inspect if enabled else None
+
+
+def _inspect(node: Any, results: Any, error: BaseException | None) -> None:
+    """Called by the engine after each node's gradients, or with the error they raised."""
+    if error is not None:
+        _warn(node)
+        return
+    if not _State.check_nan:
+        return
+    for position, g in enumerate(results):
+        if g is None:
+            continue
+        array = g._storage.array if hasattr(g, "_storage") else g
+        if bool((array != array).any()):
+            _warn(node)
+            raise RuntimeError(
+                f"Function '{node.name()}' returned nan values in its {position}th output."
+            )
+
+
+def _warn(node: Any) -> None:
+    trace = _traces.get(node, "  (recorded before anomaly detection was switched on)\n")
+    warnings.warn(
+        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+        f"{trace}",
+        stacklevel=4,
+    )
+
+
+class set_detect_anomaly:
+    """Switch anomaly detection on or off; as a context manager, restore it at the end."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._previous = _State.enabled, _State.check_nan
+        _switch(mode, check_nan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        _switch(*self._previous)
+
+
+class detect_anomaly:
+    """Context manager: name the forward line of a gradient that fails or becomes NaN."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self._check_nan = check_nan
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should "
+            "only be enabled for debugging.",
+            stacklevel=2,
+        )
+
+    def __enter__(self) -> None:
+        self._previous = _State.enabled, _State.check_nan
+        _switch(True, self._check_nan)
+
+    def __exit__(self, *exception: object) -> None:
+        _switch(*self._previous)

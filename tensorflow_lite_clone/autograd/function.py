@@ -1,0 +1,318 @@
+"""`autograd.Function`: operations whose gradient the user writes over Tensors."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import edges_of, recording, wrap
+from tensorflow_lite_clone.autograd.inplace import check_inplace
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.node import SeveralNode, creation_hooks, next_sequence_number
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor, new_tensor
+
+
+class FunctionCtx:
+    """What ``forward`` and ``backward`` of a `Function` share; also any attribute set on it."""
+
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def __init__(self) -> None:
+        self._saved: tuple[Tensor | None, ...] = ()
+        self._node: Callable[[], FunctionNode | None] | None = None
+        self._nondifferentiable: set[int] = set()
+        self._dirty: set[int] = set()
+        self._materialize = True
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep inputs, outputs or other tensors for ``backward``."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but got {type(tensor).__name__}"
+                )
+        self._saved = tensors
+
+    save_for_forward = save_for_backward
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """The tensors given to `save_for_backward`; RuntimeError once the graph was freed."""
+        if self._node is None:
+            return self._saved
+        node = self._node()
+        return () if node is None else node.unpack()
+
+    def mark_non_differentiable(self, *outputs: Tensor) -> None:
+        """Declare outputs that have no gradient, such as indices."""
+        self._nondifferentiable.update(map(id, outputs))
+
+    def mark_dirty(self, *inputs: Tensor) -> None:
+        """Declare inputs that ``forward`` wrote to and returns."""
+        self._dirty.update(map(id, inputs))
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether ``backward`` gets zeros (the default) or None for outputs nobody used."""
+        self._materialize = value
+
+
+class _SavedTensor:
+    """A saved tensor as storage + place in the graph, so that outputs make no cycle."""
+
+    __slots__ = ("index", "node", "storage", "version")
+
+    def __init__(self, tensor: Tensor, node: Any) -> None:
+        self.storage: Storage = tensor._storage
+        self.version = tensor._storage.current_version()
+        self.node = node
+        self.index = 0 if tensor._edge is None else tensor._edge[1]
+
+
+class FunctionNode(SeveralNode):
+    """The node of a `Function` call."""
+
+    __slots__ = ("context", "function", "slots")
+
+    makes_new_gradients = False
+
+    def name(self) -> str:
+        return f"{self.function.__name__}Backward"
+
+    def unpack(self) -> tuple[Tensor | None, ...]:
+        """The saved tensors at their places in the graph."""
+        if self.saved is None:
+            self._unpack((0,), False)  # raises
+        tensors: list[Tensor | None] = []
+        for entry in self.saved or ():
+            if entry is None:
+                tensors.append(None)
+                continue
+            if entry.storage.current_version() != entry.version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an "
+                    f"inplace operation: a tensor of shape {list(entry.storage.array.shape)} saved "
+                    f"by {self.name()} is at version {entry.storage.current_version()}; expected "
+                    f"version {entry.version} instead."
+                )
+            tensor = new_tensor(entry.storage)
+            if entry.node is not None:
+                tensor._edge = (self if entry.node == "output" else entry.node, entry.index)
+            tensors.append(tensor)
+        return tuple(tensors)
+
+    def gradients(self, grads: list, create_graph: bool) -> Any:
+        given: list[Tensor | None] = []
+        for index, g in enumerate(grads):
+            if g is None:
+                if self.context._materialize and self.shapes[index] is not None:
+                    zeros = self.backend.xp.zeros(self.shapes[index], dtype=self.dtypes[index])
+                    g = wrap(zeros, self.backend)
+            elif not create_graph:
+                g = wrap(g, self.backend)
+            given.append(g)
+        results = self.function.backward(self.context, *given)
+        if not isinstance(results, tuple):
+            results = (results,)
+        count = len(self.slots)
+        if len(results) > count and all(extra is None for extra in results[count:]):
+            results = results[:count]
+        if len(results) != count:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected "
+                f"{count}, got {len(results)})"
+            )
+        values = []
+        for slot, result in zip(self.slots, results, strict=True):
+            if slot is None:
+                if result is not None:
+                    raise RuntimeError(
+                        f"function {self.name()} returned a gradient different from None at "
+                        f"position {len(values) + 1}, but the corresponding forward input was not "
+                        "a Variable"
+                    )
+                continue
+            if result is not None and not isinstance(result, Tensor):
+                raise TypeError(
+                    f"expected Variable or None (got {type(result).__name__})"
+                )
+            values.append(result)
+        self._check_shapes(values)
+        if create_graph:
+            return values
+        return [None if value is None else value._storage.array for value in values]
+
+    def _check_shapes(self, values: list) -> None:
+        for position, (edge, value) in enumerate(zip(self.edges, values, strict=True)):
+            if edge is None or value is None:
+                continue
+            shape = edge[0].shape_of(edge[1])
+            given = value._storage.array.shape
+            offset = len(given) - len(shape)
+            expandable = offset >= 0 and all(
+                have == want or want == 1
+                for have, want in zip(given[offset:], shape, strict=True)
+            )
+            if not expandable:
+                raise RuntimeError(
+                    f"Function {self.name()} returned an invalid gradient at index {position} - "
+                    f"got {list(given)} but expected shape compatible with {list(shape)}"
+                )
+
+
+class Function:
+    """Base of operations with a hand-written gradient.
+
+    Subclasses define static methods ``forward(ctx, *args)`` (or ``forward(*args)`` with
+    ``setup_context(ctx, inputs, output)``) and ``backward(ctx, *grad_outputs)``, which returns one
+    gradient, or None, per argument of ``forward``; they are called through `apply`.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(
+            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are "
+            "all static, so you should invoke them on the class itself. Instantiating an autograd "
+            "function will raise an error in a future version of PyTorch."
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs; nothing inside is recorded."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradients of forward's arguments from those of its outputs."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
+
+    #: Called with (ctx, inputs, output) when forward takes no ctx.
+    setup_context: Callable[..., None] | None = None
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run ``forward`` and record one node whose gradient is ``backward``."""
+        context = FunctionCtx()
+        tensors = [argument for argument in args if isinstance(argument, Tensor)]
+        edges, mask = edges_of(tuple(tensors))
+        recorded = bool(mask) and mode.grad
+        context.needs_input_grad = tuple(
+            isinstance(argument, Tensor) and argument.requires_grad for argument in args
+        )
+        with recording(False):
+            if cls.setup_context is None:
+                output = cls.forward(context, *args, **kwargs)
+            else:
+                output = cls.forward(*args, **kwargs)
+                cls.setup_context(context, args, output)
+        single = not isinstance(output, tuple)
+        outputs = [output] if single else list(output)
+        saved_identities = {id(value): i for i, value in enumerate(outputs)}
+        inputs = {id(tensor): tensor for tensor in tensors}
+        for index, value in enumerate(outputs):
+            if isinstance(value, Tensor) and id(value) in inputs:
+                if id(value) in context._dirty:
+                    check_inplace(value, recorded)
+                else:  # an input handed through unchanged becomes a tensor of its own
+                    alias = new_tensor(value._storage)
+                    if id(value) in context._nondifferentiable:
+                        context._nondifferentiable.add(id(alias))
+                    outputs[index] = alias
+        if recorded and any(isinstance(value, Tensor) for value in outputs):
+            _record(cls, context, args, edges, mask, outputs, saved_identities)
+        return outputs[0] if single else tuple(outputs)
+
+
+def _record(
+    cls: type[Function],
+    context: FunctionCtx,
+    args: tuple,
+    edges: tuple,
+    mask: int,
+    outputs: list,
+    identities: dict[int, int],
+) -> None:
+    node = object.__new__(FunctionNode)
+    node.function = cls
+    node.context = context
+    node.edges = edges
+    node.mask = mask
+    node.parameters = {}
+    node.sequence = next_sequence_number()
+    node.slots = [True if isinstance(argument, Tensor) else None for argument in args]
+    saved: list[Any] = []
+    for tensor in context._saved:
+        if tensor is None:
+            saved.append(None)
+            continue
+        entry = _SavedTensor(tensor, None if tensor._edge is None else tensor._edge[0])
+        if id(tensor) in identities:
+            index = identities[id(tensor)]
+            if id(outputs[index]) not in context._nondifferentiable:
+                entry.node, entry.index = "output", index
+        saved.append(entry)
+    node.saved = saved
+    node.versions = []
+    context._saved = ()
+    context._node = weakref.ref(node)  # a strong reference would be a cycle
+    first = next(value for value in outputs if isinstance(value, Tensor))
+    node.backend = first._storage.backend
+    node.shapes = tuple(
+        [v._storage.array.shape if isinstance(v, Tensor) else None for v in outputs]
+    )
+    node.dtypes = tuple(
+        [v._storage.array.dtype if isinstance(v, Tensor) else None for v in outputs]
+    )
+    for index, value in enumerate(outputs):
+        if not isinstance(value, Tensor) or id(value) in context._nondifferentiable:
+            continue
+        if value.dtype.kind in "fc":
+            value._edge = (node, index)
+    for hook in creation_hooks:
+        hook(node)
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a ``backward`` that cannot itself be differentiated: doing so raises."""
+
+    @functools.wraps(backward)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        with recording(False):
+            results = backward(ctx, *grads)
+        if not mode.grad or not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
+            return results
+        return _OnceDifferentiableError.guard(results)
+
+    return wrapper
+
+
+class _OnceDifferentiableError(Function):
+    """Hands gradients through; differentiating them again is the error."""
+
+    @staticmethod
+    def forward(ctx: Any, *values: Tensor) -> Any:
+        return tuple(value.detach() for value in values)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+    @classmethod
+    def guard(cls, results: Any) -> Any:
+        """`results` with this error as their gradient."""
+        single = not isinstance(results, tuple)
+        values: Iterable[Any] = (results,) if single else results
+        guarded = []
+        for value in values:
+            if isinstance(value, Tensor):
+                (value,) = cls.apply(value.detach().requires_grad_())
+            guarded.append(value)
+        return guarded[0] if single else tuple(guarded)
