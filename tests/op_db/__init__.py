@@ -1,0 +1,24 @@
+"""The op table: a row per public op, a file per family. `python -m tests.op_db` checks it."""
+
+from __future__ import annotations
+
+import importlib
+
+FAMILIES = {
+    name: importlib.import_module(f"tests.op_db.{name}").OPS
+    for name in (
+        "pointwise",
+        "reduce",
+        "shape",
+        "index",
+        "create",
+        "matmul",
+        "softmax_loss",
+        "conv_pool",
+        "norm_misc",
+    )
+}
+OPS = [op for rows in FAMILIES.values() for op in rows]
+_names = [op.name for op in OPS]
+if len(set(_names)) != len(_names):
+    raise ValueError(f"rows of one name: {sorted({n for n in _names if _names.count(n) > 1})}")

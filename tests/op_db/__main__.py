@@ -1,0 +1,14 @@
+"""`python -m tests.op_db [pytest arguments]`: check the table and its suites.
+
+They run with PyTorch on both sides, so that what fails is the table's or a suite's fault.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+os.environ["SELF_CHECK"] = "1"
+sys.exit(pytest.main(["-q", "--noconftest", "tests/ops", *sys.argv[1:]]))

@@ -1,0 +1,23 @@
+"""Bad input raises what PyTorch raises, and touches nothing."""
+
+from __future__ import annotations
+
+import unittest
+
+from tests.op_db import OPS
+from tests.op_db._case import draw, place
+from tests.op_db._check import TORCH, about, each, run_ours
+
+
+class TestErrors(unittest.TestCase):
+    @each([op for op in OPS if op.errors])
+    def test(self, op):
+        for sample in op.errors:
+            with about(sample):
+                drawn = draw(op, sample, "float32")
+                with self.assertRaises(Exception) as theirs:
+                    TORCH.run(op, *place(drawn, TORCH))
+                # "Not implemented for 'Bool'" is about PyTorch's kernels: any RuntimeError will do.
+                kind = type(theirs.exception)
+                with self.assertRaises(RuntimeError if kind is NotImplementedError else kind):
+                    run_ours(op, drawn)

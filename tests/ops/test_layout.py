@@ -1,0 +1,166 @@
+"""Every sample in other layouts and shapes; inputs stay as they are; views share memory."""
+
+from __future__ import annotations
+
+import unittest
+
+import numpy as np
+
+from tests.op_db import OPS
+from tests.op_db._case import Value, draw, leaves, place, tree_map
+from tests.op_db._check import (
+    OURS,
+    TORCH,
+    Trial,
+    about,
+    close,
+    compare,
+    each,
+    expected,
+    flat,
+    run_ours,
+    serves,
+)
+from tests.op_db._device import Side
+
+JUNK = 77
+
+
+def transposed(side, array, dtype):
+    """The same values with the strides of the reversed order of dimensions."""
+    back = tuple(reversed(range(array.ndim)))
+    return side.tensor(array.transpose(), dtype).permute(back)
+
+
+def stepped(side, array, dtype):
+    """Every second element of a longer tensor, from its second on."""
+    buffer = np.full(
+        (*array.shape[:-1], 2 * array.shape[-1]) if array.ndim else 2, JUNK, array.dtype
+    )
+    buffer[..., 1::2] = array
+    made = side.tensor(buffer, dtype)
+    return made[..., 1::2] if array.ndim else made[1]
+
+
+def long_axis(array):
+    """The first dimension longer than one; None: there is none."""
+    return next((i for i, size in enumerate(array.shape) if size > 1), None)
+
+
+def expanded(side, array, dtype):
+    """One slice, seen many times (stride 0), where all slices are equal."""
+    axis = long_axis(array)
+    if axis is None or (array != array.take([0], axis)).any():
+        return side.tensor(array, dtype)
+    return side.tensor(array.take([0], axis), dtype).expand(array.shape)
+
+
+def alike(value: Value) -> Value:
+    """All slices equal, in a tensor that was drawn; indices and chosen values stay."""
+    axis = long_axis(value.array)
+    if axis is None or not value.follows or value.arg.literal is not None:
+        return value
+    slices = np.broadcast_to(value.array.take([0], axis), value.array.shape)
+    return value._replace(array=np.ascontiguousarray(slices))
+
+
+def constant(side, array, dtype):
+    """A single number, expanded."""
+    return side.tensor(array.reshape(-1)[:1].sum().reshape(()), dtype).expand(array.shape)
+
+
+def zero_dim(value: Value) -> Value:
+    return value._replace(
+        array=value.array.reshape(-1)[:1].sum(dtype=value.array.dtype).reshape(())
+    )
+
+
+def empty(value: Value) -> Value:
+    return value._replace(array=value.array[:0] if value.array.ndim else value.array)
+
+
+ROWS = [op for op in OPS if op.layout]
+
+
+class TestLayout(unittest.TestCase):
+    def check(self, op, layout=Side.tensor, change=None):
+        """All samples with inputs laid out so, after a change of their values or shapes.
+
+        PyTorch decides whether that is a result or an error.
+        """
+        dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
+        for sample in op.samples:
+            drawn = draw(op, sample, dtype)
+            if not serves(sample, dtype) or not leaves(drawn, Value):
+                continue
+            if change:
+                drawn = tree_map(lambda x: change(x) if isinstance(x, Value) else x, drawn)
+            with about(sample):
+                try:
+                    like, exact = expected(op, drawn, layout)
+                except (RuntimeError, IndexError, ValueError, TypeError):
+                    with self.assertRaises((RuntimeError, IndexError, ValueError, TypeError)):
+                        run_ours(op, drawn, layout)
+                else:
+                    compare(self, op, run_ours(op, drawn, layout), like, exact)
+
+    @each(ROWS)
+    def test_transposed(self, op):
+        self.check(op, transposed)
+
+    @each(ROWS)
+    def test_stepped(self, op):
+        self.check(op, stepped)
+
+    @each([op for op in ROWS if not op.of.distinct])
+    def test_expanded(self, op):
+        self.check(op, expanded, alike)
+
+    @each(ROWS)
+    def test_zero_dim(self, op):
+        self.check(op, change=zero_dim)
+
+    @each(ROWS)
+    def test_empty(self, op):
+        self.check(op, change=empty)
+
+
+class TestView(unittest.TestCase):
+    @each([op for op in OPS if op.view])
+    def test(self, op):
+        """The result has PyTorch's strides and sees what is written into the input."""
+        for sample in op.samples:
+            for layout in (Side.tensor, transposed, stepped):
+                with about(sample, layout.__name__):
+                    self.check(op, draw(op, sample, "float32"), layout)
+
+    def check(self, op, drawn, layout):
+        seen = []
+        for side in (TORCH, OURS):
+            args, kwargs = place(drawn, side, make=lambda v, d, s=side: layout(s, v.array, d))
+            try:
+                result = flat(side.run(op, args, kwargs))
+            except RuntimeError:
+                seen.append("raises")
+                continue
+            strides = [tensor.stride() for tensor in result]
+            leaves(args, side.module.Tensor)[0].fill_(JUNK)
+            seen.append([strides, [side.numpy(tensor).tolist() for tensor in result]])
+        self.assertEqual(seen[1], seen[0])
+
+
+class TestUpstream(unittest.TestCase):
+    @each([op for op in OPS if op.grad and "float64" in op.dtypes])
+    def test(self, op):
+        """Upstream gradients come in any layout: with stride 0 (from a sum), and transposed."""
+        sample = next((s for s in op.samples if s.mode != "forward" and Trial(op, s).inputs), None)
+        if sample is None:
+            self.skipTest("nothing to differentiate")
+        trial = Trial(op, sample)
+        for upstream in (constant, transposed):
+            with about(sample, upstream.__name__):
+                wanted = trial.derivative(TORCH, 1, upstream=upstream)
+                for left, right in zip(
+                    trial.derivative(OURS, 1, upstream=upstream), wanted, strict=True
+                ):
+                    close(self, left, right, (1e-8, 1e-9))

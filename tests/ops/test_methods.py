@@ -1,0 +1,37 @@
+"""One function object per name: `torch.X`, `Tensor.X` and `nn.functional.X`, where PyTorch has X."""
+
+from __future__ import annotations
+
+import unittest
+
+import torch
+from parameterized import parameterized
+
+from tests.op_db import OPS
+from tests.op_db._device import SELF_CHECK, tlc
+
+NAMES = sorted({op.function for op in OPS if op.call is None})
+# The method takes sizes or dimensions one by one, or its arguments in another order.
+OWN_METHOD = {"flip", "permute", "reshape", "tile", "where"}
+# PyTorch's functional form is an older wrapper of the same signature (its `_stacklevel` aside).
+ONE_FUNCTIONAL = {"log_softmax", "sigmoid", "softmax", "tanh"}
+
+
+def homes(module):
+    """Where the function stands: name of the place -> the place."""
+    return {"torch": module, "method": module.Tensor, "functional": module.nn.functional}
+
+
+@unittest.skipIf(SELF_CHECK, "PyTorch keeps an object per place")
+class TestMethods(unittest.TestCase):
+    @parameterized.expand(NAMES)
+    def test(self, name):
+        theirs = {p: getattr(home, name) for p, home in homes(torch).items() if hasattr(home, name)}
+        ours = {p: getattr(home, name) for p, home in homes(tlc).items() if hasattr(home, name)}
+        self.assertEqual(set(theirs) - set(ours), set(), "PyTorch has the name there")
+        if {"torch", "method"} <= set(theirs) and name not in OWN_METHOD:
+            self.assertIs(ours["method"], ours["torch"])
+        if {"torch", "functional"} <= set(theirs) and (
+            theirs["torch"] is theirs["functional"] or name in ONE_FUNCTIONAL
+        ):
+            self.assertIs(ours["functional"], ours["torch"])
