@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.ops.random import randperm
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 __all__ = [
@@ -247,13 +248,13 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Fill with a (semi-)orthogonal matrix times `gain`; dimensions after the first are one."""
-    # The package's linear algebra is only loaded by those who need it.
-    from tensorflow_lite_clone import linalg
-
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if 0 in tensor.shape:
         return tensor
+    # The package's linear algebra is only loaded by those who need it.
+    from tensorflow_lite_clone import linalg
+
     rows = tensor.shape[0]
     columns = math.prod(tensor.shape[1:])
     with no_grad():
@@ -267,8 +268,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Fill a matrix with draws from N(0, std^2), a share `sparsity` of each column being zero."""
-    from tensorflow_lite_clone.ops.random import randperm
-
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape

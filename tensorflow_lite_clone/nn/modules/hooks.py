@@ -29,7 +29,7 @@ class RemovableHandle:
         # A table that was unpickled may hold numbers this process has not given out yet.
         self.id = max(RemovableHandle.next_id, max(hooks_dict, default=-1) + 1)
         RemovableHandle.next_id = self.id + 1
-        tables = [hooks_dict]
+        tables: list[Any] = [hooks_dict]
         if extra_dict is not None:
             tables += [extra_dict] if isinstance(extra_dict, dict) else extra_dict
         self._tables = [weakref.ref(table) for table in tables]
@@ -335,7 +335,8 @@ class _InputMark(Function):
     @staticmethod
     def forward(ctx: Any, hooks: BackwardHooks, *inputs: Tensor) -> tuple[Tensor, ...]:
         ctx.hooks = hooks
-        return tuple(x.view_as(x) for x in inputs)
+        ctx.mark_non_differentiable(*[x for x in inputs if not x.requires_grad])
+        return inputs  # as tensors of their own
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple:
@@ -348,8 +349,9 @@ class _OutputMark(Function):
     @staticmethod
     def forward(ctx: Any, hooks: BackwardHooks, *outputs: Tensor) -> tuple[Tensor, ...]:
         ctx.hooks = hooks
+        ctx.mark_non_differentiable(*[y for y in outputs if not y.requires_grad])
         ctx.set_materialize_grads(False)  # hooks see None for an output that nobody used
-        return tuple(y.view_as(y) for y in outputs)
+        return outputs
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple:
@@ -388,16 +390,12 @@ class BackwardHooks:
         return values if isinstance(output, tuple) else values[0]
 
     def _mark(self, mark: type[Function], values: tuple) -> tuple[tuple, list[int]]:
-        positions = []
-        if is_grad_enabled():
-            positions = [
-                i for i, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad
-            ]
-        if not positions:
-            return values, positions
+        positions = [i for i, x in enumerate(values) if isinstance(x, Tensor)]
+        if not is_grad_enabled() or not any(values[i].requires_grad for i in positions):
+            return values, []
         marked = mark.apply(self, *(values[i] for i in positions))
         replaced = list(values)
-        for position, x in zip(positions, marked if isinstance(marked, tuple) else (marked,)):
+        for position, x in zip(positions, marked):
             replaced[position] = x
         if type(values) is tuple:
             return tuple(replaced), positions

@@ -320,16 +320,19 @@ class Registry:
         """The module itself and all below it, depth first, with their dotted paths."""
         if memo is None:
             memo = set()
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        start = prefix + "." if prefix else ""
-        for name in self._module_names:
-            module = self.__dict__[name]
-            if module is not None:
-                yield from module.named_modules(memo, start + name, remove_duplicate)
+        pending: list[tuple[str, Any]] = [(prefix, self)]
+        while pending:
+            path, module = pending.pop()
+            if module is None or module in memo:
+                continue
+            if remove_duplicate:
+                memo.add(module)
+            yield path, module
+            names = module._module_names
+            if names:
+                start = path + "." if path else ""
+                attributes = module.__dict__
+                pending += [(start + name, attributes[name]) for name in reversed(names)]
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
         """The module itself and all below it, depth first."""
@@ -394,11 +397,11 @@ def _announce(registration_hooks: dict, module: Any, name: str, value: Any) -> A
     return value
 
 
-def _parameters_of(module: Any) -> Iterator[tuple[str, Any]]:
+def _parameters_of(module: Any) -> list[tuple[str, Any]]:
     attributes = module.__dict__
-    return ((name, attributes[name]) for name in module._parameter_names)
+    return [(name, attributes[name]) for name in module._parameter_names]
 
 
-def _buffers_of(module: Any) -> Iterator[tuple[str, Any]]:
+def _buffers_of(module: Any) -> list[tuple[str, Any]]:
     attributes = module.__dict__
-    return ((name, attributes[name]) for name in module._buffer_names)
+    return [(name, attributes[name]) for name in module._buffer_names]

@@ -230,14 +230,10 @@ def _positive(name: str, value: Any) -> int:
 
 def _phases(total: int, rise: float, three: bool) -> list[dict[str, Any]]:
     up = float(rise * total) - 1
+    stops: list[tuple[float, str, str]] = [(up, "initial_lr", "max_lr")]
     if three:
-        stops = (
-            (up, "initial_lr", "max_lr"),
-            (float(2 * rise * total) - 2, "max_lr", "initial_lr"),
-            (total - 1, "initial_lr", "min_lr"),
-        )
-    else:
-        stops = ((up, "initial_lr", "max_lr"), (total - 1, "max_lr", "min_lr"))
+        stops.append((float(2 * rise * total) - 2, "max_lr", "initial_lr"))
+    stops.append((total - 1, stops[-1][2], "min_lr"))
     return [
         {
             "end_step": end,
@@ -285,7 +281,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         share = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return [self.eta_min + (base - self.eta_min) * share / 2 for base in self.base_lrs]
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Go one epoch on, or to `epoch`, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
