@@ -179,6 +179,15 @@ PADS = [
     Op("F.channel_shuffle", S(T(2, 6, 2, 2), 3), dtypes=WIDE),
 ]
 
+INPLACE_VIEWS = [
+    *(Op(f"Tensor.{name}_", S(T(1, 3, 2), *args), dtypes=FEW, layout=False,
+        call=lambda torch, x, *args, name=name: getattr(x * 1, name + "_")(*args) * 2) for name,
+        *args in (("squeeze",), ("unsqueeze", 1), ("transpose", 0, 2), ("swapaxes", 1, 2))),
+    Op("Tensor.t_", S(T(3, 2)), call=lambda torch, x: (x * 1).t_() * 2, dtypes=FEW, layout=False),
+    Op("Tensor.resize_", S(T(2, 3), (3, 2)), S(T(2, 3), (2, 2)), dtypes=FEW, grad=False,
+        layout=False, call=lambda torch, x, shape: torch.clone(x).resize_(shape)),
+]
+
 SHAPES = [
     *(Op(f"Tensor.{name}", S(T(2, 3, 4)), S(T()), call=lambda torch, x, name=name: getattr(x,
         name)(), dtypes=WIDE, grad=False, layout=False) for name in ("size", "dim", "numel",
@@ -197,4 +206,4 @@ SHAPES = [
         dtypes=("float64", "int64", "bool"), errors=[E(T(2)), E(T(0))]),
 ]
 
-OPS = VIEWS + JOINS + REPEATS + PADS + SHAPES
+OPS = VIEWS + JOINS + REPEATS + PADS + INPLACE_VIEWS + SHAPES

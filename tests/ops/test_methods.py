@@ -1,4 +1,4 @@
-"""One function object per name: `torch.X`, `Tensor.X` and `nn.functional.X`, where PyTorch has X."""
+"""One function object per name, in `torch`, on Tensor and in `nn.functional`, as PyTorch has it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,123 @@
+"""A backend's own implementations against the generic ones, both measured from float64.
+
+The rows of the table are run once with every override of the device recorded; what reached an
+override is then given to it, to the generic body, and to the generic body in float64.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import unittest
+
+import numpy as np
+from parameterized import parameterized
+
+from tests.op_db import OPS
+from tests.op_db._case import draw, place
+from tests.op_db._check import OURS, Trial, serves
+from tests.op_db._device import SELF_CHECK
+
+KEPT = 24  # calls kept per override
+DTYPES = ("float32", "float16", "float64", "int64")
+if SELF_CHECK:
+    OVERRIDES = {}
+else:
+    from tensorflow_lite_clone.backends import load
+    from tensorflow_lite_clone.dispatch import op as ops
+    from tensorflow_lite_clone.dispatch import table
+
+    BACKEND = load(OURS.device)
+    OVERRIDES = {name: f for (name, kind), f in table.overrides.items() if kind == BACKEND.name}
+
+
+class Recorder:
+    """Stands in for an override and keeps what it was called with."""
+
+    def __init__(self, function):
+        self.function, self.calls = function, []
+
+    def __call__(self, namespace, *arrays, **parameters):
+        if len(self.calls) < KEPT:
+            copies = [array.copy(order="K") if is_array(array) else array for array in arrays]
+            self.calls.append((copies, parameters))
+        return self.function(namespace, *arrays, **parameters)
+
+
+def is_array(value) -> bool:
+    return isinstance(value, BACKEND.array_type)
+
+
+def run_the_table() -> None:
+    """Every row forward in some dtypes, and backward; failures are other suites' business."""
+    for op in OPS:
+        for sample in op.samples:
+            attempts = [
+                lambda o=op, s=sample, d=dtype: OURS.run(o, *place(draw(o, s, d), OURS))
+                for dtype in DTYPES
+                if dtype in op.dtypes and serves(sample, dtype)
+            ]
+            if op.grad and sample.mode != "forward":
+                attempts += [
+                    lambda o=op, s=sample, d=dtype: Trial(o, s).derivative(OURS, 1, dtype=d)
+                    for dtype in ("float32", "float64")
+                ]
+            for attempt in attempts:
+                with contextlib.suppress(Exception):
+                    attempt()
+
+
+def flat(result) -> list:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def host(array) -> np.ndarray:
+    return np.asarray(BACKEND.to_host(array)).astype(np.float64)
+
+
+def widened(array):
+    """The array in float64 if it is of a narrower floating dtype."""
+    narrow = is_array(array) and (array.dtype.kind == "f" or array.dtype.name == "bfloat16")
+    return array.astype("float64") if narrow else array
+
+
+class TestOverride(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.recorders = {name: Recorder(function) for name, function in OVERRIDES.items()}
+        for name, recorder in cls.recorders.items():
+            table.override(name, BACKEND.name)(recorder)
+        try:
+            run_the_table()
+        finally:
+            for name, function in OVERRIDES.items():
+                table.override(name, BACKEND.name)(function)
+
+    @parameterized.expand(sorted(OVERRIDES), skip_on_empty=True)
+    def test(self, name):
+        special, entry = OVERRIDES[name], ops.TABLE[name]
+        generic = entry.forward if isinstance(entry, type) else entry
+        calls = self.recorders[name].calls
+        self.assertTrue(calls, "no row of the table reaches this override")
+        results = [special(BACKEND.F, *arrays, **parameters) for arrays, parameters in calls]
+        served = [i for i, result in enumerate(results) if result is not NotImplemented]
+        self.assertTrue(served, f"declined all {len(calls)} calls")
+        for i in served:
+            arrays, parameters = calls[i]
+            usual = generic(BACKEND.F, *arrays, **parameters)
+            exact = generic(BACKEND.F, *map(widened, arrays), **parameters)
+            for mine, plain, true in zip(*map(flat, (results[i], usual, exact)), strict=True):
+                self.assertEqual((mine.shape, mine.dtype), (plain.shape, plain.dtype))
+                self.as_good(mine, plain, host(true))
+
+    def as_good(self, mine, plain, true):
+        """err(override) <= 2 err(generic) + a few units in the last place."""
+        kind = mine.dtype
+        mine, plain = host(mine), host(plain)
+        finite = np.isfinite(plain) & np.isfinite(true)
+        np.testing.assert_array_equal(mine[~finite], plain[~finite])
+        if not finite.any():
+            return
+        unit = np.finfo(kind).eps if kind.kind == "f" else {"bfloat16": 2**-7}.get(kind.name, 0)
+        slack = 8 * unit * np.abs(true[finite]).max()
+        allowed = 2 * np.abs(plain - true)[finite].max() + slack
+        self.assertLessEqual(np.abs(mine - true)[finite].max(), allowed)
