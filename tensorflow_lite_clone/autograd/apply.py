@@ -6,7 +6,13 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import appliers
-from tensorflow_lite_clone.autograd.node import Leaf, Node, SeveralNode, creation_hooks, next_sequence_number
+from tensorflow_lite_clone.autograd.node import (
+    Leaf,
+    Node,
+    SeveralNode,
+    creation_hooks,
+    next_sequence_number,
+)
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage
@@ -38,6 +44,8 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
     if op.view:
         source = storages[0]
         assert source is not None
+        if type(result) is not tuple:
+            return view_of(op, inputs[0], result, parameters)
         root = source.root or source
     several = type(result) is tuple
     if several:
@@ -50,12 +58,53 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
             record_several(outputs, op, backend, edges, mask, storages, parameters)
         elif mask:
             record(outputs[0], op, backend, edges, mask, storages, parameters)
-    if root is not None:
-        _remember_view(inputs[0], outputs, op, parameters, several)
+    if root is not None and op.differentiable:
+        _remember_views(inputs[0], outputs, op, parameters)
     return outputs if several else outputs[0]
 
 
 appliers["apply"] = apply
+
+
+def apply_view(op: type[Op], input: Tensor, **parameters: Any) -> Tensor:
+    """`apply` for an op with one input whose one output is a view of it."""
+    storage = input._storage
+    return view_of(op, input, run(op, storage.backend, (storage.array,), parameters), parameters)
+
+
+def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
+    """The tensor of a view of `input` that `op` made; recorded if the input wants a gradient."""
+    storage = input._storage
+    made = _new(Storage)
+    made.array = array
+    made.backend = storage.backend
+    made.version = 0
+    made.root = root = storage.root or storage
+    output = _new(Tensor)
+    output._storage = made
+    output._edge = None
+    if not op.differentiable:
+        output._base = None
+        return output
+    parent = input._base
+    remembered = _new(View)
+    remembered.version = root.version
+    if parent is None:
+        edge = input._edge
+        remembered.base = input
+        remembered.chain = ((op, parameters),)
+        remembered.restriction = None
+    else:
+        edge = current_edge(input)
+        remembered.base = parent.base
+        remembered.chain = (*parent.chain, (op, parameters))
+        remembered.restriction = parent.restriction
+    output._base = remembered
+    if not mode.grad:
+        remembered.restriction = remembered.restriction or "no_grad"
+    elif edge is not None:
+        record(output, op, storage.backend, (edge,), 1, (storage,), parameters)
+    return output
 
 
 def common_backend(storages: tuple, op: type[Op]) -> Any:
@@ -207,10 +256,12 @@ def _wrap_output(array: Any, backend: Any, root: Storage | None) -> Tensor:
     return new_tensor(Storage(array, backend, root))
 
 
-def _remember_view(source: Any, outputs: tuple, op: type[Op], parameters: dict, several: bool) -> None:
+def _remember_views(source: Any, outputs: tuple, op: type[Op], parameters: dict) -> None:
     parent = source._base
     base, chain = (source, ()) if parent is None else (parent.base, parent.chain)
     version = outputs[0]._storage.current_version()
+    restriction = None if parent is None else parent.restriction
+    restriction = restriction or ("multiple" if mode.grad else "no_grad")
     for index, output in enumerate(outputs):
-        link = (op, {**parameters, "_output": index} if several else parameters)
-        output._base = View(base, (*chain, link), version, several)
+        link = (op, {**parameters, "_output": index})
+        output._base = View(base, (*chain, link), version, restriction)

@@ -17,41 +17,63 @@ from tensorflow_lite_clone.autograd.apply import (
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.dtypes import can_cast
+from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
 
+class Restride(Op):
+    """A copy whose elements lie in memory with the given strides (in elements)."""
+
+    label = "Clone"
+
+    def forward(F, x, *, strides):
+        backend = F.backend
+        memory = backend.empty((max(extent(x.shape, strides), 1),), backend.dtypes[x.dtype])
+        out = F.as_strided(memory, x.shape, strides)
+        backend.write(out, x)
+        return out
+
+    def backward_x(F, g, *, strides):
+        return g
+
+
 class ViewScatter(Op):
     """`base` with the part that `chain` views replaced by `part`.
 
-    It is how an in-place write into a view enters the graph of the view's base.
+    It is how an in-place write into a view enters the graph of the view's base. `strides` are
+    those of the tensor the views were taken of: whether a shape can be viewed as another one, and
+    what `as_strided` shows, depends on them.
     """
 
     label = "CopySlices"
 
-    def forward(F, base, part, *, chain):
-        out = F.copy(base)
-        view = _follow(F, chain, out)
-        F.backend.write(view, part)
+    def forward(F, base, part, *, chain, strides):
+        out = F.restride(base, strides=strides)
+        F.backend.write(_follow(F, chain, out), part)
         return out
 
-    def backward_base(F, g, *, chain):
-        part = _follow(F, chain, g)
-        return F.view_scatter(g, F.zeros_like(part), chain=chain)
+    def backward_base(F, g, *, chain, strides):
+        part = _follow(F, chain, g, strides)
+        return F.view_scatter(g, F.zeros_like(part), chain=chain, strides=strides)
 
-    def backward_part(F, g, *, chain):
-        return _follow(F, chain, g)
+    def backward_part(F, g, *, chain, strides):
+        return _follow(F, chain, g, strides)
 
 
-def _follow(F: Any, chain: tuple, x: Any) -> Any:
+def _follow(F: Any, chain: tuple, x: Any, strides: tuple | None = None) -> Any:
+    if strides is not None and any([op.by_strides for op, _ in chain]):
+        x = F.restride(x, strides=strides)
     for op, parameters in chain:
-        x = getattr(F, op.name)(x, **parameters)
+        x = F.run(op, x, **parameters)
     return x
 
 
-def apply_inplace(op: type[Op], target: Tensor, *others: Tensor | None, **parameters: Any) -> Tensor:
+def apply_inplace(
+    op: type[Op], target: Tensor, *others: Tensor | None, **parameters: Any
+) -> Tensor:
     """Write ``op(target, *others)`` into `target` and record that.
 
     Raises RuntimeError when `target` is a leaf that requires a gradient, when the result's shape
@@ -61,43 +83,68 @@ def apply_inplace(op: type[Op], target: Tensor, *others: Tensor | None, **parame
     storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
     backend = common_backend(storages, op)
     edges, mask = edges_of(inputs) if mode.grad else ((), 0)
-    mask = mask if op.differentiable else 0
     check_inplace(target, bool(mask))
+    mask = mask if op.differentiable else 0
     arrays = tuple([None if storage is None else storage.array for storage in storages])
-    result = run(op, backend, arrays, parameters)
-    check_result(op.name, target, result, backend)
+    direct = op.write
+    if direct is None:
+        result = run(op, backend, arrays, parameters)
+        check_result(op.name, target, result, backend)
     if mask and 0 in op.plans[mask].saves:  # backward wants the value that is overwritten now
         storages = (Storage(backend.F.copy(arrays[0]), backend), *storages[1:])
-    write(target, result)
+    if direct is None:
+        write(target, result)
+    else:
+        check_writable(arrays[0])
+        direct(backend.F, *arrays, **parameters)
+        target._storage.bump()
     if mask:
         record_inplace(op, target, backend, edges, mask, storages, parameters)
     return target
 
 
 def check_inplace(target: Tensor, recorded: bool) -> None:
-    """Raise RuntimeError when PyTorch forbids writing into `target`."""
+    """Raise RuntimeError when PyTorch forbids writing into `target`.
+
+    `recorded` says whether a value that is written requires a gradient.
+    """
     if not mode.grad:
         return
-    edge = current_edge(target)
+    edge = target._edge if target._base is None else current_edge(target)
+    if edge is None and not recorded:
+        return
+    view = target._base
+    if view is not None:
+        if view.restriction is not None:
+            _refuse(view.restriction, edge)
+        base_edge = view.base._edge
+        if edge is not None and (base_edge is None or isinstance(base_edge[0], Leaf)):
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place "
+                "operation."
+            )
     if edge is not None and isinstance(edge[0], Leaf):
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
-    view = target._base
-    if view is None:
-        return
-    base_edge = view.base._edge
-    if base_edge is not None and isinstance(base_edge[0], Leaf):
+
+
+def _refuse(restriction: str, edge: Any) -> None:
+    if restriction == "multiple":
+        number, name = (0, "a view function") if edge is None else (edge[1], edge[0].name())
         raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+            f"Output {number} of {name} is a view and is being modified inplace. This view is the "
+            "output of a function that returns multiple views. Such functions do not allow the "
+            "output views to be modified inplace. You should replace the inplace operation by an "
+            "out-of-place one."
         )
-    if view.multiple and (recorded or base_edge is not None):
-        raise RuntimeError(
-            f"Output {edge[1] if edge else 0} of "
-            f"{edge[0].name() if edge else 'a view function'} is a view and is being modified inplace. This view is the output of a function that "
-            "returns multiple views. Such functions do not allow the output views to be modified "
-            "inplace. You should replace the inplace operation by an out-of-place one."
-        )
+    raise RuntimeError(
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
+        "your code by moving both the view and the inplace either both inside the no_grad block "
+        "(if you don't want the inplace to be tracked) or both outside (if you want the inplace "
+        "to be tracked)."
+    )
 
 
 def check_result(name: str, target: Tensor, result: Any, backend: Any) -> None:
@@ -116,18 +163,22 @@ def check_result(name: str, target: Tensor, result: Any, backend: Any) -> None:
         )
 
 
-def write(target: Tensor, value: Any) -> None:
-    """Copy an array or number into the tensor's memory and count the write."""
-    storage = target._storage
-    array = storage.array
+def check_writable(array: Any) -> None:
+    """Raise RuntimeError when several elements of `array` are one place in memory."""
     if 0 in array.strides and any(
-        s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)
+        [s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)]
     ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."
         )
-    storage.backend.write(array, value)
+
+
+def write(target: Tensor, value: Any) -> None:
+    """Copy an array or number into the tensor's memory and count the write."""
+    storage = target._storage
+    check_writable(storage.array)
+    storage.backend.write(storage.array, value)
     storage.bump()
 
 
@@ -144,23 +195,30 @@ def record_inplace(
     view = target._base
     if view is None:
         record(target, op, backend, edges, mask, storages, parameters)
+        _age_aliases(target)
         return
     part = wrap(target._storage.array, backend)
     part._storage = target._storage  # a saved output must see later writes
     record(part, op, backend, edges, mask, storages, parameters)
+    _age_aliases(part)
     base = view.base
     base_edges, base_mask = edges_of((base, part))
-    record(
-        base,
-        ViewScatter,
-        backend,
-        base_edges,
-        base_mask,
-        (base._storage, part._storage),
-        {"chain": view.chain},
-    )
-    view.version = -1  # its node is stale now
-    current_edge(target)
+    where = {"chain": view.chain, "strides": backend.strides(base._storage.array)}
+    inputs = (base._storage, part._storage)
+    record(base, ViewScatter, backend, base_edges, base_mask, inputs, where)
+    view.version = -1  # its edge is stale now
+
+
+def _age_aliases(target: Tensor) -> None:
+    """Let backward notice saved inputs that the write has changed, as ``x`` in ``y.mul_(x)``
+    where `x` shares memory with `y`."""
+    storage = target._storage
+    root = storage.root or storage
+    node = target._edge[0]  # type: ignore[index]
+    for position, place in enumerate(node.op.plans[node.mask].saves):
+        saved = node.saved[position]
+        if place > 0 and saved is not None and (saved.root or saved) is root:
+            node.versions[position] -= 1
 
 
 def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:

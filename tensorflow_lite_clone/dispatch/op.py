@@ -61,6 +61,9 @@ class Op:
     nondifferentiable: tuple[int, ...] = ()  # positions of outputs that never have a gradient
     hints: tuple[int, ...] = ()  # saved outputs that a recorded backward gets as None
     word: str | None = None  # forward is just this word of F
+    by_strides = False  # what a view shows depends on its input's strides (as_strided)
+    #: Optional ``write(F, x, *arrays, **parameters)``, the op in x's own memory: its in-place form.
+    write: Callable[..., None] | None = None
     calls: dict  # backend -> resolved callable
     plans: dict[int, Plan]
     inputs: tuple[str, ...]
@@ -80,7 +83,7 @@ class Op:
         if cls.name in TABLE:
             raise ValueError(f"an op named '{cls.name}' is registered already")
         for attribute, value in list(vars(cls).items()):
-            if attribute == "forward" or attribute.startswith("backward"):
+            if attribute in ("forward", "write") or attribute.startswith("backward"):
                 setattr(cls, attribute, staticmethod(value))
         cls.calls = {}
         cls.plans = _Plans(cls)

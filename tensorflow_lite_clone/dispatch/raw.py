@@ -43,6 +43,10 @@ class Raw:
         self.backend = backend
         table.namespaces.append(self)
 
+    def run(self, op: Any, *arrays: Any, **parameters: Any) -> Any:
+        """Run an op of the table, for words whose name the kit or the standard gives another."""
+        return table.run(op, self.backend, arrays, parameters)
+
     def __getattr__(self, name: str) -> Any:
         word = self._find(name)
         setattr(self, name, word)

@@ -15,16 +15,18 @@ class View:
     """What a tensor that views another one remembers, so that in-place writes keep the graph.
 
     `chain` holds the view ops, as (op, parameters), that lead from `base` (itself no view) to
-    the tensor; `version` is the memory's version for which the tensor's node is right.
+    the tensor; `version` is the memory's version for which the tensor's edge is right.
+    `restriction` says why a recorded write is refused: "multiple" for one of several views made
+    by one call (split, unbind), "no_grad" for a view made while nothing was recorded, or None.
     """
 
-    __slots__ = ("base", "chain", "multiple", "version")
+    __slots__ = ("base", "chain", "restriction", "version")
 
-    def __init__(self, base: Tensor, chain: tuple, version: int, multiple: bool) -> None:
+    def __init__(self, base: Tensor, chain: tuple, version: int, restriction: str | None) -> None:
         self.base = base
         self.chain = chain
         self.version = version
-        self.multiple = multiple  # one of several views made by one call (split, unbind)
+        self.restriction = restriction
 
 
 class Tensor:
