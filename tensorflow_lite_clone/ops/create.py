@@ -94,12 +94,12 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         function.__name__ = function.__qualname__ = exported
         function.__doc__ = document
         public(place)(with_out(function) if function is fill else function)
-    return fill
+    return fill, fill_like
 
 
-_filler("zeros", 0, "A tensor of zeros.")
-_filler("ones", 1, "A tensor of ones.")
-empty = _filler("empty", None, "A tensor of whatever lay in memory.")
+zeros, zeros_like = _filler("zeros", 0, "A tensor of zeros.")
+ones, ones_like = _filler("ones", 1, "A tensor of ones.")
+empty, empty_like = _filler("empty", None, "A tensor of whatever lay in memory.")
 
 
 def _filled_like(

@@ -1,0 +1,71 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.ops.create import full_like, scalar_tensor
+from tensorflow_lite_clone.ops.update import adagrad_step, update
+from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class Adagrad(Optimizer):
+    """Adagrad, as ``torch.optim.Adagrad``; see `adagrad_step`.
+
+    `foreach`, `fused` and `differentiable` are accepted for compatibility.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_at_least_zero(
+            learning_rate=lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            epsilon=eps,
+        )
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:  # torch fills these states at once, not at the first step
+            for param in group["params"]:
+                self.state[param] = {
+                    "step": scalar_tensor(0.0, device="cpu"),
+                    "sum": full_like(param.detach(), group["initial_accumulator_value"]),
+                }
+
+    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        update(
+            adagrad_step,
+            params,
+            grads,
+            [self.state[param]["sum"] for param in params],
+            steps=self.count_steps(params),
+            lr=float(group["lr"]),
+            lr_decay=group["lr_decay"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            maximize=group["maximize"],
+        )

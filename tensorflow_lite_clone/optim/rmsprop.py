@@ -1,0 +1,72 @@
+"""RMSprop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.ops.create import zeros_like
+from tensorflow_lite_clone.ops.update import rmsprop_step, update
+from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class RMSprop(Optimizer):
+    """RMSprop, as ``torch.optim.RMSprop``; see `rmsprop_step`.
+
+    `foreach`, `capturable` and `differentiable` are accepted for compatibility.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_at_least_zero(
+            learning_rate=lr, epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha
+        )
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        self.count_steps(params)
+        (squares,) = self.states(params, square_avg=zeros_like)
+        buffers = averages = []
+        if group["momentum"]:
+            (buffers,) = self.states(params, momentum_buffer=zeros_like)
+        if group["centered"]:
+            (averages,) = self.states(params, grad_avg=zeros_like)
+        update(
+            rmsprop_step,
+            params,
+            grads,
+            squares,
+            averages,
+            buffers,
+            lr=float(group["lr"]),
+            alpha=group["alpha"],
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            momentum=group["momentum"],
+            centered=group["centered"],
+            maximize=group["maximize"],
+        )

@@ -1,0 +1,70 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.ops.create import zeros_like
+from tensorflow_lite_clone.ops.update import sgd_step, update
+from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum, as ``torch.optim.SGD``; see `sgd_step`.
+
+    `foreach`, `fused` and `differentiable` are accepted for compatibility.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_at_least_zero(learning_rate=lr, momentum=momentum, weight_decay=weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        buffers: list[Tensor] = []
+        first: list[bool] = []
+        if group["momentum"]:
+            first = [self.state[param].get("momentum_buffer") is None for param in params]
+            for param, new in zip(params, first, strict=True):
+                if new:
+                    self.state[param]["momentum_buffer"] = zeros_like(param)
+            buffers = [self.state[param]["momentum_buffer"] for param in params]
+        update(
+            sgd_step,
+            params,
+            grads,
+            buffers,
+            lr=float(group["lr"]),
+            momentum=group["momentum"],
+            dampening=group["dampening"],
+            weight_decay=group["weight_decay"],
+            nesterov=group["nesterov"],
+            maximize=group["maximize"],
+            first=first,
+        )
