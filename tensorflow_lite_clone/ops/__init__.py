@@ -9,4 +9,5 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     properties,
     random,
     reduce,
+    update,
 )
