@@ -18,8 +18,14 @@ KIT = {
     "as_strided": "(x, shape, strides, offset=0): a view; strides and offset in elements from "
     "x's first element",
     "getitem": "(x, index): like x[index], for any mix of slices, integers, None and arrays",
-    "index_put": "(x, index, value): a copy of x with x[index] = value",
-    "index_add": "(x, index, value): a copy of x with x[index] += value, repeated indices summed",
+    "write_at": "(x, index, value): x[index] = value in x's memory; for forwards alone, as the "
+    "two below",
+    "add_at": "(x, index, value): x[index] += value in x's memory, repeated indices summed",
+    "combine_at": "(x, index, value, *, how): likewise for multiply, maximum and minimum",
+    "check_index": "(index, size, dim, *, negative=False): IndexError when an index is out of "
+    "bounds; may be left to the device",
+    "bitcast": "(x, dtype): the same bytes in another native dtype, a view",
+    "address": "(x): where the first element lies",
     "copy": "(x): a contiguous copy",
     "sum": "(x, axis, dtype, keepdims): two-byte floats are accumulated in float32 here and in "
     "mean and prod",

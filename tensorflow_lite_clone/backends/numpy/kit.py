@@ -6,6 +6,26 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
+    add_at,
+    address,
+    as_strided,
+    bitcast,
+    broadcast_to,
+    check_index,
+    combine_at,
+    concat,
+    expand_dims,
+    flip,
+    getitem,
+    matrix_transpose,
+    permute_dims,
+    reshape,
+    squeeze,
+    stack,
+    take,
+    write_at,
+)
 from tensorflow_lite_clone.backends.numpy.kit_reduce import (  # noqa: F401
     all,
     any,
@@ -43,62 +63,6 @@ def copy(x: Any) -> Any:
     return np.array(x, order="C")
 
 
-class _Window:
-    """Another geometry over an array's memory, for `numpy.asarray`."""
-
-    __slots__ = ("__array_interface__", "owner")
-
-    def __init__(self, interface: dict, owner: Any) -> None:
-        self.__array_interface__ = interface
-        self.owner = owner
-
-
-def _window(x: Any, shape: tuple, byte_strides: tuple, byte_offset: int = 0) -> Any:
-    # numpy.lib.stride_tricks does the same in three times the time
-    interface = x.__array_interface__
-    address, readonly = interface["data"]
-    interface["data"] = (address + byte_offset, readonly)
-    interface["shape"] = shape
-    interface["strides"] = byte_strides
-    result = np.asarray(_Window(interface, x))
-    if result.dtype != x.dtype:  # bfloat16 has no letter in the interface
-        result = result.view(x.dtype)
-    return result
-
-
-def as_strided(x: Any, shape: tuple, strides: tuple, offset: int = 0) -> Any:
-    size = x.itemsize
-    return _window(x, tuple(shape), tuple([s * size for s in strides]), offset * size)
-
-
-def broadcast_to(x: Any, shape: tuple) -> Any:
-    shift = len(shape) - x.ndim
-    strides = [0] * shift
-    for size, stride, wanted in zip(x.shape, x.strides, shape[shift:], strict=True):
-        if size != wanted and size != 1:
-            raise ValueError(f"cannot broadcast shape {x.shape} to {shape}")
-        strides.append(stride if size == wanted else 0)
-    if type(x) is np.ndarray and x.flags.c_contiguous:
-        return np.ndarray(shape, x.dtype, x, 0, strides)  # a sixth of _window's time
-    return _window(np.asarray(x), tuple(shape), tuple(strides))
-
-
 def matmul(x: Any, y: Any) -> Any:
     result = np.matmul(x, y)
     return result if result.dtype == x.dtype else result.astype(x.dtype)
-
-
-def getitem(x: Any, index: Any) -> Any:
-    return x[index]
-
-
-def index_put(x: Any, index: Any, value: Any) -> Any:
-    result = np.array(x)
-    result[index] = value
-    return result
-
-
-def index_add(x: Any, index: Any, value: Any) -> Any:
-    result = np.array(x)
-    np.add.at(result, index, value)
-    return result
