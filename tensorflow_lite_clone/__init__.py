@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorflow_lite_clone import _bind, array_api, autograd, ops
 from tensorflow_lite_clone.autograd.mode import (

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.autograd import attributes as _attributes  # noqa: F401  binds them
+from tensorflow_lite_clone.autograd import (
+    attributes,  # noqa: F401  binds a tensor's side of the graph
+    functional,
+    graph,
+)
+from tensorflow_lite_clone.autograd.anomaly import detect_anomaly, set_detect_anomaly
+from tensorflow_lite_clone.autograd.function import Function
+from tensorflow_lite_clone.autograd.gradcheck import gradcheck, gradgradcheck
 from tensorflow_lite_clone.autograd.gradients import backward, grad
 from tensorflow_lite_clone.autograd.mode import (
     enable_grad,
@@ -10,5 +17,21 @@ from tensorflow_lite_clone.autograd.mode import (
     no_grad,
     set_grad_enabled,
 )
+from tensorflow_lite_clone.tensor import Tensor as Variable
 
-__all__ = ["backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]

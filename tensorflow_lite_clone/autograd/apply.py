@@ -13,6 +13,8 @@ from tensorflow_lite_clone.autograd.node import (
     creation_hooks,
     next_sequence_number,
 )
+from tensorflow_lite_clone.autograd.saved import active as saved_hooks
+from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage
@@ -163,6 +165,8 @@ def record(
     saves = op.plans[mask].saves
     if saves:
         node.saved = saved = [storages[i] if i >= 0 else output._storage for i in saves]
+        if saved_hooks:
+            pack_all(saved)
         node.versions = [-1 if s is None else (s.root or s).version for s in saved]
     else:
         node.saved = node.versions = _NOTHING
@@ -191,6 +195,8 @@ def record_several(
     node.saved = saved = [
         storages[i] if i >= 0 else outputs[~i]._storage for i in op.plans[mask].saves
     ]
+    if saved_hooks:
+        pack_all(saved)
     node.versions = [-1 if s is None else (s.root or s).version for s in saved]
     node.shapes = tuple([output._storage.array.shape for output in outputs])
     node.dtypes = tuple([output._storage.array.dtype for output in outputs])

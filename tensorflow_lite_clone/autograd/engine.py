@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.apply import recording, wrap
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.core.shape import reduced_axes
+from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
 Edge = tuple[GraphNode, int]
@@ -303,6 +304,6 @@ def _is_fresh(
             if gx is value and other != position:
                 return False
     for storage in saved or ():
-        if storage is not None and gx is storage.array:
+        if type(storage) is Storage and gx is storage.array:
             return False
     return True

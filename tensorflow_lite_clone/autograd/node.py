@@ -28,8 +28,8 @@ class GraphNode:
     dtypes: Any  # likewise, native
     sequence: int  # increases along the graph: a node's is higher than those of its inputs
     # Rarely set, so class-level defaults instead of slots filled in every construction.
-    pre_hooks: list | None = None  # functions (list of output gradients as Tensors) -> None, editing it
-    hooks: dict | None = None  # functions (grad_inputs, grad_outputs) -> grad_inputs or None
+    pre_hooks: list | None = None  # each edits the list of the outputs' gradients, as Tensors
+    hooks: dict | None = None  # (grad_inputs, grad_outputs) -> grad_inputs or None
 
     def shape_of(self, index: int) -> tuple:
         """The shape of output number `index`."""
@@ -185,7 +185,7 @@ class Node(GraphNode):
         """The saved value as a Tensor at its place in the graph."""
         if ~place in self.op.hints:
             return None
-        tensor = new_tensor(storage)
+        tensor = new_tensor(storage if type(storage) is Storage else storage.storage())
         if place < 0:
             if ~place not in self.op.nondifferentiable:
                 tensor._edge = (self, ~place)

@@ -8,7 +8,8 @@ _BY_NAME: dict[str, DType] = {}
 class DType:
     """An element type, printed as torch prints it (``torch.float32``).
 
-    ``kind`` is NumPy's letter: ``b`` bool, ``u`` unsigned, ``i`` signed, ``f`` floating, ``c`` complex.
+    ``kind`` is NumPy's letter: ``b`` bool, ``u`` unsigned, ``i`` signed, ``f`` floating,
+    ``c`` complex.
     """
 
     __slots__ = ("category", "itemsize", "kind", "name", "short_name")

@@ -46,7 +46,8 @@ class iinfo:
     def __init__(self, type: DType) -> None:
         if type.kind not in "iu":
             raise TypeError(
-                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type!r}'"
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle "
+                f"'{type!r}'"
             )
         self.bits = type.itemsize * 8
         self.dtype = type.name

@@ -60,7 +60,7 @@ class Raw:
             return getattr(self.backend.xp, name)
         if name in TABLE:
             return table.resolve(TABLE[name], self.backend)
-        raise AttributeError(f"F has no word '{name}': not in the standard, the kit or the op table")
+        raise AttributeError(f"F has no word '{name}' in the standard, the kit or the op table")
 
     def __repr__(self) -> str:
         return f"<F over {self.backend.name} arrays>"

@@ -248,9 +248,7 @@ def _array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
         raise TypeError(f"new(): invalid data type '{kind.__name__}'")
     if dtype is None:
         dtype = backend.dtypes[array.dtype]
-        if array.size == 0 and dtype is dtypes.float64:
-            dtype = get_default_dtype()
-        elif dtype is dtypes.float64:
+        if dtype is dtypes.float64:
             dtype = get_default_dtype()
         elif dtype is dtypes.complex128:
             dtype = get_default_dtype().to_complex()
@@ -375,7 +373,8 @@ def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any)
     index = xp.arange(steps)
     if dtype.kind in "iu":
         step = (end - start) / max(steps - 1, 1)
-        values = xp.where(index < steps // 2, start + step * index, end - step * (steps - 1 - index))
+        back = steps - 1 - index
+        values = xp.where(index < steps // 2, start + step * index, end - step * back)
         return xp.trunc(values), dtype
     # as torch: from both ends, in the dtype itself
     work = backend.native[dtypes.float32 if dtype.itemsize < 4 else dtype]

@@ -1,0 +1,74 @@
+"""Hooks on saved values: keep something else for backward (a copy elsewhere, a recipe)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor, new_tensor
+
+#: The (pack, unpack) pairs in force, the innermost last.
+active: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
+
+
+class PackedValue:
+    """What `pack` made of a saved value; stands in for its storage in a node."""
+
+    __slots__ = ("_packed", "_unpack")
+
+    root = None
+    version = -1  # a packed value has nothing that could be written in place
+
+    def __init__(self, storage: Storage) -> None:
+        pack, self._unpack = active[-1]
+        self._packed = pack(new_tensor(storage))
+
+    @property
+    def array(self) -> Any:
+        """The value, unpacked."""
+        return self.storage().array
+
+    def storage(self) -> Storage:
+        """The value's storage, unpacked."""
+        tensor = self._unpack(self._packed)
+        if not isinstance(tensor, Tensor):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor")
+        return tensor._storage
+
+
+def pack_all(saved: list) -> None:
+    """Replace every saved storage by what the innermost hooks make of it."""
+    for position, storage in enumerate(saved):
+        if storage is not None:
+            saved[position] = PackedValue(storage)
+
+
+class saved_tensors_hooks:
+    """Context manager: values saved inside are kept as ``pack(tensor)`` and come back through
+    ``unpack(packed)`` when backward needs them."""
+
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        self._hooks = pack_hook, unpack_hook
+
+    def __enter__(self) -> None:
+        active.append(self._hooks)
+
+    def __exit__(self, *exception: object) -> None:
+        active.pop()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Context manager: values saved inside wait for backward in host memory."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> tuple:
+            return tensor.device, tensor.cpu()
+
+        def unpack(packed: tuple) -> Tensor:
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack, unpack)

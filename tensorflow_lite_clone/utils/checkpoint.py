@@ -1,0 +1,220 @@
+"""Activation checkpointing: recompute in backward instead of keeping activations."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorflow_lite_clone.autograd.function import Function
+from tensorflow_lite_clone.autograd.gradients import backward
+from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no_grad
+from tensorflow_lite_clone.autograd.saved import saved_tensors_hooks
+from tensorflow_lite_clone.ops.random import get_rng_state, set_rng_state
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class CheckpointError(RuntimeError):
+    """The recomputation saved other tensors than the original forward."""
+
+
+@contextlib.contextmanager
+def _replaying(state: Tensor | None) -> Iterator[None]:
+    """Draw the same random numbers as the original forward did, then go on as before."""
+    if state is None:
+        yield
+        return
+    present = get_rng_state()
+    set_rng_state(state)
+    try:
+        yield
+    finally:
+        set_rng_state(present)
+
+
+class _Handle:
+    """Stands for one saved tensor."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Enough(Exception):
+    """Raised to stop a recomputation once everything saved is there."""
+
+
+class _Frame:
+    """One checkpointed call: what it saved, by position, and how to run it again."""
+
+    def __init__(
+        self, recompute: Callable[[], Any], state: Tensor | None, early_stop: bool
+    ) -> None:
+        self.recompute = recompute
+        self.state = state
+        self.early_stop = early_stop
+        self.shapes: list[tuple] = []
+        self.positions: weakref.WeakKeyDictionary[_Handle, int] = weakref.WeakKeyDictionary()
+        self.values: dict[int, Tensor] = {}
+
+    def pack(self, tensor: Tensor) -> _Handle:
+        handle = _Handle()
+        self.positions[handle] = len(self.shapes)
+        self.shapes.append((tensor.shape, tensor.dtype))
+        return handle
+
+    def unpack(self, handle: _Handle) -> Tensor:
+        position = self.positions[handle]
+        if position not in self.values:
+            self._run_again()
+        return self.values.pop(position)
+
+    def _run_again(self) -> None:
+        count = 0
+
+        def keep(tensor: Tensor) -> Tensor:
+            nonlocal count
+            if count >= len(self.shapes) or (tensor.shape, tensor.dtype) != self.shapes[count]:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Recomputed values for the following tensors have "
+                    "different metadata than during the forward pass: tensor at position "
+                    f"{count}, recomputed {list(tensor.shape)} {tensor.dtype}"
+                )
+            self.values[count] = tensor
+            count += 1
+            if self.early_stop and count == len(self.shapes):
+                raise _Enough
+            return tensor
+
+        with (
+            _replaying(self.state),
+            enable_grad(),
+            saved_tensors_hooks(keep, lambda tensor: tensor),
+            contextlib.suppress(_Enough),
+        ):
+            self.recompute()
+        if count < len(self.shapes):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the "
+                f"original forward and recomputation. Number of tensors saved during forward: "
+                f"{len(self.shapes)} Number of tensors saved during recomputation: {count}."
+            )
+
+
+class _Reentrant(Function):
+    """The older form: runs without a graph, and backward runs an inner backward."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Any], preserve: bool, *args: Any) -> Any:
+        ctx.function = function
+        ctx.state = get_rng_state() if preserve else None
+        ctx.arguments = [None if isinstance(value, Tensor) else value for value in args]
+        ctx.places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
+        ctx.save_for_backward(*[args[i] for i in ctx.places])
+        with no_grad():
+            return function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        arguments = list(ctx.arguments)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            copy = tensor.detach()
+            arguments[place] = copy.requires_grad_(ctx.needs_input_grad[place + 2])
+        with _replaying(ctx.state), enable_grad():
+            outputs = ctx.function(*arguments)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        pairs = [
+            (output, g)
+            for output, g in zip(outputs, grads, strict=True)
+            if isinstance(output, Tensor) and output.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
+        backward([output for output, _ in pairs], [g for _, g in pairs])
+        return (
+            None,
+            None,
+            *(value.grad if isinstance(value, Tensor) else None for value in arguments),
+        )
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple] | None = None,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Run ``function(*args, **kwargs)`` without keeping what backward needs; backward runs it
+    again.
+
+    With `preserve_rng_state` the second run draws the same random numbers. Raises
+    CheckpointError (a RuntimeError) when it saves different tensors.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. "
+            "use_reentrant=False is recommended.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if use_reentrant:
+        if kwargs:
+            raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
+        if is_grad_enabled() and not any(
+            isinstance(value, Tensor) and value.requires_grad for value in args
+        ):
+            warnings.warn(
+                "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+            )
+        return _Reentrant.apply(function, preserve_rng_state, *args)
+    first, second = (
+        (contextlib.nullcontext(), contextlib.nullcontext()) if context_fn is None else context_fn()
+    )
+    if not is_grad_enabled():
+        with first:
+            return function(*args, **kwargs)
+
+    def recompute() -> None:
+        with second:
+            function(*args, **kwargs)
+
+    state = get_rng_state() if preserve_rng_state else None
+    frame = _Frame(recompute, state, early_stop)
+    with first, saved_tensors_hooks(frame.pack, frame.unpack):
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(
+    functions: Any,
+    segments: int,
+    input: Tensor,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+) -> Tensor:
+    """Run a sequence of functions in `segments` checkpointed parts (the last one is not)."""
+    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+
+    def run(start: int, end: int) -> Callable[[Tensor], Tensor]:
+        def forward(x: Tensor) -> Tensor:
+            for step in steps[start:end]:
+                x = step(x)
+            return x
+
+        return forward
+
+    size = len(steps) // segments
+    for start in range(0, size * (segments - 1), size):
+        input = checkpoint(
+            run(start, start + size),
+            input,
+            use_reentrant=use_reentrant,
+            preserve_rng_state=preserve_rng_state,
+        )
+    return run(size * (segments - 1), len(steps))(input)
