@@ -1,49 +1,266 @@
-"""Reductions to fewer dimensions."""
+"""Reductions to fewer dimensions: sums, means, products, ``any`` and ``all``."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.core.dtypes import DType, int64
+from tensorflow_lite_clone.core.dtypes import DType, int64, uint8
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import normalize_dims
-from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._arguments import (
+    axes_of,
+    axis_of,
+    delivered,
+    is_integral,
+    kept_shape,
+    numpy_names,
+    reduced_count,
+    restored,
+    with_dtype,
+)
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 
-def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
-    """The axes a reduction over `dim` runs over; None and () mean all of them."""
-    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
-        return tuple(range(ndim))
-    axes = normalize_dims(dim, ndim)
-    return axes if ndim else ()
-
-
-def kept_shape(shape: tuple, axes: tuple) -> tuple:
-    """`shape` with the reduced `axes` kept as ones."""
-    return tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
-
-
 class Sum(Op):
-    """Sum over axes."""
+    """Sum over axes, in another dtype if one is given."""
 
-    def forward(F, x, *, axis, keepdims, shape):
-        return F.sum(x, axis=axis, keepdims=keepdims)
+    def forward(F, x, *, axis, keepdims, dtype, shape):
+        return F.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def backward_x(F, g, *, axis, keepdims, shape):
-        if not keepdims:
-            g = F.reshape(g, kept_shape(shape, axis))
-        return F.broadcast_to(g, shape)
+        return F.broadcast_to(restored(F, g, axis, keepdims, shape), shape)
 
 
 @public("torch", "method")
-def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None):
+@numpy_names
+def sum(
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """The sum over `dim` (an int, several, or all); integers are summed as int64."""
-    if dtype is None and input._storage.array.dtype.kind in "biu":
-        dtype = int64
+    array = input._storage.array
+    shape = array.shape
+    if dtype is None:
+        if array.dtype.kind in "biu":
+            dtype = int64
+    elif dtype.category < input.dtype.category:
+        input, dtype = cast(input, dtype), None
+    axis = axes_of(dim, len(shape))
+    result = apply(Sum, input, axis=axis, keepdims=keepdim, dtype=dtype, shape=shape)
+    return result if out is None else delivered("sum", result, out)
+
+
+class Mean(Op):
+    """The arithmetic mean over axes."""
+
+    def forward(F, x, *, axis, keepdims, shape):
+        return F.mean(x, axis=axis, keepdims=keepdims)
+
+    def backward_x(F, g, *, axis, keepdims, shape):
+        g = restored(F, g, axis, keepdims, shape)
+        return F.broadcast_to(g / (reduced_count(shape, axis) or 1), shape)
+
+
+@public("torch", "method")
+@numpy_names
+def mean(
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The mean over `dim` (an int, several, or all) of floating-point or complex values."""
     if dtype is not None:
+        if dtype.kind not in "fc":
+            _no_mean("Optional", dtype)
         input = cast(input, dtype)
+    array = input._storage.array
+    if array.dtype.kind in "biu":
+        _no_mean("Input", input.dtype)
+    shape = array.shape
+    result = apply(Mean, input, axis=axes_of(dim, len(shape)), keepdims=keepdim, shape=shape)
+    return result if out is None else delivered("mean", result, out)
+
+
+def _no_mean(which: str, dtype: DType) -> None:
+    raise RuntimeError(
+        f"mean(): could not infer output dtype. {which} dtype must be either a floating point or "
+        f"complex dtype. Got: {dtype.short_name}"
+    )
+
+
+class Nansum(Op):
+    """Sum over axes of what is not NaN."""
+
+    def forward(F, x, *, axis, keepdims, shape):
+        return F.sum(F.where(F.isnan(x), 0, x), axis=axis, keepdims=keepdims)
+
+    def backward_x(F, g, x, *, axis, keepdims, shape):
+        return F.where(F.isnan(x), 0, restored(F, g, axis, keepdims, shape))
+
+
+@public("torch", "method")
+@numpy_names
+def nansum(
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The sum over `dim` with NaN counted as zero."""
+    input = with_dtype(input, dtype)
+    if input.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    if is_integral(input):
+        return sum(input, dim, keepdim, dtype=dtype, out=out)
     shape = input._storage.array.shape
-    return apply(Sum, input, axis=axes_of(dim, len(shape)), keepdims=keepdim, shape=shape)
+    result = apply(Nansum, input, axis=axes_of(dim, len(shape)), keepdims=keepdim, shape=shape)
+    return delivered("nansum", result, out)
+
+
+@public("torch", "method")
+@numpy_names
+def nanmean(
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The mean over `dim` of what is not NaN."""
+    if is_integral(input):
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{input.dtype.short_name}"
+        )
+    count = sum(input == input, dim, keepdim)
+    return delivered("nanmean", nansum(input, dim, keepdim, dtype=dtype) / count, out)
+
+
+class Prod(Op):
+    """Product over one axis, or over all of a flat array."""
+
+    def forward(F, x, *, axis, keepdims):
+        return F.prod(x, axis=axis, keepdims=keepdims)
+
+    def backward_x(F, g, x, *, axis, keepdims):
+        if not keepdims:
+            g = F.expand_dims(g, axis=axis)
+        return F.prod_backward(g, x, axis=axis)
+
+
+@composite
+def prod_backward(F, g, x, *, axis):
+    """``gx = g * (the product of all other elements)``, right where elements are zero too."""
+    if x.shape[axis] < 2:
+        return F.broadcast_to(g, x.shape)
+    before = exclusive_product(F, x, axis)
+    after = F.flip(exclusive_product(F, F.flip(x, axis=axis), axis), axis=axis)
+    return g * before * after
+
+
+def exclusive_product(F: Any, x: Any, axis: int) -> Any:
+    """Per element of `axis`, the product of those before it."""
+    head = (slice(None),) * axis
+    products = F.cumulative_prod(x, axis=axis)
+    first = F.ones_like(products[(*head, slice(0, 1))])
+    return F.concat([first, products[(*head, slice(0, -1))]], axis=axis)
+
+
+@public("torch", "method")
+@numpy_names
+def prod(
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The product over `dim` or of all elements; integers are multiplied as int64."""
+    if dtype is None and is_integral(input):
+        dtype = int64
+    input = with_dtype(input, dtype)
+    shape = input._storage.array.shape
+    if dim is None or not shape:
+        if dim is not None:
+            axis_of(dim, 0)
+        result = apply(Prod, input.reshape(-1), axis=0, keepdims=False)
+        result = result.reshape((1,) * len(shape)) if keepdim else result
+    else:
+        result = apply(Prod, input, axis=axis_of(dim, len(shape)), keepdims=keepdim)
+    return delivered("prod", result, out)
+
+
+class Any_(Op):
+    """Whether any element is true."""
+
+    name = "any"
+    word = "any"
+
+    def forward(F, x, *, axis, keepdims):
+        return F.any(x, axis=axis, keepdims=keepdims)
+
+
+class All_(Op):
+    """Whether all elements are true."""
+
+    name = "all"
+    word = "all"
+
+    def forward(F, x, *, axis, keepdims):
+        return F.all(x, axis=axis, keepdims=keepdims)
+
+
+@public("torch", "method")
+@numpy_names
+def any(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """Whether any element along `dim` (or at all) is not zero: bool, or uint8 for uint8."""
+    return _truth(Any_, input, dim, keepdim, out)
+
+
+@public("torch", "method")
+@numpy_names
+def all(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """Whether all elements along `dim` (or altogether) are not zero: bool, or uint8 for uint8."""
+    return _truth(All_, input, dim, keepdim, out)
+
+
+def _truth(op: type[Op], input: Tensor, dim: Any, keepdim: bool, out: Tensor | None) -> Tensor:
+    array = input._storage.array
+    result = apply(op, input, axis=axes_of(dim, array.ndim), keepdims=keepdim)
+    if array.dtype.kind == "u":
+        result = cast(result, uint8)
+    return result if out is None else delivered(op.name, result, out)
+
+
+class CountNonzero(Op):
+    """How many elements are not zero."""
+
+    def forward(F, x, *, axis):
+        return F.count_nonzero(x, axis=axis)
+
+
+@public("torch", "method")
+@numpy_names
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """How many elements along `dim` (an int, several, or all) are not zero, as int64."""
+    return apply(CountNonzero, input, axis=axes_of(dim, input._storage.array.ndim))
+
+
+__all__ = ["Mean", "Prod", "Sum", "axes_of", "kept_shape"]

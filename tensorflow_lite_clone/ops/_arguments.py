@@ -1,0 +1,117 @@
+"""How reductions read their arguments: NumPy's names, dims, ``out=``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
+from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.tensor import Tensor
+
+_NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
+_ALL = [tuple(range(ndim)) for ndim in range(65)]
+
+
+def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `function` be called with NumPy's keywords ``axis``, ``keepdims`` and ``x`` as well."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for word in kwargs:
+                if word in _NUMPY:
+                    kwargs = {_NUMPY.get(key, key): value for key, value in kwargs.items()}
+                    break
+        try:
+            return function(*args, **kwargs)
+        except AttributeError:
+            expect_tensor(name, args[0] if args else kwargs.get("input"))
+            raise
+
+    return wrapper
+
+
+def expect_tensor(name: str, value: Any) -> None:
+    """Raise torch's TypeError when a function's first argument is no Tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}"
+        )
+
+
+def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
+    """The axes a reduction over `dim` runs over, ascending; None and () mean all of them."""
+    if dim is None:
+        return _ALL[ndim]
+    if type(dim) is int and -ndim <= dim < ndim:
+        return (dim % ndim,)
+    if type(dim) is bool:
+        raise TypeError("argument 'dim' must be tuple of ints, not bool")
+    if hasattr(dim, "__index__"):
+        dim = dim.__index__()
+    elif not hasattr(dim, "__len__"):
+        raise TypeError(f"argument 'dim' must be tuple of ints, not {type(dim).__name__}")
+    elif len(dim) == 0:
+        return _ALL[ndim]
+    axes = tuple(sorted(normalize_dims(dim, ndim)))
+    return axes if ndim else ()
+
+
+def axis_of(dim: Any, ndim: int) -> int:
+    """The one axis that `dim` names; TypeError for a bool or several."""
+    if type(dim) is int and -ndim <= dim < ndim:
+        return dim % ndim
+    if type(dim) is bool or not hasattr(dim, "__index__"):
+        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
+    return normalize_dim(dim.__index__(), ndim)
+
+
+def kept_shape(shape: tuple, axes: tuple) -> tuple:
+    """`shape` with the reduced `axes` kept as ones."""
+    return tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
+
+
+def restored(F: Any, y: Any, axis: tuple, keepdims: bool, shape: tuple) -> Any:
+    """A reduction's result `y` with axes of length one where `shape` lost some."""
+    if keepdims or not axis or axis[-1] == len(axis) - 1:
+        return y  # broadcasting restores leading axes
+    return F.reshape(y, kept_shape(shape, axis))
+
+
+def reduced_count(shape: tuple, axes: tuple) -> int:
+    """How many elements of `shape` go into one result."""
+    count = 1
+    for axis in axes:
+        count *= shape[axis]
+    return count
+
+
+def as_floating(input: Tensor) -> Tensor:
+    """Integers as the default dtype, anything else as it is."""
+    if input._storage.array.dtype.kind in "biu":
+        return cast(input, get_default_dtype())
+    return input
+
+
+def is_integral(input: Tensor) -> bool:
+    """Whether the elements are integers or booleans."""
+    return input._storage.array.dtype.kind in "biu"
+
+
+def with_dtype(input: Tensor, dtype: DType | None) -> Tensor:
+    """`input` cast to `dtype` if one is given."""
+    return input if dtype is None else cast(input, dtype)
+
+
+def delivered(name: str, result: Any, out: Any) -> Any:
+    """`result`, or `out` (a tensor, or a tuple of them for several) after it was written there."""
+    if out is None:
+        return result
+    if isinstance(result, Tensor):
+        return write_out(name, out, result)
+    return type(result)([write_out(name, target, value) for target, value in zip(out, result)])
