@@ -50,7 +50,7 @@ def sum(
         if array.dtype.kind in "biu":
             dtype = int64
     elif dtype.category < input.dtype.category:
-        input, dtype = cast(input, dtype), None
+        input = cast(input, dtype)
     axis = axes_of(dim, len(shape))
     result = apply(Sum, input, axis=axis, keepdims=keepdim, dtype=dtype, shape=shape)
     return result if out is None else delivered("sum", result, out)
@@ -243,7 +243,8 @@ def all(
 
 def _truth(op: type[Op], input: Tensor, dim: Any, keepdim: bool, out: Tensor | None) -> Tensor:
     array = input._storage.array
-    result = apply(op, input, axis=axes_of(dim, array.ndim), keepdims=keepdim)
+    axis = () if dim == () else axes_of(dim, array.ndim)
+    result = apply(op, input, axis=axis, keepdims=keepdim)
     if array.dtype.kind == "u":
         result = cast(result, uint8)
     return result if out is None else delivered(op.name, result, out)
@@ -253,7 +254,7 @@ class CountNonzero(Op):
     """How many elements are not zero."""
 
     def forward(F, x, *, axis):
-        return F.count_nonzero(x, axis=axis)
+        return F.count_nonzero(x, axis=axis if len(axis) < x.ndim else None)
 
 
 @public("torch", "method")

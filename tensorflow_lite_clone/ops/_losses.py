@@ -1,0 +1,71 @@
+"""What losses share: how they are reduced, and PyTorch's older names for that."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction that the arguments ask for; `size_average` and `reduce` are PyTorch's old way.
+
+    Raises ValueError for a word that is none of 'none', 'mean' and 'sum'.
+    """
+    if size_average is not None or reduce is not None:
+        if reduce is not None and not reduce:
+            reduction = "none"
+        else:
+            reduction = "mean" if size_average is None or size_average else "sum"
+        warnings.warn(
+            "size_average and reduce args will be deprecated, please use "
+            f"reduction='{reduction}' instead.",
+            stacklevel=3,
+        )
+    elif reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def reduced(F: Any, values: Any, reduction: str, dtype: Any) -> Any:
+    """In a forward: the values reduced, in `dtype`."""
+    if reduction == "mean":
+        values = F.mean(values)
+    elif reduction == "sum":
+        values = F.sum(values)
+    return values if values.dtype == dtype else F.astype(values, dtype)
+
+
+def spread(g: Any, reduction: str, shape: tuple) -> Any:
+    """In a gradient: what each element of `shape` gets from the gradient of their reduction."""
+    return g / (math.prod(shape) or 1) if reduction == "mean" else g
+
+
+def finish(values: Tensor, reduction: str) -> Tensor:
+    """In a public function: the values reduced."""
+    if reduction == "mean":
+        return values.mean()
+    return values.sum() if reduction == "sum" else values
+
+
+def loss_operands(input: Tensor, target: Tensor) -> list[Tensor]:
+    """Both in their common dtype; a UserWarning when their shapes differ.
+
+    Raises RuntimeError when the shapes do not broadcast.
+    """
+    left, right = input._storage.array, target._storage.array
+    if left.shape != right.shape:
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
+            "Please ensure they have the same size.",
+            stacklevel=4,
+        )
+        broadcast_shapes(left.shape, right.shape)
+    if left.dtype != right.dtype:
+        return as_operands((input, target), operand_dtype(input, target))
+    return [input, target]
