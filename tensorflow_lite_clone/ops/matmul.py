@@ -1,0 +1,419 @@
+"""Products of vectors, matrices and batches of matrices, and ``linear``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, product, times
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def _transposed(F: Any, x: Any) -> Any:
+    """The conjugate transpose."""
+    return F.matrix_transpose(conj(F, x))
+
+
+class Mm(Op):
+    """``x @ y`` where y is one matrix; x may be a vector, a matrix or a batch."""
+
+    def forward(F, x, y):
+        return F.matmul(x, y)
+
+    def backward_x(F, g, y):
+        return F.matmul(g, _transposed(F, y))
+
+    def backward_y(F, g, x):
+        if x.ndim == 1:
+            return conj(F, x)[:, None] * g
+        return F.matmul(_transposed(F, as_rows(F, x)), as_rows(F, g))
+
+
+class Bmm(Op):
+    """``x @ y`` where y is a batch; the leading axes broadcast."""
+
+    def forward(F, x, y):
+        return F.matmul(x, y)
+
+    def backward_x(F, g, y):
+        return F.matmul(g, _transposed(F, y))
+
+    def backward_y(F, g, x):
+        return F.matmul(_transposed(F, x), g)
+
+
+class Mv(Op):
+    """``x @ y`` where y is a vector; x is a matrix or a batch."""
+
+    def forward(F, x, y):
+        return F.matmul(x, y)
+
+    def backward_x(F, g, y):
+        return g[..., None] * conj(F, y)
+
+    def backward_y(F, g, x):
+        rows = as_rows(F, x)
+        return F.matmul(_transposed(F, rows), F.reshape(g, (rows.shape[0],)))
+
+
+class Dot(Op):
+    """The sum of products of two vectors."""
+
+    def forward(F, x, y):
+        return F.matmul(x, y)
+
+    def backward_x(F, g, y):
+        return g * conj(F, y)
+
+    def backward_y(F, g, x):
+        return g * conj(F, x)
+
+
+@public("torch", "method", "linalg")
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The matrix product of the last two axes; vectors and broadcasting as in NumPy.
+
+    Raises RuntimeError when sizes or dtypes do not fit.
+    """
+    try:
+        x, y = input._storage.array.ndim, other._storage.array.ndim
+    except AttributeError:
+        expect_tensors("matmul", input, other)
+        raise
+    if input.dtype.kind == "b":
+        raise _unsupported("matmul")
+    try:
+        if y == 2:
+            result = product("matmul", Mm, input, other)
+        elif y > 2:
+            if x == 1:
+                result = product("matmul", Bmm, input.unsqueeze(0), other).squeeze(-2)
+            else:
+                result = product("matmul", Bmm, input, other)
+        elif x > 1:
+            result = product("matmul", Mv, input, other)
+        else:
+            result = product("matmul", Dot, input, other)
+    except ValueError:
+        raise _misfit(input.shape, other.shape) from None
+    return result if out is None else write_out("matmul", out, result)
+
+
+def _misfit(x: tuple, y: tuple) -> RuntimeError:
+    """torch's words for shapes that `matmul` cannot multiply."""
+    if not x or not y:
+        return RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {len(x)}D and {len(y)}D"
+        )
+    if len(y) == 1:
+        if len(x) == 1:
+            return _unequal_vectors(x, y)
+        rows = _count(x[:-1])
+        return RuntimeError(
+            f"size mismatch, got input ({rows}), mat ({rows}x{x[-1]}), vec ({y[0]})"
+        )
+    if len(y) == 2:
+        return RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({_count(x[:-1])}x{x[-1]} and "
+            f"{y[0]}x{y[1]})"
+        )
+    try:
+        batch = broadcast_shapes(x[:-2], y[:-2])
+    except RuntimeError as error:
+        return error
+    return RuntimeError(
+        f"Expected size for first two dimensions of batch2 tensor to be: "
+        f"[{_count(batch)}, {x[-1]}] but got: [{_count(batch)}, {y[-2]}]."
+    )
+
+
+def _count(shape: tuple) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
+    return RuntimeError(
+        f"inconsistent tensor size, expected tensor {list(x)} and src {list(y)} to have the same "
+        f"number of elements, but got {x[0]} and {y[0]} elements respectively"
+    )
+
+
+def _unsupported(name: str) -> RuntimeError:
+    return NotImplementedError(f'"{name}" not implemented for \'Bool\'')
+
+
+def _matmul_operator(self: Tensor, other: Any) -> Any:
+    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+
+
+def _reflected_matmul(self: Tensor, other: Any) -> Any:
+    return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+
+
+export(_matmul_operator, "method", name="__matmul__")
+export(_reflected_matmul, "method", name="__rmatmul__")
+
+
+@public("torch", "method")
+@with_out
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices, (n, k) and (k, m)."""
+    expect_tensors("mm", input, mat2)
+    if input.ndim != 2:
+        raise RuntimeError("self must be a matrix")
+    if mat2.ndim != 2:
+        raise RuntimeError("mat2 must be a matrix")
+    return matmul(input, mat2)
+
+
+@public("torch", "method")
+@with_out
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The products of two batches of matrices, (b, n, k) and (b, k, m)."""
+    expect_tensors("bmm", input, mat2)
+    for position, batch in enumerate((input, mat2), 1):
+        if batch.ndim != 3:
+            raise RuntimeError(f"batch{position} must be a 3D tensor")
+    x, y = input.shape, mat2.shape
+    if x[0] != y[0] or x[2] != y[1]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{x[0]}, {x[2]}] "
+            f"but got: [{y[0]}, {y[1]}]."
+        )
+    return matmul(input, mat2)
+
+
+@public("torch", "method")
+@with_out
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """The product of a matrix (n, k) and a vector (k,)."""
+    expect_tensors("mv", input, vec)
+    if input.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(
+            f"vector + matrix @ vector expected, got {vec.ndim}, {input.ndim}, {vec.ndim}"
+        )
+    return matmul(input, vec)
+
+
+@public("torch", "method")
+@with_out
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The sum of products of two vectors of one length."""
+    expect_tensors("dot", input, tensor)
+    if input.ndim != 1 or tensor.ndim != 1:
+        raise RuntimeError(
+            f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors"
+        )
+    return matmul(input, tensor)
+
+
+@public("torch", "method")
+@with_out
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """`dot` with the first vector conjugated."""
+    expect_tensors("vdot", input, other)
+    return dot(input.conj() if input.dtype.kind == "c" else input, other)
+
+
+@public("linalg")
+@with_out
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The sums of ``conj(x) * y`` over `dim`; shapes broadcast."""
+    expect_tensors("linalg.vecdot", x, y)
+    return ((x.conj() if x.dtype.kind == "c" else x) * y).sum(dim)
+
+
+@public("torch", "method")
+@with_out
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """The matrix of all products of two vectors."""
+    expect_tensors("outer", input, vec2)
+    for name, vector in (("self", input), ("vec2", vec2)):
+        if vector.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {vector.ndim}-D")
+    return input.unsqueeze(1) * vec2
+
+
+export(outer, "torch", "method", name="ger")
+
+
+class Addmm(Op):
+    """``beta x + alpha y @ z`` for a matrix or a batch of them."""
+
+    def forward(F, x, y, z, *, beta, alpha):
+        product = times(F.matmul(y, z), alpha)
+        return F.astype(product if beta == 0 else product + times(x, beta), x.dtype)
+
+    def backward_x(F, g, *, beta):
+        return times(g, beta)
+
+    def backward_y(F, g, z, *, alpha):
+        return times(F.matmul(g, _transposed(F, z)), alpha)
+
+    def backward_z(F, g, y, *, alpha):
+        return times(F.matmul(_transposed(F, y), g), alpha)
+
+
+class Baddbmm(Op):
+    """`Addmm` for batches."""
+
+    forward = Addmm.forward
+    backward_x = Addmm.backward_x
+    backward_y = Addmm.backward_y
+    backward_z = Addmm.backward_z
+
+
+def _scales(input: Tensor, beta: Any, alpha: Any) -> dict[str, Any]:
+    """beta and alpha as the dtype holds them."""
+    if input.dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)
+    return {"beta": beta, "alpha": alpha}
+
+
+def expect_expandable(x: Tensor, shape: tuple) -> None:
+    """Raise torch's RuntimeError unless `x` can be expanded to `shape`."""
+    size = x.shape
+    if size == shape:
+        return
+    if len(size) > len(shape):
+        raise RuntimeError(
+            f"expand(torch.{x.dtype.short_name}Tensor{{{list(size)}}}, size={list(shape)}): the "
+            f"number of sizes provided ({len(shape)}) must be greater or equal to the number of "
+            f"dimensions in the tensor ({len(size)})"
+        )
+    for axis in range(-1, -len(size) - 1, -1):
+        if size[axis] not in (1, shape[axis]):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({shape[axis]}) must match the existing size "
+                f"({size[axis]}) at non-singleton dimension {len(shape) + axis}.  Target sizes: "
+                f"{list(shape)}.  Tensor sizes: {list(size)}"
+            )
+
+
+def _check_addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> None:
+    expect_tensors("addmm", input, mat1, mat2)
+    for name, matrix in (("mat1", mat1), ("mat2", mat2)):
+        if matrix.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {matrix.ndim}-D tensor")
+    if mat1.shape[1] != mat2.shape[0]:
+        raise _misfit(mat1.shape, mat2.shape)
+    expect_expandable(input, (mat1.shape[0], mat2.shape[1]))
+
+
+@public("torch", "method")
+@with_out
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha: complex = 1
+) -> Tensor:
+    """``beta * input + alpha * (mat1 @ mat2)``; `input` broadcasts, and is ignored at beta 0."""
+    _check_addmm(input, mat1, mat2)
+    return product("addmm", Addmm, input, mat1, mat2, **_scales(input, beta, alpha))
+
+
+@public("method")
+def addmm_(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1, alpha: complex = 1
+) -> Tensor:
+    """In-place form of `addmm`."""
+    _check_addmm(input, mat1, mat2)
+    return apply_inplace(Addmm, input, mat1, mat2, **_scales(input, beta, alpha))
+
+
+def _check_baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor) -> None:
+    expect_tensors("baddbmm", input, batch1, batch2)
+    _check_batches(batch1, batch2)
+    expect_expandable(input, (*batch1.shape[:2], batch2.shape[2]))
+
+
+def _check_batches(batch1: Tensor, batch2: Tensor) -> None:
+    for position, batch in enumerate((batch1, batch2), 1):
+        if batch.ndim != 3:
+            raise RuntimeError(f"batch{position} must be a 3D tensor")
+    x, y = batch1.shape, batch2.shape
+    if x[0] != y[0] or x[2] != y[1]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{x[0]}, {x[2]}] "
+            f"but got: [{y[0]}, {y[1]}]."
+        )
+
+
+@public("torch", "method")
+@with_out
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1
+) -> Tensor:
+    """``beta * input + alpha * (batch1 @ batch2)`` for batches of matrices."""
+    _check_baddbmm(input, batch1, batch2)
+    return product("baddbmm", Baddbmm, input, batch1, batch2, **_scales(input, beta, alpha))
+
+
+@public("method")
+def baddbmm_(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1
+) -> Tensor:
+    """In-place form of `baddbmm`."""
+    _check_baddbmm(input, batch1, batch2)
+    return apply_inplace(Baddbmm, input, batch1, batch2, **_scales(input, beta, alpha))
+
+
+class Linear(Op):
+    """``x @ w.T + b``; b may be missing."""
+
+    label = "Addmm"
+
+    def forward(F, x, w, b):
+        y = F.matmul(x, F.matrix_transpose(w))
+        if b is not None:
+            y += b
+        return y
+
+    def backward_x(F, g, w):
+        return F.matmul(g, conj(F, w))
+
+    def backward_w(F, g, x):
+        if x.ndim == 1:
+            return g[:, None] * conj(F, x)
+        return F.matmul(F.matrix_transpose(as_rows(F, g)), conj(F, as_rows(F, x)))
+
+    def backward_b(F, g):
+        return g
+
+
+@public("functional")
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input @ weight.T + bias``: (..., in), (out, in), (out,) give (..., out).
+
+    A one-dimensional weight gives (...). Raises RuntimeError when sizes or dtypes do not fit.
+    """
+    try:
+        if weight._storage.array.ndim == 2 and input._storage.array.ndim:
+            return product("linear", Linear, input, weight, bias)
+    except ValueError:
+        raise _linear_misfit(input, weight, bias) from None
+    except AttributeError:
+        expect_tensors("linear", input, weight, bias)
+        raise
+    if weight.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
+    if not input.ndim:
+        raise _misfit(input.shape, weight.shape)
+    result = matmul(input, weight)
+    return result if bias is None else result + bias
+
+
+def _linear_misfit(input: Tensor, weight: Tensor, bias: Tensor | None) -> RuntimeError:
+    x, w = input.shape, weight.shape
+    if x[-1] == w[1] and bias is not None:
+        try:
+            expect_expandable(bias, (_count(x[:-1]), w[0]))
+        except RuntimeError as error:
+            return error
+        return RuntimeError(f"linear: bias of size {list(bias.shape)} does not fit")
+    return _misfit(x, w[::-1])
