@@ -9,7 +9,10 @@ import sys
 from typing import Any
 
 from tensorflow_lite_clone.array_api import (  # noqa: F401  importing enters the words
-    reduce as _reduce,
+    matmul,
+    pointwise,
+    reduce,
+    sort,
 )
 from tensorflow_lite_clone.autograd.namespaces import creation_words, standard_words
 from tensorflow_lite_clone.core.public import public

@@ -36,8 +36,18 @@ KIT = {
     "the values at the places; the inverse of take_along_axis",
     "searchsorted": "(x1, x2, *, side, sorter): also for rows of the same leading shape",
     "bincount": "(x, weights, *, minlength): weights may be None",
+    "check_labels": "(labels, classes, ignored): IndexError for class indices out of range; and "
+    "check_range(x, low, high, message): RuntimeError; may do nothing where reading back is dear",
     "cumulative_max": "(x, *, axis), cumulative_min, cumulative_logsumexp: scans",
-    "erf": "(x), erfc, erfinv, lgamma, digamma, polygamma: special functions, see ops.special",
+    "exp2": "(x), (x, y): fmax, fmin, fmod, gcd, lcm, logaddexp2: as NumPy has them",
+    "floor_divide": "(x, y), remainder, fmod: a host raises RuntimeError for an integer divided "
+    "by zero, a device need not",
+    "pow": "(x, y): as the standard's, but integers to negative powers are truncated",
+    "sign": "(x): as the standard's, but NaN has sign 0",
+    "clip": "(x, min, max): as the standard's; NaN stays NaN",
+    "frexp": "(x): mantissa and exponent, int32",
+    "make_complex": "(real, imag): infinities and NaNs stay in their part",
+    "erf": "(x), erfc, erfcx, erfinv, lgamma, digamma, ndtri, log_ndtr, polygamma (x, *, n)",
 }
 
 

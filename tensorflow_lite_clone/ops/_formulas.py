@@ -1,10 +1,52 @@
-"""Words that several gradients share."""
+"""Words that several forwards and gradients share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
 def conj(F: Any, x: Any) -> Any:
     """The complex conjugate; real values as they are, without a copy."""
     return F.conj(x) if x.dtype.kind == "c" else x
+
+
+def zeros(F: Any, g: Any) -> Any:
+    """The gradient of a function that is constant in pieces."""
+    return F.zeros_like(g)
+
+
+def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """A forward of inputs x, y, z that computes two-byte floats in float32.
+
+    A formula would round them at every step; and NumPy does not take Python's floats for weak
+    beside bfloat16, which is not its own.
+    """
+    count = forward.__code__.co_argcount
+    if count == 2:
+
+        def wide(F: Any, x: Any, **parameters: Any) -> Any:
+            dtype = x.dtype
+            if dtype.itemsize != 2 or dtype.kind in "iu":
+                return forward(F, x, **parameters)
+            return F.astype(forward(F, F.astype(x, F.float32), **parameters), dtype)
+
+    elif count == 3:
+
+        def wide(F: Any, x: Any, y: Any, **parameters: Any) -> Any:  # type: ignore[misc]
+            dtype = x.dtype
+            if dtype.itemsize != 2 or dtype.kind in "iu":
+                return forward(F, x, y, **parameters)
+            a, b = F.astype(x, F.float32), F.astype(y, F.float32)
+            return F.astype(forward(F, a, b, **parameters), dtype)
+
+    else:
+
+        def wide(F: Any, x: Any, y: Any, z: Any, **parameters: Any) -> Any:  # type: ignore[misc]
+            dtype = x.dtype
+            if dtype.itemsize != 2 or dtype.kind in "iu":
+                return forward(F, x, y, z, **parameters)
+            a, b, c = [F.astype(value, F.float32) for value in (x, y, z)]
+            return F.astype(forward(F, a, b, c, **parameters), dtype)
+
+    return wide

@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, edges_of, record, wrap
-from tensorflow_lite_clone.autograd.inplace import (
-    check_inplace,
-    check_result,
-    record_inplace,
-    write,
-    write_out,
-)
+from tensorflow_lite_clone.autograd.apply import current_edge, record
+from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import resolve, run
-from tensorflow_lite_clone.ops._operands import as_number, as_operands, operand_dtype
+from tensorflow_lite_clone.ops._elementwise import (
+    Pointwise,
+    apply_pointwise,
+    broadcasts_to,
+    prepare,
+    promote,
+    write_pointwise,
+    wrong_operands,
+)
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
@@ -41,32 +41,36 @@ def unary(
     x: _Gradient = None,
     label: str | None = None,
     floating: bool = False,
+    refuses: str = "",
+    check: Callable[[tuple], None] | None = None,
     places: tuple[str, ...] = ("torch", "method"),
-    inplace: bool = True,
+    inplace: tuple[str, ...] | None = None,
     alias: tuple[str, ...] = (),
+    special: tuple[str, ...] = (),
     document: str | None = None,
-) -> Callable[..., Any]:
+) -> Any:
     """A row ``y = forward(x)``: a word of F or a function over it, and ``backward_x``.
 
-    `floating` rows turn integers into the default dtype first. The function is exported from
-    `places` under its name and every `alias`; with `inplace` so is its twin ``name_``.
+    `floating` rows turn integers into the default dtype first; dtypes of the kinds in `refuses`
+    raise NotImplementedError. The function is exported from `places` under its name and every
+    `alias` (from ``torch.special`` under the names `special`), and its twin ``name_`` from
+    `inplace`; without places it is the caller's to export, and the twin its attribute `inplace`.
     """
-    word = name if forward is None else forward
-    op = _make_op(name, word, label, {"backward_x": x}, 1)
+    body = {"backward_x": x, "floating": floating, "refuses": refuses, "check": check}
+    op = _make_op(name, name if forward is None else forward, label, body, 1)
     calls = op.calls
     differentiable = op.differentiable
+    slow = _native_kinds(refuses + ("biu" if floating or check else ""))
 
     def function(input, *, out=None):
         try:
             storage = input._storage
         except AttributeError:
-            raise TypeError(
-                f"{name}(): argument 'input' (position 1) must be Tensor, not "
-                f"{type(input).__name__}"
-            ) from None
+            prepare(op, input)
+            raise
         array = storage.array
-        if floating and array.dtype.kind in "biu":
-            input = as_operands((input,), get_default_dtype())[0]
+        if slow and array.dtype.kind in slow:
+            input = prepare(op, input)
             storage = input._storage
             array = storage.array
         backend = storage.backend
@@ -98,9 +102,11 @@ def unary(
         return output
 
     def function_(input):
-        return _write_pointwise(op, input, (), get_default_dtype() if floating else None)
+        return write_pointwise(op, input)
 
-    _publish(function, function_ if inplace else None, name, places, alias, document)
+    if inplace is None:
+        inplace = tuple([place for place in places if place in ("torch", "method")])
+    _publish(function, function_, name, places, inplace, alias, special, document)
     return function
 
 
@@ -112,23 +118,41 @@ def binary(
     y: _Gradient = None,
     label: str | None = None,
     floating: bool = False,
+    refuses: str = "",
+    numbers: bool = True,
+    check: Callable[[tuple], None] | None = None,
+    assign: Callable[[Any, Any], Any] | None = None,
     operators: tuple[str, str | None, str | None] | None = None,
     places: tuple[str, ...] = ("torch", "method"),
-    inplace: bool = True,
+    inplace: tuple[str, ...] = ("method",),
     alias: tuple[str, ...] = (),
+    special: tuple[str, ...] = (),
     document: str | None = None,
 ) -> Any:
     """A row ``z = forward(x, y)`` with gradients ``backward_x`` and ``backward_y``.
 
     `operators` names the Python operators, as (``__add__``, ``__radd__``, ``__iadd__``); they are
-    a function of their own because they answer NotImplemented to operands they do not know.
-    Without `places` the caller exports a function of its own around the one returned, whose
-    in-place twin is its attribute ``inplace``.
+    functions of their own because they answer NotImplemented to operands they do not know.
+    ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
+    `numbers` off only Tensors are operands. The rest is as in `unary`.
     """
-    word = name if forward is None else forward
-    op = _make_op(name, word, label, {"backward_x": x, "backward_y": y}, 2)
+    body = {
+        "backward_x": x,
+        "backward_y": y,
+        "floating": floating,
+        "refuses": refuses,
+        "numbers": numbers,
+        "check": check,
+        "write": None if assign is None else lambda F, x, y: assign(x, y),
+    }
+    op = _make_op(name, name if forward is None else forward, label, body, 2)
     calls = op.calls
     differentiable = op.differentiable
+    slow = _native_kinds(refuses + ("biu" if floating else ""))
+
+    def general(input, other):
+        operands = promote(op, (input, other))
+        return NotImplemented if operands is None else apply_pointwise(op, *operands)
 
     def operator(input, other):
         kind = type(other)
@@ -142,26 +166,34 @@ def binary(
                 left.dtype is not right.dtype
                 or b.backend is not backend
                 or _active_hooks
-                or (floating and left.dtype.kind in "biu")
+                or (slow and left.dtype.kind in slow)
             ):
-                return _promoted(op, input, other, floating)
+                return general(input, other)
         elif kind is float or kind is int:
             a = input._storage
             left = a.array
             letter = left.dtype.kind
-            if _active_hooks or (letter != "f" and (floating or letter != "i" or kind is float)):
-                return _promoted(op, input, other, floating)
+            if _active_hooks or (
+                letter != "f"
+                and letter != "V"  # bfloat16, which is not NumPy's own
+                and (slow or letter != "i" or kind is float)
+            ):
+                return general(input, other)
             backend = a.backend
             right = backend.constant(other, left.dtype)
             b = None
         else:
-            return _promoted(op, input, other, floating)
+            return general(input, other)
         try:
             result = calls[backend](left, right)
         except KeyError:
             result = run(op, backend, (left, right), {})
         except ValueError:
             broadcast_shapes(left.shape, right.shape)  # raises torch's error
+            raise
+        except TypeError:
+            if check is not None:
+                check((input, other))
             raise
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
@@ -188,41 +220,81 @@ def binary(
         return output
 
     def reflected(self, other):
-        return _promoted(op, other, self, floating)
+        return general(other, self)
 
     def function(input, other, *, out=None):
-        if isinstance(input, Tensor):
+        if isinstance(input, Tensor) and (numbers or isinstance(other, Tensor)):
             result = operator(input, other)
         else:
-            result = _promoted(op, input, other, floating)
+            result = general(input, other)
         if result is NotImplemented:
-            raise _wrong_operands(name, input, other)
+            raise wrong_operands(name, input, other)
         return result if out is None else write_out(name, out, result)
 
-    def function_(input, other):
-        return _write_pointwise(op, input, (other,), get_default_dtype() if floating else None)
+    def assigning(self, other):
+        if assign is not None and _assigned(assign, self, other, slow):
+            return self
+        return write_pointwise(op, self, (other,))
 
-    function.inplace = function_  # type: ignore[attr-defined]
+    def function_(input, other):
+        result = assigning(input, other)
+        if result is NotImplemented:
+            raise wrong_operands(f"{name}_", input, other)
+        return result
+
     if operators is not None:
-        normal, mirrored, assigning = operators
+        normal, mirrored, augmented = operators
         export(operator, "method", name=normal)
         if mirrored is not None:
             export(reflected, "method", name=mirrored)
-        if assigning is not None:
-            export(function_, "method", name=assigning)
-    _publish(function, function_ if inplace else None, name, places, alias, document)
+        if augmented is not None:
+            export(assigning, "method", name=augmented)
+    _publish(function, function_, name, places, inplace, alias, special, document)
     return function
 
 
+def _assigned(assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: str) -> bool:
+    """Do ``target op= other`` in place if nothing is to be promoted or recorded; say if so."""
+    if _active_hooks or (mode.grad and (target._edge is not None or target._base is not None)):
+        return False
+    storage = target._storage
+    array = storage.array
+    dtype = array.dtype
+    kind = type(other)
+    if kind is Tensor or kind is Parameter:
+        if mode.grad and (other._edge is not None or other._base is not None):
+            return False
+        b = other._storage
+        right = b.array
+        if right.dtype is not dtype or b.backend is not storage.backend:
+            return False
+        if right.shape != array.shape and not broadcasts_to(right.shape, array.shape):
+            return False
+    elif kind is float or kind is int:
+        if dtype.kind != "f" and (dtype.kind != "i" or kind is float):
+            return False
+        right = storage.backend.constant(other, dtype)
+    else:
+        return False
+    if (slow and dtype.kind in slow) or dtype.kind == "b" or 0 in array.strides:
+        return False
+    assign(array, right)
+    storage.bump()
+    return True
+
+
+def _native_kinds(kinds: str) -> str:
+    # NumPy's letter for bfloat16, which is not its own, is V.
+    return kinds.replace("f", "fV")
+
+
 def _make_op(
-    name: str,
-    forward: str | Callable[..., Any],
-    label: str | None,
-    gradients: dict[str, _Gradient],
-    inputs: int,
-) -> type[Op]:
-    body: dict[str, Any] = {key: value for key, value in gradients.items() if value is not None}
+    name: str, forward: str | Callable[..., Any], label: str | None, body: dict, inputs: int
+) -> type[Pointwise]:
+    body = {key: value for key, value in body.items() if value is not None}
     body["name"] = name
+    if body.get("check") is not None:
+        body["check"] = staticmethod(body["check"])
     if label is not None:
         body["label"] = label
     if isinstance(forward, str):
@@ -233,7 +305,7 @@ def _make_op(
             body["forward"] = lambda F, x, y: getattr(F, word)(x, y)
     else:
         body["forward"] = forward
-    return type(name, (Op,), body)
+    return type(name, (Pointwise,), body)
 
 
 def _publish(
@@ -241,98 +313,18 @@ def _publish(
     function_: Any,
     name: str,
     places: tuple[str, ...],
+    inplace: tuple[str, ...],
     alias: tuple[str, ...],
+    special: tuple[str, ...],
     document: str | None,
 ) -> None:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document
-    for exported in (name, *alias):
+    function_.__name__ = function_.__qualname__ = f"{name}_"
+    function_.__doc__ = f"In-place form of `{name}`."
+    function.inplace = function_
+    for exported in (name, *alias) if places else ():
         export(function, *places, name=exported)
-        if function_ is not None and "method" in places:
-            export(function_, "method", name=f"{exported}_")
-    if function_ is not None:
-        function_.__name__ = function_.__qualname__ = f"{name}_"
-        function_.__doc__ = f"In-place form of `{name}`."
-
-
-def _promoted(op: type[Op], left: Any, right: Any, floating: bool) -> Any:
-    """The general path: any mixture of dtypes, devices, numbers and tensor subclasses."""
-    values = []
-    for value in (left, right):
-        if not isinstance(value, Tensor):
-            value = as_number(value)
-            if value is None:
-                return NotImplemented
-        values.append(value)
-    if not any(isinstance(value, Tensor) for value in values):
-        raise _wrong_operands(op.name, left, right)
-    dtype = operand_dtype(*values)
-    if floating and dtype.kind in "biu":
-        dtype = get_default_dtype()
-    return apply_pointwise(op, *as_operands(tuple(values), dtype))
-
-
-def apply_pointwise(op: type[Op], *operands: Tensor) -> Tensor:
-    """Run a pointwise op on operands of one dtype; shapes that do not broadcast raise torch's
-    RuntimeError."""
-    storages = tuple([operand._storage for operand in operands])
-    backend = storages[0].backend
-    for storage in storages:
-        if storage.backend is not backend:
-            raise RuntimeError(
-                "Expected all tensors to be on the same device, but found at least two devices, "
-                f"{backend.device} and {storage.backend.device}!"
-            )
-    arrays = tuple([storage.array for storage in storages])
-    try:
-        result = run(op, backend, arrays, {})
-    except ValueError:
-        broadcast_shapes(*(array.shape for array in arrays))
-        raise
-    output = wrap(result, backend)
-    if op.differentiable and mode.grad:
-        edges, mask = edges_of(operands)
-        if mask:
-            record(output, op, backend, edges, mask, storages)
-    return output
-
-
-def _write_pointwise(
-    op: type[Op], target: Any, others: tuple, floor: DType | None
-) -> Any:
-    """``target = op(target, *others)`` in place; computed in the promoted dtype, then cast."""
-    if not isinstance(target, Tensor):
-        raise _wrong_operands(f"{op.name}_", target, *others)
-    numbers = []
-    for other in others:
-        value = other if isinstance(other, Tensor) else as_number(other)
-        if value is None:
-            return NotImplemented
-        numbers.append(value)
-    dtype = operand_dtype(target, *numbers)
-    if floor is not None and dtype.kind in "biu":
-        dtype = floor
-    operands = as_operands((target, *numbers), dtype)
-    edges, mask = edges_of(tuple(operands)) if mode.grad else ((), 0)
-    mask = mask if op.differentiable else 0
-    check_inplace(target, bool(mask))
-    storages = tuple([operand._storage for operand in operands])
-    backend = storages[0].backend
-    arrays = tuple([storage.array for storage in storages])
-    try:
-        result = run(op, backend, arrays, {})
-    except ValueError:
-        broadcast_shapes(*(array.shape for array in arrays))
-        raise
-    check_result(op.name, target, result, backend)
-    if mask and operands[0] is target and 0 in op.plans[mask].saves:
-        storages = (Storage(backend.F.copy(arrays[0]), backend), *storages[1:])
-    write(target, result)
-    if mask:
-        record_inplace(op, target, backend, edges, mask, storages, {})
-    return target
-
-
-def _wrong_operands(name: str, *values: Any) -> TypeError:
-    seen = ", ".join(type(value).__name__ for value in values)
-    return TypeError(f"{name}() received an invalid combination of arguments - got ({seen})")
+        export(function_, *inplace, name=f"{exported}_")
+    for exported in special:
+        export(function, "special", name=exported)

@@ -1,18 +1,52 @@
-"""Arithmetic and comparison: ``+ - * / < <= > >= == !=`` and their named forms."""
+"""Arithmetic: ``+ - * / // %`` and their named forms."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
-from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.dispatch.op import composite
+from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
+from tensorflow_lite_clone.ops._formulas import conj, zeros
+from tensorflow_lite_clone.ops._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary, unary
 from tensorflow_lite_clone.tensor import Tensor
+
+_HINT = (
+    "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+)
+
+
+def _is_bool(value: Any) -> bool:
+    return value.dtype.kind == "b" if isinstance(value, Tensor) else isinstance(value, bool)
+
+
+def _no_bool_difference(values: tuple) -> None:
+    seen = [_is_bool(value) for value in values]
+    if all(seen):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
+            "or `logical_xor()` operator instead."
+        )
+    if any(seen):
+        raise RuntimeError(
+            f"Subtraction, the `-` operator, with a bool tensor is not supported. {_HINT}"
+        )
+
+
+def _no_bool_negation(values: tuple) -> None:
+    if _is_bool(values[0]):
+        raise RuntimeError(
+            f"Negation, the `-` operator, on a bool tensor is not supported. {_HINT}"
+        )
+
 
 _add = binary(
     "add",
     x=lambda F, g: g,
     y=lambda F, g: g,
+    assign=operator.iadd,
     operators=("__add__", "__radd__", "__iadd__"),
     places=(),
 )
@@ -21,6 +55,8 @@ _sub = binary(
     "subtract",
     x=lambda F, g: g,
     y=lambda F, g: -g,
+    check=_no_bool_difference,
+    assign=operator.isub,
     operators=("__sub__", "__rsub__", "__isub__"),
     places=(),
 )
@@ -29,6 +65,7 @@ mul = binary(
     "multiply",
     x=lambda F, g, y: g * conj(F, y),
     y=lambda F, g, x: g * conj(F, x),
+    assign=operator.imul,
     operators=("__mul__", "__rmul__", "__imul__"),
     alias=("multiply",),
     document="`input` times `other`, elementwise with broadcasting.",
@@ -37,45 +74,177 @@ _divide = binary(
     "div",
     "divide",
     x=lambda F, g, y: g / conj(F, y),
-    y=lambda F, g, x, y: -g * conj(F, x / (y * y)),
+    y=lambda F, g, x, y: -g * conj(F, (x / y) / y),
     floating=True,
+    assign=operator.itruediv,
     operators=("__truediv__", "__rtruediv__", "__itruediv__"),
     places=(),
 )
-neg = unary("neg", "negative", x=lambda F, g: -g, alias=("negative",))
+neg = unary(
+    "neg",
+    "negative",
+    x=lambda F, g: -g,
+    check=_no_bool_negation,
+    alias=("negative",),
+    document="``-input``.",
+)
+export(neg, "method", name="__neg__")
 
-eq = binary("eq", "equal", operators=("__eq__", None, None))
-ne = binary("ne", "not_equal", operators=("__ne__", None, None), alias=("not_equal",))
-lt = binary("lt", "less", operators=("__lt__", None, None), alias=("less",))
-le = binary("le", "less_equal", operators=("__le__", None, None), alias=("less_equal",))
-gt = binary("gt", "greater", operators=("__gt__", None, None), alias=("greater",))
-ge = binary("ge", "greater_equal", operators=("__ge__", None, None), alias=("greater_equal",))
+floor_divide = binary(
+    "floor_divide",
+    refuses="bc",
+    operators=("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
+    document="The floor of ``input / other``, which has no gradient.",
+)
+remainder = binary(
+    "remainder",
+    x=lambda F, g: g,
+    y=lambda F, g, x, y: -g * F.floor_divide(x, y),
+    refuses="bc",
+    operators=("__mod__", "__rmod__", "__imod__"),
+    document="The remainder of ``input / other`` with the sign of `other`.",
+)
+fmod = binary(
+    "fmod",
+    x=lambda F, g: g,
+    y=lambda F, g, x, y: -g * F.trunc(x / y),
+    refuses="bc",
+    document="The remainder of ``input / other`` with the sign of `input`.",
+)
 
 
-def _scaled(other: Any, alpha: Any) -> Any:
-    return other if alpha == 1 else mul(other, alpha) if isinstance(other, Tensor) else other * alpha
+class DivFloor(Pointwise):
+    """The floor of a quotient."""
+
+    label = "Div"
+    refuses = "bc"
+
+    def forward(F, x, y):
+        return F.floor_divide(x, y)
+
+    backward_x = backward_y = zeros
+
+
+class DivTrunc(Pointwise):
+    """A quotient without its fraction."""
+
+    label = "Div"
+    refuses = "bc"
+
+    def forward(F, x, y):
+        return F.truncate_divide(x, y)
+
+    backward_x = backward_y = zeros
+
+
+@composite
+def truncate_divide(F, x, y):
+    """x / y rounded towards zero."""
+    if x.dtype.kind not in "iu":
+        return F.trunc(x / y)
+    quotient = F.floor_divide(x, y)
+    rounded_down = (quotient < 0) & (quotient * y != x)
+    return quotient + F.astype(rounded_down, x.dtype)
+
+
+_ROUNDED = {"floor": DivFloor, "trunc": DivTrunc}
+
+
+def _rounded(rounding_mode: Any) -> type[Pointwise]:
+    try:
+        return _ROUNDED[rounding_mode]
+    except KeyError:
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        ) from None
+
+
+@public("torch", "method", names=("div", "divide"))
+def div(
+    input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None
+) -> Tensor:
+    """``input / other``, elementwise with broadcasting; integers give the default dtype.
+
+    `rounding_mode` "floor" or "trunc" rounds the quotient, and keeps integers.
+    """
+    if rounding_mode is None:
+        return _divide(input, other, out=out)
+    return pointwise(_rounded(rounding_mode), input, other, out=out)
+
+
+@public("method", names=("div_", "divide_"))
+def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """In-place form of `div`."""
+    if rounding_mode is None:
+        return _divide.inplace(input, other)
+    return pointwise(_rounded(rounding_mode), input, other, inplace=True)
+
+
+export(_divide, "torch", "method", name="true_divide")
+export(_divide.inplace, "method", name="true_divide_")
+
+
+def _scaled(input: Any, other: Any, alpha: Any) -> Any:
+    """``alpha * other`` in the dtype of the result, after torch's checks of `alpha`."""
+    if type(alpha) is int and alpha == 1:
+        return other
+    dtype = operand_dtype(input, other)
+    if isinstance(alpha, bool) and dtype.kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float) and dtype.kind in "biu":
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if isinstance(alpha, complex) and dtype.kind != "c":
+        raise RuntimeError(
+            "For non-complex input tensors, argument alpha must not be a complex number."
+        )
+    if dtype.kind == "b":
+        alpha = bool(alpha)
+    if not isinstance(other, Tensor):
+        return other * alpha
+    if other.ndim or (isinstance(input, Tensor) and not input.ndim):
+        other = cast(other, dtype)
+    return mul(other, alpha)
 
 
 @public("torch", "method")
 def add(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
     """``input + alpha * other``, elementwise with broadcasting."""
-    return _add(input, _scaled(other, alpha), out=out)
+    return _add(input, _scaled(input, other, alpha), out=out)
 
 
 @public("method")
 def add_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     """In-place form of `add`."""
-    return _add.inplace(input, _scaled(other, alpha))
+    return _add.inplace(input, _scaled(input, other, alpha))
 
 
-@public("torch", "method")
-@public("torch", "method", names=("subtract",))
+@public("torch", "method", names=("sub", "subtract"))
 def sub(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``, elementwise with broadcasting."""
-    return _sub(input, _scaled(other, alpha), out=out)
+    return _sub(input, _scaled(input, other, alpha), out=out)
 
 
 @public("method", names=("sub_", "subtract_"))
 def sub_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     """In-place form of `sub`."""
-    return _sub.inplace(input, _scaled(other, alpha))
+    return _sub.inplace(input, _scaled(input, other, alpha))
+
+
+@public("torch", "method")
+def rsub(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
+    """``other - alpha * input``."""
+    return _sub(other, _scaled(other, input, alpha))
+
+
+@public("torch", "method")
+def positive(input: Tensor) -> Tensor:
+    """`input` itself; RuntimeError for booleans."""
+    if _is_bool(input):
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+export(positive, "method", name="__pos__")

@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.kit_checks import (  # noqa: F401
+    check_labels,
+    check_range,
+)
 from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
     add_at,
     address,
@@ -26,6 +30,23 @@ from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
     take,
     write_at,
 )
+from tensorflow_lite_clone.backends.numpy.kit_pointwise import (  # noqa: F401
+    clip,
+    exp2,
+    floor_divide,
+    fmax,
+    fmin,
+    fmod,
+    frexp,
+    gcd,
+    lcm,
+    logaddexp2,
+    make_complex,
+    pow,
+    remainder,
+    sign,
+)
+from tensorflow_lite_clone.backends.numpy.kit_matmul import matmul  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_reduce import (  # noqa: F401
     all,
     any,
@@ -49,6 +70,17 @@ from tensorflow_lite_clone.backends.numpy.kit_sort import (  # noqa: F401
     sort,
     top_k,
 )
+from tensorflow_lite_clone.backends.numpy.kit_special import (  # noqa: F401
+    digamma,
+    erf,
+    erfc,
+    erfcx,
+    erfinv,
+    lgamma,
+    log_ndtr,
+    ndtri,
+    polygamma,
+)
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 
 
@@ -61,8 +93,3 @@ def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:
 
 def copy(x: Any) -> Any:
     return np.array(x, order="C")
-
-
-def matmul(x: Any, y: Any) -> Any:
-    result = np.matmul(x, y)
-    return result if result.dtype == x.dtype else result.astype(x.dtype)

@@ -1,0 +1,216 @@
+"""The general path of pointwise functions: promotion, refusals, recording, in-place writing.
+
+`_pointwise` has the flat path for the usual one or two operands of one dtype; whatever does not
+fit there comes here, and so do functions with parameters or with three operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
+from tensorflow_lite_clone.autograd.inplace import (
+    check_inplace,
+    check_result,
+    check_writable,
+    record_inplace,
+    write,
+    write_out,
+)
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.table import run
+from tensorflow_lite_clone.ops._operands import as_number, as_operands, operand_dtype
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class Pointwise(Op):
+    """An op that works element by element on operands of one dtype, which broadcast."""
+
+    floating = False  # integers become the default dtype
+    refuses = ""  # kinds of the operands' common dtype that it does not serve
+    numbers = True  # Python numbers may stand for tensors
+    check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
+
+
+def refuse(name: str, dtype: DType) -> NoReturn:
+    """Raise torch's error for a dtype that a function does not serve."""
+    raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
+
+
+def wrong_operands(name: str, *values: Any) -> TypeError:
+    """The error for operands that are neither Tensors nor numbers."""
+    seen = ", ".join(type(value).__name__ for value in values)
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({seen}), but expected "
+        "Tensors, or a Tensor and numbers"
+    )
+
+
+def prepare(op: type[Pointwise], input: Any) -> Tensor:
+    """The operand of a function of one tensor, cast where the op asks for it."""
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"{op.name}(): argument 'input' (position 1) must be Tensor, not "
+            f"{type(input).__name__}"
+        )
+    dtype = input.dtype
+    kind = dtype.kind
+    if op.check is not None:
+        op.check((input,))
+    if kind in op.refuses:
+        refuse(op.name, dtype)
+    if op.floating and kind in "biu":
+        return as_operands((input,), get_default_dtype())[0]
+    return input
+
+
+def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
+    """Tensors and numbers as Tensors of one dtype; None when one is neither.
+
+    Raises RuntimeError (NotImplementedError) for dtypes that the op refuses.
+    """
+    known: list[Any] = []
+    tensors = 0
+    for value in values:
+        if isinstance(value, Tensor):
+            tensors += 1
+        else:
+            value = as_number(value) if op.numbers else None
+            if value is None:
+                return None
+        known.append(value)
+    if not tensors:
+        return None
+    if op.check is not None:
+        op.check(tuple(known))
+    dtype = operand_dtype(*known)
+    if dtype.kind in op.refuses:
+        refuse(op.name, dtype)
+    if op.floating and dtype.kind in "biu":
+        dtype = get_default_dtype()
+    return as_operands(tuple(known), dtype)
+
+
+def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tensor:
+    """Run a pointwise op on Tensors; shapes that do not broadcast raise torch's RuntimeError."""
+    storages = tuple([operand._storage for operand in operands])
+    backend = _one_backend(storages)
+    result = _run(op, backend, storages, parameters)
+    output = wrap(result, backend)
+    if op.differentiable and mode.grad:
+        edges, mask = edges_of(operands)
+        if mask:
+            record(output, op, backend, edges, mask, storages, parameters)
+    return output
+
+
+def _one_backend(storages: tuple) -> Any:
+    backend = storages[0].backend
+    for storage in storages:
+        if storage.backend is not backend:
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but found at least two devices, "
+                f"{backend.device} and {storage.backend.device}!"
+            )
+    return backend
+
+
+def _run(op: type[Op], backend: Any, storages: tuple, parameters: dict) -> Any:
+    arrays = tuple([storage.array for storage in storages])
+    try:
+        return run(op, backend, arrays, parameters)
+    except ValueError:
+        broadcast_shapes(*[array.shape for array in arrays])
+        raise
+
+
+def write_pointwise(
+    op: type[Pointwise], target: Any, others: tuple = (), parameters: dict | None = None
+) -> Any:
+    """``target = op(target, *others)`` in place; computed in the promoted dtype, then cast.
+
+    NotImplemented when an operand is neither a Tensor nor a number.
+    """
+    parameters = parameters or {}
+    if others:
+        if not isinstance(target, Tensor):
+            raise wrong_operands(f"{op.name}_", target, *others)
+        operands = promote(op, (target, *others))
+        if operands is None:
+            return NotImplemented
+    else:
+        operands = [prepare(op, target)]
+    edges, mask = edges_of(tuple(operands)) if mode.grad else ((), 0)
+    check_inplace(target, bool(mask))
+    mask = mask if op.differentiable else 0
+    storages = tuple([operand._storage for operand in operands])
+    backend = _one_backend(storages)
+    array = target._storage.array
+    in_memory = (
+        op.write is not None
+        and operands[0] is target
+        and all([broadcasts_to(storage.array.shape, array.shape) for storage in storages[1:]])
+    )
+    if not in_memory:
+        result = _run(op, backend, storages, parameters)
+        check_result(op.name, target, result, backend)
+    if mask and operands[0] is target and 0 in op.plans[mask].saves:
+        storages = (Storage(backend.F.copy(array), backend), *storages[1:])
+    if in_memory:
+        check_writable(array)
+        arrays = [storage.array for storage in storages[1:]]
+        op.write(backend.F, array, *arrays, **parameters)  # type: ignore[misc]
+        target._storage.bump()
+    else:
+        write(target, result)
+    if mask:
+        record_inplace(op, target, backend, edges, mask, storages, parameters)
+    return target
+
+
+def broadcasts_to(shape: tuple, target: tuple) -> bool:
+    """Whether an array of `shape` can be written into one of shape `target`."""
+    if shape == target:
+        return True
+    extra = len(target) - len(shape)
+    if extra < 0:
+        return False
+    return all([size in (1, wanted) for size, wanted in zip(shape, target[extra:])])
+
+
+def pointwise(
+    op: type[Pointwise], *values: Any, inplace: bool = False, out: Any = None, **parameters: Any
+) -> Tensor:
+    """A pointwise function of Tensors and numbers, of the first value in place if asked for."""
+    if inplace:
+        result = write_pointwise(op, values[0], values[1:], parameters)
+        if result is NotImplemented:
+            raise wrong_operands(f"{op.name}_", *values)
+        return result
+    if len(values) == 1:
+        result = apply_pointwise(op, prepare(op, values[0]), **parameters)
+    else:
+        operands = promote(op, values)
+        if operands is None:
+            raise wrong_operands(op.name, *values)
+        result = apply_pointwise(op, *operands, **parameters)
+    return result if out is None else write_out(op.name, out, result)
+
+
+def inplace_form(function: Callable[..., Any], *places: str, names: tuple[str, ...] = ()) -> Any:
+    """Export the in-place twin of a function that has a parameter `inplace`."""
+
+    def function_(input: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(input, *args, inplace=True, **kwargs)
+
+    function_.__name__ = function_.__qualname__ = f"{function.__name__}_"
+    function_.__doc__ = f"In-place form of `{function.__name__}`."
+    for name in names or (function_.__name__,):
+        export(function_, *places, name=name)
+    return function_

@@ -1,0 +1,207 @@
+"""Powers: ``**``, `pow`, `float_power`, and the roots and squares that have names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.core.dtypes import complex128, float64, int64
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.ops._elementwise import (
+    Pointwise,
+    apply_pointwise,
+    refuse,
+    write_pointwise,
+    wrong_operands,
+)
+from tensorflow_lite_clone.ops._formulas import conj, widened
+from tensorflow_lite_clone.ops._operands import as_number, cast, operand_dtype
+from tensorflow_lite_clone.ops._pointwise import binary, unary
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def power(F: Any, x: Any, n: Any) -> Any:
+    """x to the power of a number; the usual ones without logarithms."""
+    if n == 2:
+        return x * x
+    if n == 1:
+        return x
+    if n == 3:
+        return x * x * x
+    if n == 0.5:
+        return F.sqrt(x)
+    if n == -1:
+        return 1 / x
+    if n == -0.5:
+        return 1 / F.sqrt(x)
+    if n == -2:
+        return 1 / (x * x)
+    return F.pow(x, n)
+
+
+class PowScalar(Pointwise):
+    """x to the power of a number."""
+
+    label = "Pow"
+
+    @widened
+    def forward(F, x, *, exponent):
+        return F.positive(x) if exponent == 1 else power(F, x, exponent)
+
+    def backward_x(F, g, x, *, exponent):
+        if exponent == 0:
+            return F.zeros_like(g)
+        return g * conj(F, exponent * power(F, x, exponent - 1))
+
+
+def _base_gradient(F, g, x, y):
+    return F.where(y == 0, 0, g * conj(F, y * F.pow(x, y - 1)))
+
+
+def _exponent_gradient(F, g, x, y, out):
+    kept = F.real(y) if y.dtype.kind == "c" else y
+    return F.where((x == 0) & (kept >= 0), 0, g * conj(F, out * F.log(x)))
+
+
+_pow = binary(
+    "pow", x=_base_gradient, y=_exponent_gradient, label="Pow", refuses="b", places=()
+)
+
+
+def _static_exponent(input: Tensor, exponent: Any) -> Tensor:
+    """`input` as the base of a power with a Python number as its exponent."""
+    dtype = operand_dtype(input, exponent)
+    if dtype.kind == "b":
+        refuse("pow", dtype)
+    if dtype.kind in "iu" and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return cast(input, dtype)
+
+
+def _power(input: Tensor, exponent: Any) -> Any:
+    kind = type(exponent)
+    if (kind is float or kind is int) and input._storage.array.dtype.kind == "f":
+        return apply_pointwise(PowScalar, input, exponent=exponent)
+    if isinstance(exponent, Tensor):
+        return _pow(input, exponent)
+    number = as_number(exponent)
+    if number is None:
+        return NotImplemented
+    return apply_pointwise(PowScalar, _static_exponent(input, number), exponent=number)
+
+
+def _write_power(input: Tensor, exponent: Any) -> Any:
+    if isinstance(exponent, Tensor):
+        return _pow.inplace(input, exponent)
+    number = as_number(exponent)
+    if number is None:
+        return NotImplemented
+    dtype = _static_exponent(input, number).dtype
+    if dtype is not input.dtype:
+        raise RuntimeError(
+            f"result type {dtype.short_name} can't be cast to the desired output type "
+            f"{input.dtype.short_name}"
+        )
+    return write_pointwise(PowScalar, input, (), {"exponent": number})
+
+
+def _reflected_power(self: Tensor, base: Any) -> Any:
+    number = as_number(base)
+    return NotImplemented if number is None else _pow(number, self)
+
+
+export(_power, "method", name="__pow__")
+export(_reflected_power, "method", name="__rpow__")
+export(_write_power, "method", name="__ipow__")
+
+
+@public("torch", "method")
+def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+    """``input ** exponent``, either of them a number or a tensor.
+
+    Integers to negative powers raise RuntimeError for a number as exponent.
+    """
+    if isinstance(input, Tensor):
+        result = _power(input, exponent)
+        if result is NotImplemented:
+            raise wrong_operands("pow", input, exponent)
+    else:
+        result = _pow(input, exponent)
+    return result if out is None else write_out("pow", out, result)
+
+
+@public("method")
+def pow_(input: Tensor, exponent: Any) -> Tensor:
+    """In-place form of `pow`."""
+    result = _write_power(input, exponent)
+    if result is NotImplemented:
+        raise wrong_operands("pow_", input, exponent)
+    return result
+
+
+def _in_double(input: Any, exponent: Any) -> tuple[Any, Any]:
+    complex_ = any(
+        [
+            value.dtype.kind == "c" if isinstance(value, Tensor) else isinstance(value, complex)
+            for value in (input, exponent)
+        ]
+    )
+    dtype = complex128 if complex_ else float64
+    return tuple(  # type: ignore[return-value]
+        [cast(value, dtype) if isinstance(value, Tensor) else value for value in (input, exponent)]
+    )
+
+
+@public("torch", "method")
+def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+    """``input ** exponent`` in float64, or complex128 for complex operands."""
+    base, exponent = _in_double(input, exponent)
+    return pow(base, exponent, out=out)
+
+
+@public("method")
+def float_power_(input: Tensor, exponent: Any) -> Tensor:
+    """In-place form of `float_power`; `input` has to have the result's dtype."""
+    base, exponent = _in_double(input, exponent)
+    if base is not input:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {input.dtype.short_name} but the "
+            f"operation's result requires dtype {base.dtype.short_name}"
+        )
+    return pow_(input, exponent)
+
+
+sqrt = unary(
+    "sqrt",
+    x=lambda F, g, out: g / (2 * conj(F, out)),
+    floating=True,
+    document="The square root; NaN for negative numbers.",
+)
+rsqrt = unary(
+    "rsqrt",
+    widened(lambda F, x: 1 / F.sqrt(x)),
+    x=lambda F, g, out: -0.5 * g * conj(F, out * out * out),
+    floating=True,
+    document="``1 / sqrt(input)``.",
+)
+reciprocal = unary(
+    "reciprocal",
+    x=lambda F, g, out: -g * conj(F, out * out),
+    floating=True,
+    document="``1 / input``.",
+)
+_square = unary("square", x=lambda F, g, x: g * conj(F, 2 * x), label="Pow", places=())
+
+
+@public("torch", "method")
+def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``input * input``; booleans give int64."""
+    if isinstance(input, Tensor) and input._storage.array.dtype.kind == "b":
+        input = cast(input, int64)
+    return _square(input, out=out)
+
+
+@public("torch", "method")
+def square_(input: Tensor) -> Tensor:
+    """In-place form of `square`."""
+    return _square.inplace(input)

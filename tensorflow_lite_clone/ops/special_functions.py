@@ -1,0 +1,224 @@
+"""Special functions: the error function's and the gamma function's families."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
+from tensorflow_lite_clone.ops._formulas import widened
+from tensorflow_lite_clone.ops._pointwise import binary, unary
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def _function(name: str, x: Any, document: str, forward: Any = None, **options: Any) -> Any:
+    """A row of a function of real numbers; integers give the default dtype."""
+    return unary(
+        name, forward or name, x=x, floating=True, refuses="c", document=document, **options
+    )
+
+
+# --- the error function -------------------------------------------------------------------------
+
+erf = _function(
+    "erf",
+    lambda F, g, x: g * (2 / math.sqrt(math.pi)) * F.exp(-x * x),
+    "The error function.",
+    special=("erf",),
+)
+erfc = _function(
+    "erfc",
+    lambda F, g, x: g * (-2 / math.sqrt(math.pi)) * F.exp(-x * x),
+    "``1 - erf(input)``, exact where that is small.",
+    special=("erfc",),
+)
+erfinv = _function(
+    "erfinv",
+    lambda F, g, out: g * (0.5 * math.sqrt(math.pi)) * F.exp(out * out),
+    "The inverse of the error function; NaN outside [-1, 1].",
+    inplace=("method",),
+    special=("erfinv",),
+)
+erfcx = _function(
+    "erfcx",
+    lambda F, g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
+    "``exp(input**2) * erfc(input)`` without overflow.",
+    places=(),
+    special=("erfcx",),
+)
+ndtr = _function(
+    "ndtr",
+    lambda F, g, x: g * (1 / math.sqrt(2 * math.pi)) * F.exp(-0.5 * x * x),
+    "The standard normal distribution function.",
+    widened(lambda F, x: 0.5 * F.erfc(x * -math.sqrt(0.5))),
+    places=(),
+    special=("ndtr",),
+)
+log_ndtr = _function(
+    "log_ndtr",
+    lambda F, g, x: g * math.sqrt(2 / math.pi) / F.erfcx(x * -math.sqrt(0.5)),
+    "The logarithm of the standard normal distribution function.",
+    places=(),
+    special=("log_ndtr",),
+)
+ndtri = _function(
+    "ndtri",
+    lambda F, g, out: g * math.sqrt(2 * math.pi) * F.exp(0.5 * out * out),
+    "The inverse of `ndtr`; NaN outside [0, 1].",
+    places=(),
+    special=("ndtri",),
+)
+
+# --- the gamma function -------------------------------------------------------------------------
+
+lgamma = _function(
+    "lgamma",
+    lambda F, g, x: g * F.digamma(x),
+    "The logarithm of the absolute value of the gamma function.",
+    inplace=("method",),
+    special=("gammaln",),
+)
+digamma = _function(
+    "digamma",
+    lambda F, g, x: g * F.polygamma(x, n=1),
+    "The derivative of `lgamma`.",
+    inplace=("method",),
+    special=("digamma", "psi"),
+)
+
+
+class Polygamma(Pointwise):
+    """The n-th derivative of digamma."""
+
+    floating = True
+    refuses = "c"
+
+    def forward(F, x, *, n):
+        return F.polygamma(x, n=n)
+
+    def backward_x(F, g, x, *, n):
+        return g * F.polygamma(x, n=n + 1)
+
+
+def _polygamma(n: int, input: Tensor, inplace: bool) -> Tensor:
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return pointwise(Polygamma, input, inplace=inplace, n=int(n))
+
+
+@public("torch", "special")
+def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The `n`-th derivative of `digamma`."""
+    result = _polygamma(n, input, False)
+    return result if out is None else write_out("polygamma", out, result)
+
+
+export(lambda self, n: _polygamma(n, self, False), "method", name="polygamma")
+export(lambda self, n: _polygamma(n, self, True), "method", name="polygamma_")
+
+
+@public("torch", "method")
+@public("special", names=("multigammaln",))
+def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    result = p * (p - 1) / 4 * math.log(math.pi) + lgamma(input)
+    for i in range(1, p):
+        result = result + lgamma(input - i / 2)
+    return result if out is None else write_out("mvlgamma", out, result)
+
+
+# --- logarithms with care -----------------------------------------------------------------------
+
+
+@widened
+def _xlogy(F, x, y):
+    return F.where(F.isnan(y), F.nan, F.where(x == 0, 0, x * F.log(y)))
+
+
+@widened
+def _xlog1py(F, x, y):
+    return F.where(F.isnan(y), F.nan, F.where(x == 0, 0, x * F.log1p(y)))
+
+
+xlogy = binary(
+    "xlogy",
+    _xlogy,
+    x=lambda F, g, x, y: F.where((x == 0) & (y <= 0), 0, g * F.log(y)),
+    y=lambda F, g, x, y: g * x / y,
+    floating=True,
+    refuses="c",
+    inplace=("torch", "method"),
+    special=("xlogy",),
+    document="``input * log(other)``, 0 where `input` is 0.",
+)
+xlog1py = binary(
+    "xlog1py",
+    _xlog1py,
+    x=lambda F, g, x, y: F.where((x == 0) & (y <= -1), 0, g * F.log1p(y)),
+    y=lambda F, g, x, y: g * x / (y + 1),
+    label="SpecialXlog1Py",
+    floating=True,
+    refuses="c",
+    places=(),
+    special=("xlog1py",),
+    document="``input * log1p(other)``, 0 where `input` is 0.",
+)
+
+
+def _entr(F, x):
+    log = F.log(F.where(x > 0, x, 1))
+    y = F.where(x > 0, -x * log, F.where(x == 0, 0, -F.inf))
+    return F.where(x != x, x, y)
+
+
+entr = _function(
+    "entr",
+    lambda F, g, x: g * F.where(x != x, x, -F.log(x) - 1),
+    "``-input * log(input)``: 0 at 0, -inf for negative numbers.",
+    widened(_entr),
+    label="SpecialEntr",
+    places=(),
+    special=("entr",),
+)
+
+
+class Logit(Pointwise):
+    """log(x / (1 - x)), of x kept from 0 and 1 by eps if it is a number."""
+
+    floating = True
+    refuses = "c"
+
+    @widened
+    def forward(F, x, *, eps):
+        if eps is not None:
+            x = F.clip(x, eps, 1 - eps)
+        return F.log(x / (1 - x))
+
+    def backward_x(F, g, x, *, eps):
+        slope = g / (x * (1 - x))
+        if eps is None:
+            return F.where((x < 0) | (x > 1), F.nan, slope)
+        return F.where((x < eps) | (x > 1 - eps), 0, slope)
+
+
+@public("torch", "method", "special")
+def logit(
+    input: Tensor,
+    eps: float | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """``log(input / (1 - input))``; `input` is first clamped to ``[eps, 1 - eps]`` if given."""
+    return pointwise(Logit, input, out=out, eps=eps)
+
+
+@public("torch", "method")
+def logit_(input: Tensor, eps: float | None = None) -> Tensor:
+    """In-place form of `logit`."""
+    return pointwise(Logit, input, inplace=True, eps=eps)
+
+
