@@ -42,7 +42,7 @@ class DType:
         """The complex dtype whose parts have this dtype."""
         if self.kind == "c":
             return self
-        return _COMPLEX.get(self, get_default_dtype().to_complex())
+        return _COMPLEX[self if self.kind == "f" else get_default_dtype()]
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"

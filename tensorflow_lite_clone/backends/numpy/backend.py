@@ -73,7 +73,10 @@ class NumpyBackend(Backend):
             return self._constants[key]
         except KeyError:
             pass
-        array = np.array(value, native_dtype)
+        try:
+            array = np.array(value, native_dtype)
+        except OverflowError:  # torch lets integers wrap around, if they have 64 bits at most
+            array = np.array(value, np.int64).astype(native_dtype)
         array.setflags(write=False)
         if value and value == value:
             if len(self._constants) > 1000:
