@@ -124,7 +124,8 @@ EXTREMES = [
     pair("kthvalue", S(T(5), 2), S(T(3, 4), 3, 0), S(T(3, 4), k=1, dim=1, keepdim=True),
         dtypes=WIDE + ("int64",), errors=[E(T(3), 0), E(T(3), 4), E(T(2, 3), 1, 2)]),
     pair("topk", S(T(5), 2), S(T(3, 4), 3, 0), S(T(3, 4), 2, largest=False), S(T(3, 4), k=1, dim=1),
-        S(T(3, 4), 0), dtypes=NUMBERS, errors=[E(T(3), 4), E(T(3), -1), E(T(2, 3), 1, 2)]),
+        S(T(3, 4), 0), dtypes=NUMBERS[:-1],  # uint8 values tie, in no order of PyTorch's promise
+        errors=[E(T(3), 4), E(T(3), -1), E(T(2, 3), 1, 2)]),
     pair("sort", S(T(5)), S(T(3, 4), 0), S(T(3, 4), descending=True),
         S(T(3, 4), dim=1, stable=True), S(T()), S(T(0)), Forward(V([2.0, nan, 1.0, inf, -inf])),
         dtypes=NUMBERS, errors=[E(T(2, 3), 2)]),
