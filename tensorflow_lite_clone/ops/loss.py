@@ -269,7 +269,7 @@ def _of_probabilities(
         wanted = target * weight.reshape((classes,) + (1,) * (input.ndim - axis - 1))
     values = -(wanted * log_softmax(input, axis)).sum(axis)
     if reduction == "mean":
-        return values.sum() / (values.numel() if input.ndim > 1 else 1)
+        return values.sum() / (values.numel() if classes else 0)
     return finish(values, reduction)
 
 

@@ -116,7 +116,7 @@ def _compare(
     if weight.shape != input.shape:
         raise ValueError("Weights and input must have the same size.")
     values = apply(op, x, y, reduction="none", **parameters) * weight
-    if reduction == "mean":
+    if reduction == "mean" and op is not HuberLoss:
         return values.sum() / weight.sum()
     return finish(values, reduction)
 

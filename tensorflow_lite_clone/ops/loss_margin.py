@@ -261,6 +261,8 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """The mean over classes of `binary_cross_entropy_with_logits`."""
     reduction = reduction_of(size_average, reduce, reduction)
+    if not input.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     values = binary_cross_entropy_with_logits(input, target, weight, reduction="none")
     return finish(values.mean(-1), reduction)
 
