@@ -1,0 +1,115 @@
+"""What the two MNIST examples share: options, the training loop, the pictures."""
+
+import argparse
+import time
+from pathlib import Path
+
+import tensorflow_lite_clone as torch
+
+from examples.mnist.digits import SHIPPED, digits
+
+nn = torch.nn
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """The options that both examples have."""
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--epochs", type=int, default=20)
+    options.add_argument("--batch_size", type=int, default=32)
+    options.add_argument("--truncate_train", type=int, default=10000, help="training digits")
+    options.add_argument("--truncate_test", type=int, default=1000, help="test digits")
+    options.add_argument("--lr", type=float, default=2e-3, help="the largest learning rate")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--data", type=Path, default=SHIPPED, help="folder with the idx files")
+    options.add_argument("--output", type=Path, default=Path("runs"), help="folder for pictures")
+    options.add_argument("--log", type=Path, help="file to write every step's loss to")
+    return options
+
+
+def progress(batches, description: str):
+    """The batches behind tqdm's bar, where tqdm is installed."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return batches
+    return tqdm(batches, desc=description, leave=False, mininterval=0.5)
+
+
+def accuracy(model: nn.Module, loader: torch.utils.data.DataLoader, device: str) -> float:
+    """The share of digits that the model names rightly."""
+    model.eval()
+    right = total = 0
+    with torch.no_grad():
+        for images, labels in loader:
+            answers = model(images.to(device)).argmax(1)
+            right += (answers == labels.to(device)).sum().item()
+            total += len(labels)
+    return right / total
+
+
+def run(model: nn.Module, options: argparse.Namespace, name: str) -> float:
+    """Train, test, draw; returns the accuracy on the test digits."""
+    train = digits(options.data, "train", options.truncate_train)
+    test = digits(options.data, "t10k", options.truncate_test)
+    loader = torch.utils.data.DataLoader(train, batch_size=options.batch_size, shuffle=True)
+    test_loader = torch.utils.data.DataLoader(test, batch_size=250)
+    device = options.device
+    model.to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=options.lr, total_steps=options.epochs * len(loader)
+    )
+    losses = []
+    score = 0.0
+    for epoch in range(1, options.epochs + 1):
+        begin = time.perf_counter()
+        model.train()
+        for images, labels in progress(loader, f"epoch {epoch}/{options.epochs}"):
+            loss = nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            losses.append(loss.item())
+        seconds = time.perf_counter() - begin
+        score = accuracy(model, test_loader, device)
+        mean = sum(losses[-len(loader) :]) / len(loader)
+        print(f"epoch {epoch:2d}  loss {mean:.4f}  test accuracy {score:.2%}  {seconds:.1f} s")
+    if options.log:
+        options.log.write_text("".join(f"{value:.8f}\n" for value in losses))
+    draw(model, test, options, name)
+    return score
+
+
+def draw(model: nn.Module, test, options: argparse.Namespace, name: str) -> None:
+    """Save the graph of one loss and some predictions, with what is installed for it."""
+    options.output.mkdir(parents=True, exist_ok=True)
+    images, labels = test[:32]
+    model.eval()
+    outputs = model(images.to(options.device))
+    loss = nn.functional.cross_entropy(outputs, labels.to(options.device))
+    if hasattr(loss, "render"):
+        try:
+            path = loss.render(options.output / f"{name}_graph.svg", dict(model.named_parameters()))
+            print(f"graph of the loss: {path}")
+        except RuntimeError as error:
+            print(error)
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("no picture of predictions: matplotlib is not installed")
+        return
+    figure, axes = pyplot.subplots(4, 8, figsize=(10, 5.6))
+    answers = outputs.argmax(1).tolist()
+    for axis, image, answer, label in zip(
+        axes.flat, images, answers, labels.tolist(), strict=True
+    ):
+        axis.imshow(image[0].numpy(), cmap="gray_r")
+        axis.set_title(f"{answer}", color="black" if answer == label else "red")
+        axis.axis("off")
+    figure.suptitle("what the network reads (red: wrong)")
+    path = options.output / f"{name}_predictions.png"
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)
+    print(f"predictions: {path}")

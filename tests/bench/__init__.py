@@ -1,0 +1,1 @@
+"""Measurements against torch on one machine: ``python -m tests.bench GROUP``."""
