@@ -9,9 +9,11 @@ import sys
 from typing import Any
 
 from tensorflow_lite_clone.array_api import (  # noqa: F401  importing enters the words
+    index,
     matmul,
     pointwise,
     reduce,
+    shape,
     sort,
 )
 from tensorflow_lite_clone.autograd.namespaces import creation_words, standard_words

@@ -71,8 +71,8 @@ def expanded(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]
     new = len(wanted) - len(shape)
     if new < 0:
         raise RuntimeError(
-            f"expand: the requested shape {list(wanted)} has fewer dimensions than the tensor "
-            f"of shape {list(shape)}"
+            f"expand: the number of sizes provided ({len(wanted)}) must be greater or equal to "
+            f"the number of dimensions in the tensor ({len(shape)})"
         )
     sizes, steps = list(wanted), [0] * len(wanted)
     if not shape and -1 not in wanted:
@@ -91,10 +91,8 @@ def expanded(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]
                     f"non-existing dimension {dim}"
                 )
             target = size
-        elif target < 0:
-            raise RuntimeError(f"expand: invalid size {target} at dimension {dim}")
         if size != target:
-            if size != 1:
+            if size != 1 or target < 0:
                 raise RuntimeError(
                     f"The expanded size of the tensor ({target}) must match the existing size "
                     f"({size}) at non-singleton dimension {dim}.  Target sizes: {list(wanted)}.  "

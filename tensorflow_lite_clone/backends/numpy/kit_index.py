@@ -86,18 +86,19 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def flip(x: Any, /, *, axis: Any = None) -> Any:
-    return np.ascontiguousarray(np.flip(x, axis))  # torch's tensors have no negative strides
+    return np.array(np.flip(x, axis), order="C")  # torch's tensors have no negative strides
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    return np.concatenate(arrays, axis=axis)
+    # In row-major order whatever the operands' order is: what follows may want to view it.
+    return np.ascontiguousarray(np.concatenate(arrays, axis=axis))
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     if axis < 0:
         axis += arrays[0].ndim + 1
     place = (slice(None),) * axis + (None, ...)
-    return np.concatenate([x[place] for x in arrays], axis=axis)
+    return concat([x[place] for x in arrays], axis=axis)
 
 
 def bitcast(x: Any, dtype: Any) -> Any:
@@ -124,6 +125,8 @@ def getitem(x: Any, index: Any) -> Any:
             return x.reshape(-1).take(np.flatnonzero(index))  # a fifth of the time of x[index]
         if index.dtype.kind == "i" and index.ndim:
             return x.take(index, axis=0)
+    elif type(index) is tuple and any([type(item) is np.ndarray for item in index]):
+        return np.ascontiguousarray(x[index])  # NumPy gives x[:, index] in another order
     return x[index]
 
 

@@ -1,0 +1,222 @@
+"""Writes into a tensor's own memory: `copy_`, `fill_`, `zero_`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.inplace import apply_inplace
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops._operands import as_number
+from tensorflow_lite_clone.ops.convert import to_device
+from tensorflow_lite_clone.ops.slices import as_strided, diagonal, offset_of
+from tensorflow_lite_clone.tensor import Tensor
+
+_LARGEST = {"float32": 3.4028234663852886e38}
+_C_NAMES = {
+    "float32": "float",
+    "float64": "double",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+    "float16": "at::Half",
+    "bfloat16": "at::BFloat16",
+}
+
+
+class CopyInto(Op):
+    """The values of y, cast and broadcast, in place of those of x."""
+
+    label = "Copy"
+
+    def forward(F, x, y):
+        out = F.copy(x)
+        F.backend.write(out, y)
+        return out
+
+    def write(F, x, y):
+        F.backend.write(x, F.real(y) if y.dtype.kind == "c" and x.dtype.kind != "c" else y)
+
+    def backward_x(F, g):
+        return F.zeros_like(g)
+
+    def backward_y(F, g):
+        return g
+
+
+class Fill(Op):
+    """One number everywhere."""
+
+    def forward(F, x, *, value):
+        return F.full(x.shape, value, dtype=x.dtype)
+
+    def write(F, x, *, value):
+        F.backend.write(x, value)
+
+    def backward_x(F, g, *, value):
+        return F.zeros_like(g)
+
+
+def fitting_number(value: Any, dtype: DType) -> Any:
+    """A Python number that `dtype` holds; RuntimeError when it does not."""
+    kind = dtype.kind
+    if isinstance(value, complex) and kind != "c" and value.imag == 0:
+        value = value.real
+    if kind == "b":
+        return bool(value)
+    if kind in "iu" and not isinstance(value, complex) and math.isfinite(value):
+        value = int(value)
+        bits = 8 * dtype.itemsize
+        high = 1 << (bits if kind == "u" else bits - 1)
+        low = 1 - high if kind == "u" else -high  # negative numbers wrap around, as in C
+        if low <= value < high:
+            return value % (1 << bits) if kind == "u" else value
+    elif kind == "c":
+        return value
+    elif kind == "f" and not isinstance(value, complex):
+        limit = _LARGEST.get(dtype.name)
+        if limit is None or not math.isfinite(value) or abs(value) <= limit:
+            return value
+    name = _C_NAMES.get(dtype.name, dtype.name)
+    raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+
+
+def held_value(like: Tensor, value: Any) -> Tensor:
+    """A number as a zero-dim tensor of `like`'s dtype, on its device."""
+    backend = like._storage.backend
+    return wrap(backend.asarray(fitting_number(value, like.dtype), like.dtype), backend)
+
+
+def write_value(storage: Any, part: Any, value: Any) -> None:
+    """Write a number or Tensor into `part`, a view of the storage's array, outside of graphs."""
+    backend = storage.backend
+    kind = type(value)
+    if kind is float or kind is int or kind is bool:
+        letter = part.dtype.kind
+        if letter != "f" or kind is not float:
+            value = fitting_number(value, backend.dtypes[part.dtype])
+        backend.write(part, value)
+    elif isinstance(value, Tensor):
+        source = value._storage
+        if source.backend is not backend:
+            source = to_device(value, backend.device)._storage
+        array = source.array
+        if array.dtype.kind == "c" and part.dtype.kind != "c":
+            _warn_imaginary()
+            array = backend.F.real(array)
+        try:
+            backend.write(part, array)
+        except ValueError:
+            raise _does_not_fit(part.shape, array.shape) from None
+    else:
+        number = as_number(value)
+        if number is None:
+            dtype = backend.dtypes[part.dtype]
+            raise TypeError(
+                f"can't assign a {type(value).__name__} to a torch.{dtype.short_name}Tensor"
+            )
+        backend.write(part, fitting_number(number, backend.dtypes[part.dtype]))
+    storage.bump()
+
+
+def _warn_imaginary() -> None:
+    warnings.warn("Casting complex values to real discards the imaginary part", stacklevel=4)
+
+
+def _does_not_fit(target: tuple, shape: tuple) -> RuntimeError:
+    if len(shape) > len(target):
+        return RuntimeError(
+            f"expand: the number of sizes provided ({len(target)}) must be greater or equal to "
+            f"the number of dimensions in the tensor ({len(shape)})"
+        )
+    offset = len(target) - len(shape)
+    for dim, size in enumerate(shape, offset):
+        if size != target[dim] and size != 1:
+            return RuntimeError(
+                f"The expanded size of the tensor ({target[dim]}) must match the existing size "
+                f"({size}) at non-singleton dimension {dim}.  Target sizes: {list(target)}.  "
+                f"Tensor sizes: {list(shape)}"
+            )
+    return RuntimeError(f"a tensor of shape {list(shape)} does not fit into {list(target)}")
+
+
+@public("method")
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write `src` into this tensor, cast to its dtype, broadcast to its shape, from any device."""
+    if not isinstance(src, Tensor):
+        number = as_number(src)
+        if number is None:
+            raise TypeError(
+                f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
+            )
+        return fill_(self, number)
+    have, want = src._storage.array.shape, self._storage.array.shape
+    if have != want and broadcast_shapes(want, have) != want:
+        raise RuntimeError(
+            f"output with shape {list(want)} doesn't match the broadcast shape "
+            f"{list(broadcast_shapes(want, have))}"
+        )
+    if src._storage.array.dtype.kind == "c" and self._storage.array.dtype.kind != "c":
+        _warn_imaginary()
+    if src._storage.backend is not self._storage.backend:
+        src = to_device(src, self.device)
+    return apply_inplace(CopyInto, self, src)
+
+
+@public("method")
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write one number, or the value of a zero-dim tensor, everywhere."""
+    if isinstance(value, Tensor):
+        ndim = value._storage.array.ndim
+        if ndim:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {ndim} "
+                "dimensions."
+            )
+        return copy_(self, value)
+    number = as_number(value)
+    if number is None:
+        raise TypeError(
+            f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
+        )
+    return apply_inplace(Fill, self, value=fitting_number(number, self.dtype))
+
+
+@public("torch", names=("fill",))
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor of `input`'s shape and dtype with one value everywhere."""
+    return fill_(input.clone(), value)
+
+
+@public("torch", "method")
+def zero_(self: Tensor) -> Tensor:
+    """Write zeros everywhere."""
+    return apply_inplace(Fill, self, value=0)
+
+
+@public("method")
+def fill_diagonal_(self: Tensor, fill_value: complex, wrap: bool = False) -> Tensor:
+    """Write a number onto the main diagonal; with `wrap` it goes on below in tall matrices."""
+    shape = self._storage.array.shape
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    if len(shape) == 2:
+        fill_(diagonal(self), fill_value)
+        height, width = shape
+        if wrap and height > width + 1:
+            below = self[width + 1 :]
+            fill_diagonal_(below, fill_value, wrap)
+    else:
+        step = sum(self.stride())
+        fill_(as_strided(self, (shape[0],), (step,), offset_of(self._storage)), fill_value)
+    return self
+

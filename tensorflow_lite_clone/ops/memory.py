@@ -1,0 +1,234 @@
+"""How a tensor lies in memory: strides, formats, copies; views made in place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import apply, edges_of, record
+from tensorflow_lite_clone.autograd.inplace import Restride, check_inplace
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import Size, contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.strides import (
+    MemoryFormat,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    dense_strides,
+    extent,
+    format_strides,
+    has_format,
+    preserve_format,
+    sizes_of,
+)
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops import shape as views
+from tensorflow_lite_clone.ops import slices
+from tensorflow_lite_clone.ops._views import storage_of
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor, View
+
+for _format in (contiguous_format, preserve_format, channels_last, channels_last_3d):
+    export(_format, "torch", name=_format.name)
+export(MemoryFormat, "torch", name="memory_format")
+
+
+class Clone(Op):
+    """A contiguous copy."""
+
+    def forward(F, x):
+        return F.copy(x)
+
+    def backward_x(F, g):
+        return g
+
+
+def _copied(x: Tensor, strides: tuple) -> Tensor:
+    if strides == contiguous_strides(x._storage.array.shape):
+        return apply(Clone, x)
+    return apply(Restride, x, strides=strides)
+
+
+@public("torch", "method")
+def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Tensor:
+    """A copy; dense strides are kept unless `memory_format` says otherwise."""
+    storage = storage_of("clone", input)
+    array, backend = storage.array, storage.backend
+    if memory_format is not preserve_format and memory_format is not None:
+        return _copied(input, format_strides(array.shape, memory_format))
+    if backend.is_contiguous(array):
+        return apply(Clone, input)
+    return _copied(input, dense_strides(array.shape, backend.strides(array)))
+
+
+@public("method")
+def is_contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) -> bool:
+    """Whether the elements lie without gaps in the order of `memory_format`."""
+    storage = self._storage
+    array = storage.array
+    if memory_format is contiguous_format:
+        return storage.backend.is_contiguous(array)
+    if memory_format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    if len(array.shape) != memory_format.ndim:
+        return False
+    wanted = format_strides(array.shape, memory_format)
+    return has_format(array.shape, storage.backend.strides(array), wanted)
+
+
+@public("method")
+def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) -> Tensor:
+    """The tensor itself if it is contiguous in `memory_format`, else a copy that is."""
+    storage = self._storage
+    if memory_format is contiguous_format:
+        if storage.backend.is_contiguous(storage.array):
+            return self
+        return apply(Clone, self)
+    if is_contiguous(self, memory_format):
+        return self
+    return apply(Restride, self, strides=format_strides(storage.array.shape, memory_format))
+
+
+@public("method")
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """How many elements lie between neighbours along each dimension, or along `dim`."""
+    array = self._storage.array
+    strides = self._storage.backend.strides(array)
+    if array.size == 0 and not any(strides):  # NumPy has no strides for empty arrays
+        strides = contiguous_strides(array.shape)
+    if dim is None:
+        return strides
+    if not strides:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return strides[normalize_dim(dim, len(strides))]
+
+
+@public("method")
+def storage_offset(self: Tensor) -> int:
+    """How many elements lie before the first one in its memory."""
+    return slices.offset_of(self._storage)
+
+
+@public("method")
+def data_ptr(self: Tensor) -> int:
+    """The address of the first element, 0 for an empty tensor."""
+    storage = self._storage
+    return storage.backend.F.address(storage.array) if storage.array.size else 0
+
+
+@public("torch", "method", names=("numel",))
+@public("method", names=("nelement",))
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return storage_of("numel", input).array.size
+
+
+@public("method")
+def element_size(self: Tensor) -> int:
+    """The bytes of one element."""
+    return self._storage.array.dtype.itemsize
+
+
+@public("method", names=("dim", "ndimension"))
+def dim(self: Tensor) -> int:
+    """The number of dimensions."""
+    return self._storage.array.ndim
+
+
+@public("method")
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """The shape, or the size of dimension `dim`."""
+    shape = self._storage.array.shape
+    if dim is None:
+        return Size(shape)
+    if not shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return shape[normalize_dim(dim, len(shape))]
+
+
+@public("torch", "method")
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have one shape."""
+    return storage_of("is_same_size", input).array.shape == other._storage.array.shape
+
+
+@public("torch")
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape to which all `shapes` broadcast; RuntimeError when there is none."""
+    known = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    return Size(views.broadcast_shapes(*known))
+
+
+for _name, _getter in {
+    "itemsize": property(lambda self: self._storage.array.dtype.itemsize),
+    "nbytes": property(lambda self: self._storage.array.nbytes),
+}.items():
+    export(_getter, "property", name=_name)
+
+
+def _adopt(target: Tensor, view: Tensor) -> Tensor:
+    """Make `target` the view of itself that was just taken."""
+    check_inplace(target, False)
+    edges, mask = edges_of((target,)) if mode.grad else ((), 0)
+    remembered, own = view._base, target._base
+    assert remembered is not None
+    op, parameters = remembered.chain[-1]
+    before = target._storage
+    target._storage = view._storage
+    if own is not None:
+        target._base = View(own.base, remembered.chain, remembered.version, own.restriction)
+    if mask:
+        record(target, op, before.backend, edges, mask, (before,), parameters)
+    before.bump()
+    if own is not None:
+        target._base.version = before.current_version()  # type: ignore[union-attr]
+    return target
+
+
+def _make_inplace(function: Any, name: str) -> None:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return _adopt(self, function(self, *args, **kwargs))
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Make this tensor the view that `{name[:-1]}` gives."
+    export(method, "method", name=name)
+
+
+for _function, _names in {
+    views.t: ("t_",),
+    views.transpose: ("transpose_", "swapaxes_", "swapdims_"),
+    views.squeeze: ("squeeze_",),
+    views.unsqueeze: ("unsqueeze_",),
+    slices.as_strided: ("as_strided_",),
+}.items():
+    for _name in _names:
+        _make_inplace(_function, _name)
+
+
+@public("method")
+def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+    """Give this tensor another shape, over its own memory if it is large enough.
+
+    Elements beyond the present ones are undefined. Raises RuntimeError for tensors in a graph.
+    """
+    shape = sizes_of(sizes)
+    if mode.grad and edges_of((self,))[1]:
+        raise RuntimeError("cannot resize variables that require grad")
+    storage = self._storage
+    backend = storage.backend
+    if math.prod(shape) > extent(storage.array.shape, backend.strides(storage.array)):
+        array = backend.empty(shape, self.dtype)
+        have = storage.array.reshape(-1)
+        backend.write(array.reshape(-1)[: have.size], have)
+        self._storage = Storage(array, backend)
+    else:
+        array = backend.F.as_strided(storage.array, shape, contiguous_strides(shape))
+        self._storage = Storage(array, backend, storage.root or storage)
+    return self
+
+
+@public("method")
+def resize_as_(self: Tensor, tensor: Tensor, memory_format: Any = None) -> Tensor:
+    """Give this tensor `tensor`'s shape; see `resize_`."""
+    return resize_(self, tuple(tensor._storage.array.shape))

@@ -1,0 +1,275 @@
+"""Writes along a dimension: scatter and index_* with their in-place forms."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.inplace import apply_inplace
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.ops._arguments import numpy_names
+from tensorflow_lite_clone.ops._indexing import (
+    IndexAdd,
+    IndexPut,
+    Scatter,
+    ScatterAdd,
+    ScatterReduce,
+)
+from tensorflow_lite_clone.ops.gather import (
+    _fill_value,
+    as_line,
+    checked,
+    expect_index,
+    leading,
+)
+from tensorflow_lite_clone.ops.shape import reshape
+from tensorflow_lite_clone.tensor import Tensor
+
+_MODES = ("sum", "prod", "mean", "amax", "amin")
+
+
+def _line_of(x: Tensor) -> Tensor:
+    """`x` as something with dimensions, in the same memory."""
+    return x if x._storage.array.ndim else x.view(1)
+
+
+def _scatter_operands(
+    name: str, target: Tensor, dim: int, index: Any, src: Tensor | None
+) -> tuple[Any, Tensor, Any, int]:
+    """Target, index and source of a scatter, checked, with dimensions, cut to the index."""
+    axis = normalize_dim(dim, target.ndim)
+    expect_index(name, index)
+    if src is not None and src.dtype is not target.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    if index.numel() and max(index.ndim, 1) != max(target.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+    if src is not None and index.numel() and max(index.ndim, 1) != max(src.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    x, index = _line_of(target), as_line(index)
+    if not index.numel():
+        return x, index, src, axis
+    shape, places = x._storage.array.shape, index._storage.array.shape
+    fits = all([n <= m or d == axis for d, (n, m) in enumerate(zip(places, shape))])
+    if src is not None:
+        src = as_line(src)
+        held = src._storage.array.shape
+        if not fits or any([n > m for n, m in zip(places, held)]):
+            raise RuntimeError(
+                f"Expected index {list(places)} to be no larger than self {list(shape)} apart from "
+                f"dimension {dim} and to be no larger size than src {list(held)}"
+            )
+        src = leading(src, places)
+    elif not fits:
+        raise RuntimeError(
+            f"Expected index {list(places)} to be no larger than self {list(shape)} apart from "
+            f"dimension {dim}"
+        )
+    checked(index, shape[axis], axis)
+    return x, index, src, axis
+
+
+@public("method")
+@numpy_names
+def scatter_(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:
+    """Write `src` (a tensor no smaller than `index`) or one number at ``index`` along `dim`:
+    ``input[i, index[i, j]] = src[i, j]`` for `dim` 1, and so on; `reduce`: "add", "multiply"."""
+    source = value if src is None else src
+    if source is None:
+        raise TypeError("scatter_() missing a required argument: 'src' or 'value'")
+    if reduce is not None and reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if not isinstance(source, Tensor) or (not source.ndim and input.ndim):
+        number = _fill_value("scatter_", input, source)
+        x, index, _, axis = _scatter_operands("scatter", input, dim, index, None)
+        source = number
+    else:
+        if reduce is not None:
+            warnings.warn(
+                "The reduce argument of torch.scatter with Tensor src is deprecated. Use "
+                "torch.scatter_reduce instead for more reduction options.",
+                stacklevel=3,
+            )
+        x, index, source, axis = _scatter_operands("scatter", input, dim, index, source)
+    if not index.numel():
+        return input
+    if reduce is None:
+        apply_inplace(Scatter, x, index, source, axis=axis)
+    else:
+        how = "sum" if reduce == "add" else "prod"
+        source = source.expand(index.shape) if not source.ndim else source
+        apply_inplace(ScatterReduce, x, index, source, axis=axis, how=how, include_self=True)
+    return input
+
+
+@public("method")
+@numpy_names
+def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Add `src` at ``index`` along `dim`: ``input[i, index[i, j]] += src[i, j]`` for `dim` 1."""
+    x, index, src, axis = _scatter_operands("scatter_add", input, dim, index, src)
+    if index.numel():
+        apply_inplace(ScatterAdd, x, index, src, axis=axis)
+    return input
+
+
+@public("method")
+@numpy_names
+def scatter_reduce_(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Combine what goes to one place by "sum", "prod", "mean", "amax" or "amin"; see `scatter_`.
+
+    Without `include_self` the old values take no part where something arrives.
+    """
+    if reduce not in _MODES:
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
+    x, index, src, axis = _scatter_operands("scatter_reduce", input, dim, index, src)
+    if index.numel():
+        options = {"axis": axis, "how": reduce, "include_self": include_self}
+        apply_inplace(ScatterReduce, x, index, src, **options)
+    return input
+
+
+def _index_operands(name: str, input: Tensor, dim: int, index: Any) -> tuple[Tensor, Tensor, int]:
+    axis = normalize_dim(dim, input.ndim)
+    expect_index(name, index, "int32/int64")
+    if index.ndim > 1:
+        raise IndexError(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
+    return _line_of(input), as_line(index), axis
+
+
+def _check_slices(name: str, x: Tensor, source: Tensor, axis: int) -> None:
+    have, want = list(source.shape), list(x.shape)
+    if len(have) != len(want) or have[:axis] + have[axis + 1 :] != want[:axis] + want[axis + 1 :]:
+        raise RuntimeError(
+            f"{name}: source tensor shape must match self tensor shape, excluding the specified "
+            f"dimension. Got self.shape = {want} source.shape = {have}"
+        )
+
+
+@public("method")
+@numpy_names
+def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """Add the slices of `source`, times `alpha`, to those number `index` along `dim`."""
+    x, index, axis = _index_operands("index_add_", input, dim, index)
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"index_add_(): self ({input.dtype.short_name}) and source "
+            f"({source.dtype.short_name}) must have the same scalar type"
+        )
+    source = as_line(source)
+    if index.numel() != source.shape[axis]:
+        raise RuntimeError(
+            f"index_add_(): Number of indices ({index.numel()}) should be equal to "
+            f"source.size(dim): ({source.shape[axis]}), for dim: {dim}"
+        )
+    _check_slices("index_add_()", x, source, axis)
+    checked(index, x.shape[axis], axis)
+    apply_inplace(IndexAdd, x, index, source if alpha == 1 else source * alpha, axis=axis)
+    return input
+
+
+@public("method")
+@numpy_names
+def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Write the slices of `source` over those number `index` along `dim`."""
+    x, index, axis = _index_operands("index_copy_", input, dim, index)
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{input.dtype.short_name} and (source) {source.dtype.short_name}"
+        )
+    source = as_line(source)
+    if source.ndim == x.ndim and index.numel() != source.shape[axis]:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.numel()}) should be equal to "
+            f"source.size(dim) ({source.shape[axis]})"
+        )
+    _check_slices("index_copy_()", x, source, axis)
+    checked(index, x.shape[axis], axis, IndexError)
+    _put_slices(x, index, source, axis)
+    return input
+
+
+def _put_slices(x: Tensor, index: Tensor, source: Tensor, axis: int) -> None:
+    line = reshape(index, (1, index.numel()))
+    apply_inplace(IndexPut, x, line, source, places=(axis,), accumulate=False)
+
+
+@public("method")
+@numpy_names
+def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """Write one number into the slices number `index` along `dim`."""
+    x, index, axis = _index_operands("index_fill_", input, dim, index)
+    source = _fill_value("index_fill_", input, value)
+    storage = index._storage
+    storage.backend.F.check_index(storage.array, x.shape[axis], axis, negative=True)
+    _put_slices(x, index, source, axis)
+    return input
+
+
+@public("method")
+@numpy_names
+def index_reduce_(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    """Combine the slices of `source` with those number `index` along `dim` by "prod", "mean",
+    "amax" or "amin"; see `scatter_reduce_`."""
+    if reduce not in _MODES[1:]:
+        raise RuntimeError(
+            "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
+            f"{reduce}."
+        )
+    x, index, axis = _index_operands("index_reduce_", input, dim, index)
+    source = as_line(source)
+    _check_slices("index_reduce_()", x, source, axis)
+    backend = index._storage.backend
+    shape = source._storage.array.shape
+    line = (1,) * axis + (shape[axis],) + (1,) * (len(shape) - axis - 1)
+    F = backend.F
+    places = wrap(F.broadcast_to(F.reshape(index._storage.array, line), shape), backend)
+    scatter_reduce_(x, axis, places, source, reduce, include_self=include_self)
+    return input
+
+
+def _out_of_place(name: str, function_: Any) -> None:
+    def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise TypeError(
+                f"{name}(): argument 'input' (position 1) must be Tensor, not "
+                f"{type(input).__name__}"
+            )
+        return function_(input.clone(), *args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Out-of-place form of `{name}_`."
+    export(function, "torch", "method", name=name)
+
+
+for _name, _function in {
+    "scatter": scatter_,
+    "scatter_add": scatter_add_,
+    "scatter_reduce": scatter_reduce_,
+    "index_add": index_add_,
+    "index_copy": index_copy_,
+    "index_fill": index_fill_,
+    "index_reduce": index_reduce_,
+}.items():
+    _out_of_place(_name, _function)

@@ -1,0 +1,457 @@
+"""Views of another shape: reshape, permute, squeeze, expand and their kin.
+
+They share memory with their input and have the strides PyTorch gives them.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import apply, apply_view
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import (
+    broadcast_shapes,
+    infer_size,
+    normalize_dim,
+    normalize_dims,
+)
+from tensorflow_lite_clone.core.strides import expanded, sizes_of, unsqueezed, view_strides
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops._arguments import numpy_names
+from tensorflow_lite_clone.ops._views import storage_of
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class View(Op):
+    """Another shape over the same memory; on arrays where that is impossible, a copy."""
+
+    view = True
+
+    def forward(F, x, *, shape, source):
+        backend = F.backend
+        if backend.is_contiguous(x) and (1 not in shape or 1 not in source):
+            return F.reshape(x, shape)
+        strides = view_strides(x.shape, backend.strides(x), shape)
+        if strides is None:  # a gradient may lie elsewhere than the value
+            return F.reshape(x, shape)
+        return F.as_strided(x, shape, strides)
+
+    def backward_x(F, g, *, shape, source):
+        return F.reshape(g, source)
+
+
+class UnsafeView(Op):
+    """Another shape in new memory, for layouts that cannot be viewed so."""
+
+    def forward(F, x, *, shape, source):
+        return F.reshape(x, shape)
+
+    def backward_x(F, g, *, shape, source):
+        return F.reshape(g, source)
+
+
+class ViewDtype(Op):
+    """The same bytes read as another dtype."""
+
+    view = True
+
+    def forward(F, x, *, dtype):
+        return F.bitcast(x, F.backend.native[dtype])
+
+
+class Permute(Op):
+    """Dimensions in another order."""
+
+    view = True
+
+    def forward(F, x, *, axes):
+        return F.permute_dims(x, axes)
+
+    def backward_x(F, g, *, axes):
+        return F.permute_dims(g, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+
+
+class Transpose(Op):
+    """Two dimensions exchanged."""
+
+    view = True
+
+    def forward(F, x, *, axes):
+        return F.permute_dims(x, axes)
+
+    def backward_x(F, g, *, axes):
+        return F.permute_dims(g, axes)
+
+
+class Squeeze(Op):
+    """Without the given dimensions, of size one."""
+
+    view = True
+
+    def forward(F, x, *, axis, shape):
+        return F.squeeze(x, axis=axis)
+
+    def backward_x(F, g, *, axis, shape):
+        return F.reshape(g, shape)
+
+
+class Unsqueeze(Op):
+    """With a new dimension of size one."""
+
+    view = True
+
+    def forward(F, x, *, axis):
+        return F.as_strided(x, *unsqueezed(x.shape, F.backend.strides(x), axis))
+
+    def backward_x(F, g, *, axis):
+        return F.squeeze(g, axis=axis)
+
+
+class Expand(Op):
+    """Dimensions of size one repeated without a copy."""
+
+    view = True
+
+    def forward(F, x, *, shape):
+        return F.as_strided(x, *expanded(x.shape, F.backend.strides(x), shape))
+
+    def backward_x(F, g, *, shape):
+        return g  # the engine sums over what was repeated
+
+
+def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
+    shape = args[0] if len(args) == 1 else args
+    if type(shape) is not tuple:
+        shape = sizes_of(args)
+    try:
+        if math.prod(shape) == size and (not shape or min(shape) >= 0):
+            return shape
+        return infer_size(shape, size)
+    except TypeError:
+        return infer_size(sizes_of(args), size)
+
+
+@public("method")
+def view(self: Tensor, *shape: Any, dtype: DType | None = None) -> Tensor:
+    """This memory in another shape (``view(2, -1)``), or read as another dtype.
+
+    Raises RuntimeError when the strides do not allow it; `reshape` copies then.
+    """
+    if shape and type(shape[0]) is DType:
+        dtype = shape[0]
+    if dtype is not None:
+        return _view_dtype(self, dtype)
+    storage = self._storage
+    array = storage.array
+    source = array.shape
+    wanted = _wanted_shape(shape, array.size)
+    backend = storage.backend
+    if not backend.is_contiguous(array) and (
+        view_strides(source, backend.strides(array), wanted) is None
+    ):
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one "
+            "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+        )
+    return apply_view(View, self, shape=wanted, source=source)
+
+
+def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
+    have, shape = x.dtype, x._storage.array.shape
+    strides = x._storage.backend.strides(x._storage.array)
+    if have.itemsize != dtype.itemsize:
+        action = f"view {have.short_name} as {dtype.short_name} (different element sizes)"
+        if not shape:
+            raise RuntimeError(f"self.dim() cannot be 0 to {action}")
+        if strides[-1] != 1 and shape[-1] > 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 to {action}, but got {strides[-1]}")
+        ratio = dtype.itemsize // have.itemsize
+        if ratio > 1:
+            if shape[-1] % ratio:
+                raise RuntimeError(
+                    f"self.size(-1) must be divisible by {ratio} to {action}, but got {shape[-1]}"
+                )
+            for dim, stride in enumerate(strides[:-1]):
+                if stride % ratio:
+                    raise RuntimeError(
+                        f"self.stride({dim}) must be divisible by {ratio} to {action}, but got "
+                        f"{stride}"
+                    )
+    return apply_view(ViewDtype, x, dtype=dtype)
+
+
+@public("torch", "method")
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """`input` in another shape: a view where the strides allow it, else a copy.
+
+    One size may be -1; raises RuntimeError when the number of elements does not fit.
+    """
+    storage = storage_of("reshape", input)
+    array = storage.array
+    source = array.shape
+    wanted = _wanted_shape(shape, array.size)
+    backend = storage.backend
+    if backend.is_contiguous(array) or (
+        view_strides(source, backend.strides(array), wanted) is not None
+    ):
+        return apply_view(View, input, shape=wanted, source=source)
+    return apply(UnsafeView, input, shape=wanted, source=source)
+
+
+@public("method")
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """This memory in `other`'s shape."""
+    return view(self, tuple(other._storage.array.shape))
+
+
+@public("method")
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """This tensor in `other`'s shape; see `reshape`."""
+    return reshape(self, tuple(other._storage.array.shape))
+
+
+@public("torch", "method")
+@numpy_names
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions `start_dim` to `end_dim` made one; a zero-dim tensor becomes one-dimensional."""
+    shape = input._storage.array.shape
+    ndim = len(shape)
+    start, end = normalize_dim(start_dim, ndim), normalize_dim(end_dim, ndim)
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if start == end and ndim:
+        return input
+    middle = math.prod(shape[start : end + 1])
+    return reshape(input, (*shape[:start], middle, *shape[end + 1 :]))
+
+
+@public("torch", "method")
+@numpy_names
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """Dimension `dim` divided into several of the given `sizes`, one of which may be -1."""
+    shape = input._storage.array.shape
+    place = normalize_dim(dim, len(shape))
+    wanted = sizes_of((tuple(sizes),), "sizes")
+    if not wanted:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    try:
+        found = infer_size(wanted, shape[place])
+    except RuntimeError as error:
+        if "inferred" in str(error) or "dimension" in str(error):
+            raise
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(wanted)} don't multiply up to the size of dim "
+            f"{dim} ({shape[place]}) in the input tensor"
+        ) from None
+    return view(input, (*shape[:place], *found, *shape[place + 1 :]))
+
+
+@public("torch", "method")
+@numpy_names
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one contiguous dimension."""
+    return reshape(input.contiguous(), (-1,))
+
+
+@public("torch", "method")
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """Dimensions in the order `dims`; RuntimeError unless each is named once."""
+    ndim = storage_of("permute", input).array.ndim
+    order = sizes_of(dims, "dims")
+    if len(order) != ndim:
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the "
+            f"length of the desired ordering of dimensions i.e. input.dim() = {ndim} is not equal "
+            f"to len(dims) = {len(order)}"
+        )
+    axes = tuple([dim if 0 <= dim < ndim else normalize_dim(dim, ndim) for dim in order])
+    if len(set(axes)) != ndim:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return apply_view(Permute, input, axes=axes)
+
+
+def _exchanged(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
+    first, second = normalize_dim(dim0, ndim), normalize_dim(dim1, ndim)
+    axes = list(range(ndim))
+    if ndim:
+        axes[first], axes[second] = second, first
+    return tuple(axes)
+
+
+@public("torch", "method", names=("transpose", "swapaxes", "swapdims"))
+def transpose(
+    input: Tensor, dim0: Any = None, dim1: Any = None, *, axis0: Any = None, axis1: Any = None
+) -> Tensor:
+    """Dimensions `dim0` and `dim1` exchanged."""
+    ndim = storage_of("transpose", input).array.ndim
+    dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
+    return apply_view(Transpose, input, axes=_exchanged(ndim, dim0, dim1))
+
+
+@public("torch", "method")
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; tensors of fewer dimensions as they are."""
+    ndim = storage_of("t", input).array.ndim
+    if ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
+    return apply_view(Transpose, input, axes=(1, 0) if ndim == 2 else tuple(range(ndim)))
+
+
+def _get_T(self: Tensor) -> Tensor:
+    """Dimensions in reversed order."""
+    if self._storage.array.ndim != 2:
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+            "deprecated. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions.",
+            stacklevel=2,
+        )
+    return apply_view(Permute, self, axes=tuple(range(self._storage.array.ndim))[::-1])
+
+
+def _get_mT(self: Tensor) -> Tensor:
+    """The last two dimensions exchanged."""
+    ndim = self._storage.array.ndim
+    if ndim == 1:
+        raise RuntimeError(
+            "tensor.mT is only supported on matrices or batches of matrices. Got "
+            f"{ndim}-D tensor."
+        )
+    return apply_view(Transpose, self, axes=_exchanged(ndim, -2, -1))
+
+
+@public("torch", "method")
+def adjoint(input: Tensor) -> Tensor:
+    """The conjugate transpose of matrices, batched over leading dimensions."""
+    ndim = storage_of("adjoint", input).array.ndim
+    if ndim == 1:
+        raise RuntimeError(
+            "tensor.adjoint() is only supported on matrices or batches of matrices. Got "
+            f"{ndim}-D tensor."
+        )
+    turned = _get_mT(input)
+    return turned.conj() if input.dtype.is_complex else turned
+
+
+def _get_H(self: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix."""
+    ndim = self._storage.array.ndim
+    if ndim != 2 and ndim != 0:
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
+        )
+    return adjoint(self) if ndim else self
+
+
+for _name, _getter in {"T": _get_T, "mT": _get_mT, "H": _get_H, "mH": adjoint}.items():
+    export(property(_getter), "property", name=_name)
+
+
+@public("torch", "method", names=("movedim", "moveaxis"))
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Dimensions `source` (one or several) moved to the places `destination`."""
+    ndim = storage_of("movedim", input).array.ndim
+    have, want = (
+        (places,) if hasattr(places, "__index__") else tuple(places)
+        for places in (source, destination)
+    )
+    if len(have) != len(want):
+        raise RuntimeError(
+            "movedim: Invalid source or destination dims: source "
+            f"({list(have)} dims) should contain the same number of dims as destination "
+            f"({list(want)} dims)"
+        )
+    have, want = normalize_dims(have, ndim), normalize_dims(want, ndim)
+    if not ndim:
+        return apply_view(Permute, input, axes=())
+    rest = iter([dim for dim in range(ndim) if dim not in have])
+    axes = tuple([have[want.index(d)] if d in want else next(rest) for d in range(ndim)])
+    return apply_view(Permute, input, axes=axes)
+
+
+@public("torch", "method")
+@numpy_names
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """Without its dimensions of size one, or only those of them that `dim` names."""
+    shape = input._storage.array.shape
+    if dim is None:
+        axes = tuple([axis for axis, size in enumerate(shape) if size == 1])
+    else:
+        dims = (dim,) if hasattr(dim, "__index__") else tuple(dim)
+        axes = tuple([d for d in normalize_dims(dims, len(shape)) if shape and shape[d] == 1])
+    return apply_view(Squeeze, input, axis=axes, shape=shape)
+
+
+@public("torch", "method")
+@numpy_names
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """With a dimension of size one inserted before `dim`, at the end for -1."""
+    ndim = input._storage.array.ndim
+    return apply_view(Unsqueeze, input, axis=normalize_dim(dim, ndim + 1))
+
+
+@public("method")
+def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
+    """Dimensions of size one repeated, and new leading ones, without a copy; -1 keeps a size."""
+    storage = self._storage
+    array = storage.array
+    shape, _ = expanded(array.shape, storage.backend.strides(array), sizes_of(size))
+    return apply_view(Expand, self, shape=shape)
+
+
+@public("method")
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """This tensor expanded to `other`'s shape."""
+    return expand(self, tuple(other._storage.array.shape))
+
+
+@public("torch", "method")
+@numpy_names
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """`input` expanded to the shape `size`."""
+    return expand(input, tuple(size))
+
+
+@public("torch")
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """All tensors expanded to their common shape; RuntimeError when there is none."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    shape = broadcast_shapes(*[storage_of("broadcast_tensors", t).array.shape for t in tensors])
+    return tuple([expand(tensor, shape) for tensor in tensors])
+
+
+def _at_least(name: str, change: Any) -> None:
+    def function(*tensors: Any) -> Any:
+        if len(tensors) == 1:
+            if isinstance(tensors[0], Tensor):
+                return change(tensors[0])
+            tensors = tuple(tensors[0])
+        for tensor in tensors:
+            storage_of(name, tensor)
+        return tuple([change(tensor) for tensor in tensors])
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The tensors, or each of several, with at least {name[8]} dimensions."
+    export(function, "torch", name=name)
+
+
+def _one(x: Tensor) -> Tensor:
+    return x if x._storage.array.ndim else reshape(x, (1,))
+
+
+def _two(x: Tensor) -> Tensor:
+    x = _one(x)
+    return unsqueeze(x, 0) if x._storage.array.ndim == 1 else x
+
+
+def _three(x: Tensor) -> Tensor:
+    x = _two(x)
+    return unsqueeze(x, -1) if x._storage.array.ndim == 2 else x
+
+
+for _name, _change in (("atleast_1d", _one), ("atleast_2d", _two), ("atleast_3d", _three)):
+    _at_least(_name, _change)
