@@ -22,7 +22,8 @@ from tensorflow_lite_clone.ops._operands import Cast, cast
 from tensorflow_lite_clone.ops.convert import to_device
 from tensorflow_lite_clone.tensor import Tensor
 
-# Functions that have the standard's meaning under another or the same name.
+# Functions that have the standard's meaning under the same or another name. The standard lets
+# numbers stand beside arrays everywhere.
 for _module, _names in (
     (
         arithmetic,
@@ -49,7 +50,8 @@ for _module, _names in (
 ):
     for _entry in _names.split():
         _word, _, _name = _entry.partition("=")
-        standard_words[_word] = getattr(_module, _name or _word)
+        _found = getattr(_module, _name or _word)
+        standard_words[_word] = getattr(_found, "with_numbers", _found)
 
 
 @word

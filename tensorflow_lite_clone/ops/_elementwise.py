@@ -34,7 +34,6 @@ class Pointwise(Op):
 
     floating = False  # integers become the default dtype
     refuses = ""  # kinds of the operands' common dtype that it does not serve
-    numbers = True  # Python numbers may stand for tensors
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
 
 
@@ -81,7 +80,7 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
         if isinstance(value, Tensor):
             tensors += 1
         else:
-            value = as_number(value) if op.numbers else None
+            value = as_number(value)
             if value is None:
                 return None
         known.append(value)

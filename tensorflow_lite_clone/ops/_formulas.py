@@ -16,6 +16,15 @@ def zeros(F: Any, g: Any) -> Any:
     return F.zeros_like(g)
 
 
+def no_gradient(name: str) -> Callable[..., Any]:
+    """The gradient of a function that has none in PyTorch either: it says so when asked."""
+
+    def refuse(F: Any, g: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return refuse
+
+
 def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
     """A forward of inputs x, y, z that computes two-byte floats in float32.
 

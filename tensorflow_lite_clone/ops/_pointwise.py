@@ -134,14 +134,14 @@ def binary(
     `operators` names the Python operators, as (``__add__``, ``__radd__``, ``__iadd__``); they are
     functions of their own because they answer NotImplemented to operands they do not know.
     ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
-    `numbers` off only Tensors are operands. The rest is as in `unary`.
+    `numbers` off only Tensors are operands (of the function; its attribute `with_numbers` takes
+    numbers all the same). The rest is as in `unary`.
     """
     body = {
         "backward_x": x,
         "backward_y": y,
         "floating": floating,
         "refuses": refuses,
-        "numbers": numbers,
         "check": check,
         "write": None if assign is None else lambda F, x, y: assign(x, y),
     }
@@ -173,10 +173,10 @@ def binary(
             a = input._storage
             left = a.array
             letter = left.dtype.kind
-            if _active_hooks or (
-                letter != "f"
-                and letter != "V"  # bfloat16, which is not NumPy's own
-                and (slow or letter != "i" or kind is float)
+            if (
+                _active_hooks
+                or (letter not in "fV" and (letter != "i" or kind is float))
+                or (slow and letter in slow)
             ):
                 return general(input, other)
             backend = a.backend
@@ -222,14 +222,17 @@ def binary(
     def reflected(self, other):
         return general(other, self)
 
+    def with_numbers(input, other, /):
+        if isinstance(input, Tensor):
+            return operator(input, other)
+        return general(input, other)
+
     def function(input, other, *, out=None):
-        if isinstance(input, Tensor) and (numbers or isinstance(other, Tensor)):
-            result = operator(input, other)
-        else:
-            result = general(input, other)
-        if result is NotImplemented:
-            raise wrong_operands(name, input, other)
-        return result if out is None else write_out(name, out, result)
+        if numbers or (isinstance(input, Tensor) and isinstance(other, Tensor)):
+            result = with_numbers(input, other)
+            if result is not NotImplemented:
+                return result if out is None else write_out(name, out, result)
+        raise wrong_operands(name, input, other)
 
     def assigning(self, other):
         if assign is not None and _assigned(assign, self, other, slow):
@@ -237,11 +240,13 @@ def binary(
         return write_pointwise(op, self, (other,))
 
     def function_(input, other):
-        result = assigning(input, other)
-        if result is NotImplemented:
-            raise wrong_operands(f"{name}_", input, other)
-        return result
+        if numbers or isinstance(other, Tensor):
+            result = assigning(input, other)
+            if result is not NotImplemented:
+                return result
+        raise wrong_operands(f"{name}_", input, other)
 
+    function.with_numbers = with_numbers  # type: ignore[attr-defined]
     if operators is not None:
         normal, mirrored, augmented = operators
         export(operator, "method", name=normal)

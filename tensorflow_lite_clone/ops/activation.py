@@ -70,7 +70,7 @@ inplace_form(threshold, "torch", "functional")
 @composite
 def hardtanh_backward(F, g, x, *, low, high):
     """g between the bounds, 0 on them and outside"""
-    return F.where((x <= low) | (x >= high), 0, g)
+    return F.where((x > low) & (x < high), g, 0)
 
 
 class Hardtanh(Pointwise):
@@ -95,6 +95,8 @@ def hardtanh(
         raise ValueError("min_val cannot be greater than max_val")
     if isinstance(input, Tensor) and input.dtype.kind in "iu":
         min_val, max_val = int(min_val), int(max_val)
+        if min_val < 0 and input.dtype.kind == "u":
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     return pointwise(Hardtanh, input, inplace=inplace, low=min_val, high=max_val)
 
 
@@ -306,7 +308,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 @composite
 def hardswish_backward(F, g, x):
     """0 up to -3, g from 3 on, g (x / 3 + 1/2) between"""
-    return F.where(x <= -3, 0, F.where(x < 3, g * (x / 3 + 0.5), g))
+    return F.where(x <= -3, 0, F.where(x >= 3, g, g * (x / 3 + 0.5)))
 
 
 class Hardswish(Pointwise):
@@ -331,7 +333,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 @composite
 def shrink_backward(F, g, x, *, lambd):
     """0 between -lambd and lambd, else g"""
-    return F.where((x >= -lambd) & (x <= lambd), 0, g)
+    return F.where((x < -lambd) | (x > lambd), g, 0)
 
 
 class Hardshrink(Pointwise):

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
-from tensorflow_lite_clone.ops._formulas import widened
+from tensorflow_lite_clone.ops._formulas import conj, widened
 from tensorflow_lite_clone.ops.pointwise import tanh
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -78,13 +78,13 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 def silu_backward(F, g, x):
     """g s (1 + x (1 - s)), s = sigmoid(x)"""
     s = 1 / (1 + F.exp(-x))
-    return g * s * (1 + x * (1 - s))
+    return g * conj(F, s * (1 + x * (1 - s)))
 
 
 class Silu(Pointwise):
     """x sigmoid(x)."""
 
-    refuses = "biuc"
+    refuses = "biu"
 
     @widened
     def forward(F, x):

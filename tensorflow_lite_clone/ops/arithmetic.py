@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
-from tensorflow_lite_clone.ops._formulas import conj, zeros
+from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary, unary
 from tensorflow_lite_clone.tensor import Tensor
@@ -92,14 +92,16 @@ export(neg, "method", name="__neg__")
 
 floor_divide = binary(
     "floor_divide",
+    x=no_gradient("floor_divide"),
+    y=no_gradient("floor_divide"),
     refuses="bc",
     operators=("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
-    document="The floor of ``input / other``, which has no gradient.",
+    document="The floor of ``input / other``; its gradient is an error, unlike that of `div`.",
 )
 remainder = binary(
     "remainder",
     x=lambda F, g: g,
-    y=lambda F, g, x, y: -g * F.floor_divide(x, y),
+    y=lambda F, g, x, y: -g * F.div_floor(x, y),
     refuses="bc",
     operators=("__mod__", "__rmod__", "__imod__"),
     document="The remainder of ``input / other`` with the sign of `other`.",
@@ -107,7 +109,7 @@ remainder = binary(
 fmod = binary(
     "fmod",
     x=lambda F, g: g,
-    y=lambda F, g, x, y: -g * F.trunc(x / y),
+    y=lambda F, g, x, y: -g * F.div_trunc(x, y),
     refuses="bc",
     document="The remainder of ``input / other`` with the sign of `input`.",
 )
@@ -224,6 +226,8 @@ def add_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
 @public("torch", "method", names=("sub", "subtract"))
 def sub(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``, elementwise with broadcasting."""
+    if alpha != 1:
+        _no_bool_difference((input, other))
     return _sub(input, _scaled(input, other, alpha), out=out)
 
 

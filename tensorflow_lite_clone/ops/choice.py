@@ -16,7 +16,7 @@ from tensorflow_lite_clone.ops._elementwise import (
     pointwise,
     wrong_operands,
 )
-from tensorflow_lite_clone.ops._formulas import widened
+from tensorflow_lite_clone.ops._formulas import no_gradient, widened
 from tensorflow_lite_clone.ops._operands import as_number, as_operands, cast, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary
 from tensorflow_lite_clone.ops.complex_numbers import complex as make_complex
@@ -80,7 +80,7 @@ def tensor_where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 class Clamp(Pointwise):
     """x between two numbers, of which one may be None."""
 
-    refuses = "c"
+    refuses = "bc"
 
     @widened
     def forward(F, x, *, min, max):
@@ -221,6 +221,8 @@ def _same_dtype(values: tuple) -> None:
 _heaviside = binary(
     "heaviside",
     lambda F, x, y: F.where(x == 0, y, F.astype(x > 0, x.dtype)),
+    x=no_gradient("heaviside"),
+    y=no_gradient("heaviside"),
     refuses="c",
     numbers=False,
     check=_same_dtype,
@@ -245,6 +247,8 @@ class NanToNum(Pointwise):
 
     @widened
     def forward(F, x, *, nan, posinf, neginf):
+        if x.dtype.kind in "biu":
+            return F.copy(x)
         y = F.where(x != x, nan, x)
         y = F.where(x == F.inf, posinf, y)
         return F.where(x == -F.inf, neginf, y)
@@ -292,9 +296,7 @@ def _nan_to_num(input: Tensor, nan: Any, posinf: Any, neginf: Any, inplace: bool
         parts = [_nan_to_num(part, nan, posinf, neginf, False) for part in (input.real, input.imag)]
         result = make_complex(*parts)
         return input.copy_(result) if inplace else result
-    if dtype.kind != "f":
-        return input if inplace else input.clone()
-    largest = _LARGEST[dtype]
+    largest = _LARGEST.get(dtype, 0.0)
     return pointwise(
         NanToNum,
         input,

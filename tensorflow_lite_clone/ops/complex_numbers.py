@@ -163,7 +163,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 conj_physical = unary(
     "conj_physical",
-    "conj",
+    lambda F, x: F.conj(x) if x.dtype.kind == "c" else F.copy(x),
     x=lambda F, g: F.conj(g),
     document="The complex conjugate, as a copy.",
 )
@@ -241,10 +241,20 @@ absolute = unary(
     "abs",
     x=lambda F, g, x: g * F.sign(x),
     refuses="b",
+    inplace=(),
     alias=("absolute",),
     document="The absolute value; its gradient at 0 is 0.",
 )
 export(absolute, "method", name="__abs__")
+
+
+@public("torch", "method")
+@public("method", names=("absolute_",))
+def abs_(input: Tensor) -> Tensor:
+    """In-place form of `abs`; RuntimeError for complex tensors."""
+    if input._storage.array.dtype.kind == "c":
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return absolute.inplace(input)
 
 
 def _isreal(F, x):

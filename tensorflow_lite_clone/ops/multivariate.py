@@ -9,7 +9,7 @@ from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, refuse
-from tensorflow_lite_clone.ops._formulas import conj, widened
+from tensorflow_lite_clone.ops._formulas import conj, widened, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary
 from tensorflow_lite_clone.ops._results import result_type
@@ -22,10 +22,16 @@ def _pair(name: str, x: Any, y: Any, document: str, refuses: str = "c", **option
     return binary(name, x=x, y=y, refuses=refuses, document=document, **options)
 
 
+def _over_square(F, x, y, z):
+    """z / (x x + y y), 0 in the origin."""
+    square = x * x + y * y
+    return F.where(square == 0, 0, z / square)
+
+
 atan2 = _pair(
     "atan2",
-    lambda F, g, x, y: g * y / (x * x + y * y),
-    lambda F, g, x, y: g * -x / (x * x + y * y),
+    lambda F, g, x, y: g * _over_square(F, x, y, y),
+    lambda F, g, x, y: -g * _over_square(F, x, y, x),
     "The angle of the point with ordinate `input` and abscissa `other`.",
     floating=True,
     numbers=False,
@@ -39,14 +45,22 @@ hypot = _pair(
     "biuc",
     numbers=False,
 )
-logaddexp = _pair(
+def _logaddexp(F, x, y):
+    if x.dtype.kind != "c":
+        return F.logaddexp(x, y)
+    first = F.real(x) >= F.real(y)
+    return F.where(first, x, y) + F.log1p(F.exp(F.where(first, y - x, x - y)))
+
+
+logaddexp = binary(
     "logaddexp",
-    lambda F, g, x, y: g / (1 + F.exp(y - x)),
-    lambda F, g, x, y: g / (1 + F.exp(x - y)),
-    "``log(exp(input) + exp(other))`` without overflow.",
-    "biuc",
+    _logaddexp,
+    x=lambda F, g, x, y: g / conj(F, 1 + F.exp(y - x)),
+    y=lambda F, g, x, y: g / conj(F, 1 + F.exp(x - y)),
+    refuses="biu",
     numbers=False,
     inplace=(),
+    document="``log(exp(input) + exp(other))`` without overflow.",
 )
 logaddexp2 = _pair(
     "logaddexp2",
@@ -60,12 +74,17 @@ logaddexp2 = _pair(
 copysign = _pair(
     "copysign",
     lambda F, g, x, out: g * F.where(x == 0, 0, out / x),
-    lambda F, g: F.zeros_like(g),
+    zeros,
     "The size of `input` with the sign of `other`.",
     floating=True,
 )
 nextafter = _pair(
-    "nextafter", None, None, "The next number towards `other`.", "biuc", numbers=False
+    "nextafter",
+    lambda F, g, x, y: F.where(x == y, 0, g),
+    zeros,
+    "The next number towards `other`.",
+    "biuc",
+    numbers=False,
 )
 gcd = _pair(
     "gcd", None, None, "The greatest common divisor.", "bfc",
@@ -77,16 +96,28 @@ lcm = _pair(
 )  # fmt: skip
 
 
+def _power_of_two(input: Tensor, other: Tensor) -> Tensor:
+    """``2**other``, where an integer `other` does not decide the dtype."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"ldexp(): argument 'other' must be Tensor, not {type(other).__name__}")
+    if input.dtype.kind in "fc":
+        if other.dtype.kind == "b" and input.dtype.kind == "f":
+            refuse("ldexp", other.dtype)
+        if other.dtype.kind in "iu":
+            other = cast(other, input.dtype)
+    return pow(2.0, other)
+
+
 @public("torch", "method")
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * 2**other``."""
-    return mul(input, pow(2.0, other), out=out)
+    return mul(input, _power_of_two(input, other), out=out)
 
 
 @public("torch", "method")
 def ldexp_(input: Tensor, other: Tensor) -> Tensor:
     """In-place form of `ldexp`."""
-    return mul.inplace(input, pow(2.0, other))
+    return mul.inplace(input, _power_of_two(input, other))
 
 
 class Frexp(Op):

@@ -140,7 +140,8 @@ def _sinc(F, x):
 
 def _sinc_gradient(F, g, x):
     z = x * math.pi
-    return g * conj(F, F.where(x == 0, 0, (z * F.cos(z) - F.sin(z)) / (z * x)))
+    below = z * x
+    return g * conj(F, F.where(below == 0, 0, (z * F.cos(z) - F.sin(z)) / below))
 
 
 sinc = _function(

@@ -10,7 +10,6 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
-    refuse,
     write_pointwise,
     wrong_operands,
 )
@@ -46,7 +45,9 @@ class PowScalar(Pointwise):
 
     @widened
     def forward(F, x, *, exponent):
-        return F.positive(x) if exponent == 1 else power(F, x, exponent)
+        if exponent == 1:
+            return F.copy(x)
+        return F.ones_like(x) if exponent == 0 else power(F, x, exponent)
 
     def backward_x(F, g, x, *, exponent):
         if exponent == 0:
@@ -71,10 +72,11 @@ _pow = binary(
 def _static_exponent(input: Tensor, exponent: Any) -> Tensor:
     """`input` as the base of a power with a Python number as its exponent."""
     dtype = operand_dtype(input, exponent)
-    if dtype.kind == "b":
-        refuse("pow", dtype)
-    if dtype.kind in "iu" and exponent < 0:
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if dtype.kind in "iu":
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        if exponent >= 1 << (8 * dtype.itemsize - (dtype.kind == "i")):
+            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
     return cast(input, dtype)
 
 

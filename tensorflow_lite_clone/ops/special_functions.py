@@ -171,7 +171,7 @@ xlog1py = binary(
 
 def _entr(F, x):
     log = F.log(F.where(x > 0, x, 1))
-    y = F.where(x > 0, -x * log, F.where(x == 0, 0, -F.inf))
+    y = F.where(x > 0, -x * log, F.where(x == 0, x, -F.inf))
     return F.where(x != x, x, y)
 
 
@@ -201,8 +201,8 @@ class Logit(Pointwise):
     def backward_x(F, g, x, *, eps):
         slope = g / (x * (1 - x))
         if eps is None:
-            return F.where((x < 0) | (x > 1), F.nan, slope)
-        return F.where((x < eps) | (x > 1 - eps), 0, slope)
+            return F.where((x < 0) | (x > 1), math.nan, slope)
+        return F.where((x >= eps) & (x <= 1 - eps), slope, 0)
 
 
 @public("torch", "method", "special")
