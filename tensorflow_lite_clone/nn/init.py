@@ -253,13 +253,13 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     if 0 in tensor.shape:
         return tensor
     # The package's linear algebra is only loaded by those who need it.
-    from tensorflow_lite_clone import linalg
+    from tensorflow_lite_clone.linalg import qr
 
     rows = tensor.shape[0]
     columns = math.prod(tensor.shape[1:])
     with no_grad():
         x = tensor.new_empty((rows, columns)).normal_(0.0, 1.0, generator=generator)
-        q, r = linalg.qr(x.t() if rows < columns else x)
+        q, r = qr(x.t() if rows < columns else x)
         # Of the many decompositions the one with a positive diagonal is uniformly distributed.
         q = q * r.diagonal().sign()
         tensor.copy_((q.t() if rows < columns else q).reshape(tensor.shape))

@@ -14,6 +14,10 @@ class Parameter(Tensor):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         parameter = _alias(cls, data)
+        if requires_grad and parameter.dtype.kind not in "fc":
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
         parameter.requires_grad_(requires_grad)
         return parameter
 
