@@ -1,0 +1,105 @@
+"""The strict device's backend: namespace, kit and generator lifted from NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.backends.base import Backend
+from tensorflow_lite_clone.backends.numpy import kit as numpy_kit
+from tensorflow_lite_clone.backends.numpy.backend import NATIVE
+from tensorflow_lite_clone.backends.numpy.random import Generator
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch.raw import STANDARD
+from tests.strict_backend.array import StrictArray, lifted, rewrap, unwrap
+
+
+class _Lifted:
+    """The functions of a module over strict arrays; constants and dtypes as they are."""
+
+    def __init__(self, module: Any, names: frozenset[str] | None) -> None:
+        self._module, self._names = module, names
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or (self._names is not None and name not in self._names):
+            raise AttributeError(f"the strict device has no '{name}'")
+        value = getattr(self._module, name)
+        if isinstance(value, type) or not callable(value):
+            return value
+        word = lifted(value)
+        setattr(self, name, word)
+        return word
+
+
+class _LiftedGenerator:
+    """The CPU's random streams as strict arrays."""
+
+    def __init__(self) -> None:
+        self._source = Generator()
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._source, name)
+        return lifted(value) if callable(value) else value
+
+    def get_state(self) -> Any:
+        return self._source.get_state()  # states live on the host
+
+    def set_state(self, state: Any) -> None:
+        self._source.set_state(state)
+
+
+class StrictBackend(Backend):
+    """NumPy behind a wall."""
+
+    name = "strict"
+    device = Device("strict", 0)
+    xp = _Lifted(np, STANDARD)
+    kit = _Lifted(numpy_kit, None)
+    array_type = StrictArray
+    native = NATIVE
+    dtypes = {native: dtype for dtype, native in NATIVE.items()}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = _LiftedGenerator()
+
+    def make_generator(self) -> Any:
+        return _LiftedGenerator()
+
+    def asarray(self, data: Any, dtype: DType | None = None) -> Any:
+        return rewrap(np.asarray(unwrap(data), None if dtype is None else NATIVE[dtype]))
+
+    def from_host(self, array: Any) -> Any:
+        return StrictArray(np.array(array))
+
+    def to_host(self, array: Any) -> Any:
+        return np.array(unwrap(array))
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
+        return StrictArray(np.empty(shape, NATIVE[dtype]))
+
+    def write(self, target: Any, value: Any) -> None:
+        target._hidden[...] = unwrap(value)
+
+    def constant(self, value: complex, native_dtype: Any) -> Any:
+        return StrictArray(np.array(value, native_dtype))
+
+    def strides(self, array: Any) -> tuple[int, ...]:
+        hidden = unwrap(array)
+        return tuple(stride // hidden.itemsize for stride in hidden.strides)
+
+    def is_contiguous(self, array: Any) -> bool:
+        return unwrap(array).flags.c_contiguous
+
+    def owns_memory(self, array: Any) -> bool:
+        return isinstance(array, StrictArray) and array._hidden.base is None
+
+
+_backend = StrictBackend()
+
+
+def backend(index: int) -> Backend:
+    """The one strict device."""
+    return _backend
