@@ -1,0 +1,212 @@
+"""Pools that are told the size of their result, and the way back from a maximum's indices."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.core.windows import Ints, int_tuple
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops import pool
+from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._resample import Resample, mean_taps, windows
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def adaptive_average(x: Tensor, counts: Ints) -> Tensor:
+    """Means over `counts` windows that cover the last axes of x (n, c, ...)."""
+    ndim = len(counts)
+    size = x._storage.array.shape[-ndim:]
+    if all(count and not n % count for n, count in zip(size, counts)):
+        kernel = tuple([n // count for n, count in zip(size, counts)])
+        return apply(
+            pool.AvgPool, x, size=size, kernel=kernel, stride=kernel, padding=(0,) * ndim,
+            ceil_mode=False, include=True, divisor=None,
+        )  # fmt: skip
+    for axis in range(ndim):
+        if size[axis] != counts[axis]:
+            x = apply(Resample, x, axis=x.ndim - ndim + axis, taps=mean_taps(size[axis], counts[axis]))
+    return x
+
+
+class AdaptiveMaxIndices(Op):
+    """Where the maxima of `counts` windows over x (n, c, *space) lie in the flattened space."""
+
+    def forward(F, x, *, counts):
+        size = x.shape[2:]
+        ndim = len(size)
+        per_axis = [windows(n, count) for n, count in zip(size, counts)]
+        lengths = [max(map(len, axis), default=0) for axis in per_axis]
+        best = indices = None
+        for place in product(*map(range, lengths)):
+            value, at = x, F.zeros((), dtype=F.int64)
+            for axis, i in enumerate(place):
+                # a shorter window looks at its last element again, which changes nothing
+                taken = [window[min(i, len(window) - 1)] for window in per_axis[axis]]
+                along = F.asarray(taken, dtype=F.int64)
+                value = F.take(value, along, axis=axis + 2)
+                at = at * size[axis] + F.reshape(along, (-1, *(1,) * (ndim - axis - 1)))
+            at = F.broadcast_to(at, value.shape)
+            if best is None:
+                best, indices = value, at
+            else:
+                better = (value > best) | (value != value)
+                best, indices = F.where(better, value, best), F.where(better, at, indices)
+        if indices is None:
+            return F.zeros((*x.shape[:2], *counts), dtype=F.int64)
+        return F.copy(indices)
+
+
+def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
+    """The result's size; None keeps an axis. Raises RuntimeError for what does not fit."""
+    expect_tensors(name, input)
+    shape = input._storage.array.shape
+    if len(shape) not in (ndim + 1, ndim + 2):
+        raise RuntimeError(
+            f"{name}(): Expected {ndim + 1}D or {ndim + 2}D tensor, but got {list(shape)}"
+        )
+    if output_size is None:
+        output_size = (None,) * ndim
+    several = isinstance(output_size, (list, tuple))
+    values = list(output_size) if several else [output_size] * ndim
+    if len(values) != ndim:
+        raise RuntimeError(f"{name}: output_size must be {ndim}")
+    kept = [n if value is None else value for n, value in zip(shape[-ndim:], values)]
+    counts = int_tuple(kept, ndim, name, "output_size")
+    assert counts is not None
+    if min(counts) < 0:
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received "
+            f"{counts}"
+        )
+    for axis in range(len(shape) - ndim - (len(shape) == ndim + 1), len(shape)):
+        if not shape[axis] and axis >= len(shape) - ndim:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but "
+                f"input has sizes {list(shape)} with dimension {axis} being empty"
+            )
+    if input.dtype.kind not in "f":
+        raise NotImplementedError(f'"{name}" not implemented for \'{input.dtype.short_name}\'')
+    return counts
+
+
+def _adaptive_avg_pool(ndim: int) -> Any:
+    name = f"adaptive_avg_pool{ndim}d"
+
+    def adaptive_avg_pool(input: Tensor, output_size: Any) -> Tensor:
+        counts = _output_size(name, input, output_size, ndim)
+        if input.ndim == ndim + 2:
+            return adaptive_average(input, counts)
+        return adaptive_average(input.unsqueeze(0), counts).squeeze(0)
+
+    adaptive_avg_pool.__name__ = adaptive_avg_pool.__qualname__ = name
+    adaptive_avg_pool.__doc__ = (
+        f"Means over windows that cover the {ndim} last axes of (n, c, ...) or (c, ...), as many "
+        "as `output_size` says; None keeps an axis."
+    )
+    export(adaptive_avg_pool, "functional", *(("torch",) if ndim == 1 else ()), name=name)
+    return adaptive_avg_pool
+
+
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_pool, (1, 2, 3))
+
+
+def _adaptive_max_pool(ndim: int) -> Any:
+    name = f"adaptive_max_pool{ndim}d"
+    plain = (pool.max_pool1d, pool.max_pool2d, pool.max_pool3d)[ndim - 1]
+
+    def adaptive_max_pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        counts = _output_size(name, input, output_size, ndim)
+        size = tuple(input.shape[-ndim:])
+        if all(count and not n % count for n, count in zip(size, counts)):
+            kernel = tuple([n // count for n, count in zip(size, counts)])
+            return plain(input, kernel, return_indices=return_indices)
+        x = input if input.ndim == ndim + 2 else input.unsqueeze(0)
+        indices = apply(AdaptiveMaxIndices, x, counts=counts)
+        shape = x.shape[:2]
+        flat = indices.reshape(*shape, math.prod(counts))
+        y = x.reshape(*shape, math.prod(size)).gather(2, flat).reshape(*shape, *counts)
+        if x is not input:
+            y, indices = y.squeeze(0), indices.squeeze(0)
+        return (y, indices) if return_indices else y
+
+    def with_indices(input: Tensor, output_size: Any, return_indices: bool = True) -> Any:
+        return adaptive_max_pool(input, output_size, True)
+
+    adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = name
+    adaptive_max_pool.__doc__ = (
+        f"Maxima over windows that cover the {ndim} last axes of (n, c, ...) or (c, ...), as many "
+        "as `output_size` says.\n\nWith `return_indices` also where they lie in the flattened "
+        "space, int64."
+    )
+    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
+    with_indices.__doc__ = f"`{name}` with ``return_indices=True``."
+    export(adaptive_max_pool, "functional", name=name)
+    export(with_indices, "functional", name=with_indices.__name__)
+    return adaptive_max_pool
+
+
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_adaptive_max_pool, (1, 2, 3))
+
+
+def _max_unpool(ndim: int) -> Any:
+    name = f"max_unpool{ndim}d"
+
+    def max_unpool(
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        output_size: Any = None,
+    ) -> Tensor:
+        expect_tensors(name, input, indices)
+        kernel = int_tuple(kernel_size, ndim, name, "kernel_size")
+        steps = kernel if stride is None else int_tuple(stride, ndim, name, "stride")
+        pads = int_tuple(padding, ndim, name, "padding")
+        if kernel is None or steps is None or pads is None:
+            raise RuntimeError(f"{name}: there should be exactly {ndim} elements per setting")
+        if input.ndim not in (ndim + 1, ndim + 2):
+            raise RuntimeError(
+                f"Input to {name} should be a {ndim + 1}d or {ndim + 2}d Tensor, but got "
+                f"{input.ndim}"
+            )
+        if indices.dtype.name != "int64":
+            raise RuntimeError("elements in indices should be type int64")
+        if indices.shape != input.shape:
+            raise RuntimeError(
+                f"Expected shape of indices to be same as that of the input tensor "
+                f"({list(input.shape)}) but got indices tensor with shape: {list(indices.shape)}"
+            )
+        fitting = [
+            (n - 1) * s - 2 * p + k
+            for n, s, p, k in zip(input.shape[-ndim:], steps, pads, kernel)
+        ]
+        size = fitting if output_size is None else list(output_size)[-ndim:]
+        if len(size) != ndim:
+            raise ValueError(f"output_size should be a sequence of {ndim} or {ndim + 2} elements")
+        for want, n, s in zip(size, fitting, steps):
+            if not n - s < want < n + s:
+                raise ValueError(
+                    f'invalid output_size "{size}" (each element must be within a stride of '
+                    f"{fitting})"
+                )
+        leading = input.shape[:-ndim]
+        room = math.prod(size)
+        count = math.prod(input.shape[-ndim:])
+        zeros = input.new_zeros((*leading, room))
+        flat = zeros.scatter(-1, indices.reshape(*leading, count), input.reshape(*leading, count))
+        return flat.reshape(*leading, *size)
+
+    max_unpool.__name__ = max_unpool.__qualname__ = name
+    max_unpool.__doc__ = (
+        f"Zeros with the values of `input` at `indices`, as max_pool{ndim}d returned them."
+    )
+    export(max_unpool, "functional", name=name)
+    return max_unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = map(_max_unpool, (1, 2, 3))

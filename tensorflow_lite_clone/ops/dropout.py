@@ -1,0 +1,172 @@
+"""Dropout of elements and of whole channels; on the CPU with PyTorch's random stream."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import apply, wrap
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops.random import source_of
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class Dropout(Op):
+    """x with elements zeroed with probability p and the others divided by 1 - p; and the factors."""
+
+    label = "Mul"
+    nondifferentiable = (1,)
+
+    def forward(F, x, *, p, generator):
+        noise = _keep(F, x, x.shape, p, generator)
+        noise = F.astype(noise / (1 - p), x.dtype)
+        return x * noise, noise
+
+    def backward_x(F, g, out1):
+        return g * out1
+
+
+def _keep(F: Any, x: Any, shape: tuple, p: float, generator: Any) -> Any:
+    """Ones to keep and zeros to drop, of x's dtype; drawn in the order of x's elements in memory."""
+    source = source_of(generator, F.backend)
+    if shape != x.shape or F.backend.is_contiguous(x):
+        return source.dropout_mask(p, shape, x.dtype)
+    strides = F.backend.strides(x)
+    if 0 in strides:
+        return source.dropout_mask(p, shape, x.dtype)
+    order = sorted(range(x.ndim), key=lambda axis: -strides[axis])
+    drawn = source.dropout_mask(p, tuple([shape[axis] for axis in order]), x.dtype)
+    return F.permute_dims(drawn, tuple([order.index(axis) for axis in range(x.ndim)]))
+
+
+def _noise(input: Tensor, features: bool, p: float) -> Tensor:
+    """What is kept, as a tensor: per element, or per channel (axis 1) of each sample."""
+    storage = input._storage
+    shape = storage.array.shape
+    if features:
+        if len(shape) < 2:
+            raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+        shape = (*shape[:2], *(1,) * (len(shape) - 2))
+    return wrap(_keep(storage.backend.F, storage.array, shape, p, None), storage.backend)
+
+
+def _check_probability(name: str, input: Any, p: float) -> None:
+    expect_tensors(name, input)
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _dropped(
+    input: Tensor, p: float, training: bool, inplace: bool, features: bool, alpha: bool
+) -> Tensor:
+    if not training or p == 0 or not input.numel():
+        return input
+    if p == 1:
+        zero = input.new_zeros(())
+        return input.mul_(zero) if inplace else input * zero
+    if not (inplace or features or alpha):
+        return apply(Dropout, input, p=p, generator=None)[0]
+    noise = _noise(input, features, p)
+    if not alpha:
+        noise = noise / (1 - p)
+        return input.mul_(noise) if inplace else input * noise
+    # What is dropped becomes SELU's lower limit, and the result is scaled and shifted so that
+    # mean and variance stay.
+    limit = 1.7580993408473766
+    scale = 1 / math.sqrt((limit * limit * p + 1) * (1 - p))
+    shift = (noise - 1) * (limit * scale) + limit * scale * p
+    noise = noise * scale
+    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
+
+
+@public("functional")
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Elements zeroed with probability `p`, the others divided by 1 - p; eval: as they are.
+
+    Raises ValueError unless 0 <= p <= 1.
+    """
+    _check_probability("dropout", input, p)
+    return _dropped(input, p, training, inplace, False, False)
+
+
+@public("functional")
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Whole channels of (n, c, w) or (c, w) zeroed with probability `p`."""
+    _check_probability("dropout1d", input, p)
+    if input.ndim not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that "
+            "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, "
+            "a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
+        )
+    if input.ndim == 3:
+        return _dropped(input, p, training, inplace, True, False)
+    result = _dropped(input.unsqueeze(0), p, training, inplace, True, False)
+    return input if inplace else result.squeeze(0)
+
+
+@public("functional")
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Whole channels (axis 1) of (n, c, h, w) zeroed with probability `p`."""
+    _check_probability("dropout2d", input, p)
+    return _dropped(input, p, training, inplace, True, False)
+
+
+@public("functional")
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Whole channels (axis 1) of (n, c, d, h, w) zeroed with probability `p`."""
+    _check_probability("dropout3d", input, p)
+    return _dropped(input, p, training, inplace, True, False)
+
+
+@public("functional")
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Dropout that keeps mean and variance of what SELU gives."""
+    _check_probability("alpha_dropout", input, p)
+    return _dropped(input, p, training, inplace, False, True)
+
+
+@public("functional")
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`alpha_dropout` of whole channels (axis 1)."""
+    _check_probability("feature_alpha_dropout", input, p)
+    return _dropped(input, p, training, inplace, True, True)
+
+
+def _torch_form(name: str, features: bool, alpha: bool) -> None:
+    """The functions that stand in ``torch`` itself: ``name(input, p, train)`` and ``name_``."""
+
+    def form(inplace: bool) -> Any:
+        def function(input: Tensor, p: float, train: bool) -> Tensor:
+            expect_tensors(name, input)
+            if not 0 <= p <= 1:
+                raise RuntimeError(
+                    f"dropout probability has to be between 0 and 1, but got {p}"
+                )
+            return _dropped(input, p, train, inplace, features, alpha)
+
+        function.__name__ = function.__qualname__ = f"{name}_" if inplace else name
+        function.__doc__ = f"`functional.{name}` with the arguments' names of ``torch.{name}``."
+        return function
+
+    for inplace in (False, True):
+        function = form(inplace)
+        export(function, "torch", name=function.__name__)
+
+
+_torch_form("dropout", False, False)
+_torch_form("feature_dropout", True, False)
+_torch_form("alpha_dropout", False, True)
+_torch_form("feature_alpha_dropout", True, True)
