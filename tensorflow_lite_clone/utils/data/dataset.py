@@ -209,6 +209,7 @@ def random_split(
     each to the first subsets. Raises ValueError for lengths that do not fit; warns of empty ones.
     """
     total = len(dataset)  # type: ignore[arg-type]
+    sizes: list[Any] = list(lengths)
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, fraction in enumerate(lengths):
             if not 0 <= fraction <= 1:
@@ -222,12 +223,11 @@ def random_split(
                     f"Length of split at index {i} is 0. This might result in an empty dataset.",
                     stacklevel=2,
                 )
-        lengths = sizes
-    if sum(lengths) != total:
+    if sum(sizes) != total:
         raise ValueError(
             "Sum of input lengths does not equal the length of the input dataset! "
-            f"The lengths {list(lengths)} add up to {sum(lengths)}, the dataset has {total}."
+            f"The lengths {sizes} add up to {sum(sizes)}, the dataset has {total}."
         )
     order = shuffled(total, generator)
-    ends = itertools.accumulate(lengths)
-    return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, lengths)]
+    ends = itertools.accumulate(sizes)
+    return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes)]

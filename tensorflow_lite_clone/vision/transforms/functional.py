@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.core.dtypes import get_default_dtype, uint8
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype, uint8
 from tensorflow_lite_clone.ops.create import as_tensor, from_numpy
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -36,6 +38,27 @@ def to_tensor(pic: Any) -> Tensor:
     return result.to(get_default_dtype()).div(255) if result.dtype == uint8 else result
 
 
+@lru_cache(maxsize=64)
+def channel_values(values: tuple[float, ...], dtype: DType, device: Device, divisor: str) -> Tensor:
+    """A tensor (C, 1, 1) of the values, or () if there is one; ValueError for a divisor of zero."""
+    result = as_tensor(values if len(values) > 1 else values[0], dtype=dtype, device=device)
+    if divisor and not all(result.flatten().tolist()):
+        raise ValueError(
+            f"{divisor} evaluated to zero after conversion to {dtype}, leading to division by "
+            f"zero: {values}"
+        )
+    return result.view(-1, 1, 1) if len(values) > 1 else result
+
+
+def by_channel(values: Any, like: Tensor, divisor: str = "") -> Tensor:
+    """The values, a sequence or a number, as a tensor that broadcasts with the channels.
+
+    It is kept for the next picture: making it costs more than using it.
+    """
+    numbers = tuple(map(float, values)) if hasattr(values, "__len__") else (float(values),)
+    return channel_values(numbers, like.dtype, like.device, divisor)
+
+
 def normalize(
     tensor: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False
 ) -> Tensor:
@@ -52,14 +75,7 @@ def normalize(
             "Expected tensor to be a tensor image of size (..., C, H, W). Got tensor.size() = "
             f"{tensor.size()}"
         )
-    means, stds = (
-        as_tensor(values, dtype=tensor.dtype, device=tensor.device) for values in (mean, std)
-    )
-    if (stds == 0).any():
-        raise ValueError(
-            f"std evaluated to zero after conversion to {tensor.dtype}, leading to division by "
-            f"zero: {std}"
-        )
-    means, stds = (v.view(-1, 1, 1) if v.ndim == 1 else v for v in (means, stds))
-    result = tensor if inplace else tensor.clone()
-    return result.sub_(means).div_(stds)
+    means, stds = by_channel(mean, tensor), by_channel(std, tensor, "std")
+    if inplace:
+        return tensor.sub_(means).div_(stds)
+    return (tensor - means) / stds

@@ -76,7 +76,7 @@ class Channel:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.socket = None
+        self.socket: Any = None
         if HAS_SHARED_MEMORY:
             self.socket = socket.socket(fileno=os.dup(connection.fileno()))
             # A default timeout set by the program would make the shared descriptor non-blocking.
@@ -89,9 +89,8 @@ class Channel:
     def deliver(self, parcel: Parcel) -> None:
         """Sends a packed object; raises OSError when the other end is closed."""
         try:
-            shared = parcel.descriptor is not None
-            self.connection.send((parcel.body, parcel.sizes, shared))
-            if shared:
+            self.connection.send((parcel.body, parcel.sizes, parcel.descriptor is not None))
+            if parcel.descriptor is not None:
                 socket.send_fds(self.socket, [b"."], [parcel.descriptor])
             elif parcel.sizes:
                 self.connection.send_bytes(parcel.buffers)

@@ -68,7 +68,9 @@ class WorkerPool:
 
         Raises RuntimeError when one of them has died, TimeoutError after `timeout` seconds.
         """
-        waiting = {self.workers[i].channel.connection: self.workers[i] for i in worker_ids}
+        waiting: dict[Any, Worker] = {
+            self.workers[i].channel.connection: self.workers[i] for i in worker_ids
+        }
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left = PATIENCE if deadline is None else max(0.0, deadline - time.monotonic())
