@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from tensorflow_lite_clone.array_api import (  # noqa: F401  importing enters the words
+    create,
     index,
     matmul,
     pointwise,

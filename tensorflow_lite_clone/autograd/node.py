@@ -140,8 +140,9 @@ class Node(GraphNode):
             if index in self.op.nondifferentiable:
                 continue
             if g is None:
-                dtype = self.backend.dtypes[self.dtypes[index]]
-                g = F.zeros(self.shapes[index], dtype=dtype)
+                g = self.backend.xp.zeros(self.shapes[index], dtype=self.dtypes[index])
+                if F is not self.backend.F:
+                    g = new_tensor(Storage(g, self.backend))
             kept.append(g)
         return kept[0] if len(kept) == 1 else tuple(kept)
 

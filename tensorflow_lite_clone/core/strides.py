@@ -240,8 +240,13 @@ def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
     return 1 + sum([(n - 1) * s for n, s in zip(shape, strides)])
 
 
-def sizes_of(args: tuple, name: str = "size") -> Shape:
-    """The ints of ``f(2, 3)`` or ``f((2, 3))``; TypeError for anything that is no int."""
+def sizes_of(args: tuple, name: str = "size", keywords: dict[str, Any] | None = None) -> Shape:
+    """The ints of ``f(2, 3)``, ``f((2, 3))`` or ``f(name=(2, 3))``; TypeError for no ints."""
+    if keywords:
+        if args or list(keywords) != [name]:
+            unknown = ", ".join(keywords)
+            raise TypeError(f"got an unexpected keyword argument: {unknown}, expected '{name}'")
+        args = (keywords[name],)
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
     try:

@@ -105,7 +105,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
             f"{indices.dtype.short_name}"
         )
     if dim is None:
-        return take_along_dim(reshape(input, (-1,)), reshape(indices, (-1,)), 0)
+        return take_along_dim(input.view(-1), indices.view(-1), 0)
     if input.ndim != indices.ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, "

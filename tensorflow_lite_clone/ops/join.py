@@ -19,7 +19,6 @@ from tensorflow_lite_clone.ops.shape import (
     _two,
     expand,
     flatten,
-    permute,
     reshape,
 )
 from tensorflow_lite_clone.tensor import Tensor
@@ -243,8 +242,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         place = (1,) * axis + (shape[axis],) + (1,) * (len(shape) - axis - 1)
         grids.append(expand(reshape(tensor, place), shape))
     if swap:
-        order = (1, 0, *range(2, len(shape)))
-        grids = [permute(grid, order) for grid in grids]
         grids[:2] = grids[1::-1]
     return tuple(grids)
 

@@ -118,9 +118,9 @@ def _repeated(name: str, x: Tensor, repeats: tuple) -> Tensor:
 
 
 @public("method")
-def repeat(self: Tensor, *repeats: Any) -> Tensor:
+def repeat(self: Tensor, *args: Any, **repeats: Any) -> Tensor:
     """Copies side by side, as many along each dimension as `repeats` says; new ones lead."""
-    counts = sizes_of(repeats, "repeats")
+    counts = sizes_of(args, "repeats", repeats)
     if len(counts) < self._storage.array.ndim:
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
@@ -130,9 +130,9 @@ def repeat(self: Tensor, *repeats: Any) -> Tensor:
 
 
 @public("torch", "method")
-def tile(input: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Copies side by side; `dims` with fewer entries than dimensions means the last ones."""
-    counts = sizes_of(dims, "dims")
+    counts = sizes_of(args, "dims", dims)
     missing = storage_of("tile", input).array.ndim - len(counts)
     return _repeated("tile", input, (1,) * missing + counts)
 
@@ -185,10 +185,10 @@ def repeat_interleave(
 
 
 @public("torch", "method")
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """A copy with the elements in reversed order along `dims`."""
     ndim = storage_of("flip", input).array.ndim
-    axes = normalize_dims(sizes_of(dims, "dims"), ndim)
+    axes = normalize_dims(sizes_of(args, "dims", dims), ndim)
     return apply(Flip, input, axis=axes if ndim else ())
 
 

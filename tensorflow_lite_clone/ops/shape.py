@@ -135,7 +135,9 @@ def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
 
 
 @public("method")
-def view(self: Tensor, *shape: Any, dtype: DType | None = None) -> Tensor:
+def view(
+    self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
+) -> Tensor:
     """This memory in another shape (``view(2, -1)``), or read as another dtype.
 
     Raises RuntimeError when the strides do not allow it; `reshape` copies then.
@@ -144,6 +146,10 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None) -> Tensor:
         dtype = shape[0]
     if dtype is not None:
         return _view_dtype(self, dtype)
+    if not shape:
+        if size is None:
+            raise TypeError("view() received neither a shape nor a dtype")
+        shape = (tuple(size),)
     storage = self._storage
     array = storage.array
     source = array.shape
@@ -184,7 +190,7 @@ def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
 
 
 @public("torch", "method")
-def reshape(input: Tensor, *shape: Any) -> Tensor:
+def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
     """`input` in another shape: a view where the strides allow it, else a copy.
 
     One size may be -1; raises RuntimeError when the number of elements does not fit.
@@ -192,7 +198,9 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     storage = storage_of("reshape", input)
     array = storage.array
     source = array.shape
-    wanted = _wanted_shape(shape, array.size)
+    if shape:
+        args = (sizes_of(args, "shape", shape),)
+    wanted = _wanted_shape(args, array.size)
     backend = storage.backend
     if backend.is_contiguous(array) or (
         view_strides(source, backend.strides(array), wanted) is not None
@@ -257,10 +265,10 @@ def ravel(input: Tensor) -> Tensor:
 
 
 @public("torch", "method")
-def permute(input: Tensor, *dims: Any) -> Tensor:
+def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Dimensions in the order `dims`; RuntimeError unless each is named once."""
     ndim = storage_of("permute", input).array.ndim
-    order = sizes_of(dims, "dims")
+    order = sizes_of(args, "dims", dims)
     if len(order) != ndim:
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the "
@@ -320,7 +328,7 @@ def _get_mT(self: Tensor) -> Tensor:
             "tensor.mT is only supported on matrices or batches of matrices. Got "
             f"{ndim}-D tensor."
         )
-    return apply_view(Transpose, self, axes=_exchanged(ndim, -2, -1))
+    return apply_view(Transpose, self, axes=_exchanged(ndim, -2, -1) if ndim else ())
 
 
 @public("torch", "method")
@@ -394,11 +402,11 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 
 @public("method")
-def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
+def expand(self: Tensor, *args: Any, implicit: bool = False, **size: Any) -> Tensor:
     """Dimensions of size one repeated, and new leading ones, without a copy; -1 keeps a size."""
     storage = self._storage
     array = storage.array
-    shape, _ = expanded(array.shape, storage.backend.strides(array), sizes_of(size))
+    shape, _ = expanded(array.shape, storage.backend.strides(array), sizes_of(args, "size", size))
     return apply_view(Expand, self, shape=shape)
 
 
