@@ -213,9 +213,12 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Write one number into the slices number `index` along `dim`."""
     x, index, axis = _index_operands("index_fill_", input, dim, index)
     source = _fill_value("index_fill_", input, value)
-    storage = index._storage
-    storage.backend.F.check_index(storage.array, x.shape[axis], axis, negative=True)
-    _put_slices(x, index, source, axis)
+    backend, places = index._storage.backend, index._storage.array
+    F, length = backend.F, x.shape[axis]
+    F.check_index(places, length, axis, negative=True)
+    if isinstance(value, Tensor):  # its gradient counts every slice once
+        places = F.unique_values(F.where(places < 0, places + length, places))
+    _put_slices(x, wrap(places, backend), source, axis)
     return input
 
 
