@@ -16,6 +16,7 @@ from tensorflow_lite_clone.ops._arguments import (
     restored,
 )
 from tensorflow_lite_clone.ops._results import result_type
+from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.tensor import Tensor
 
 _Max = result_type("max", "values", "indices")
@@ -154,7 +155,7 @@ def _extreme(name: str, op: type[Op], input: Tensor, dim: Any, keepdim: bool) ->
             empty = next(i for i in axis if not shape[i])
             raise IndexError(f"{name}(): Expected reduction dim {empty} to have non-zero size.")
     _require_real(name, input)
-    return apply(op, input, axis=axis, keepdims=keepdim, shape=shape)
+    return apply_single(op, input, {"axis": axis, "keepdims": keepdim, "shape": shape})
 
 
 @public("torch", "method")

@@ -263,7 +263,7 @@ def _of_probabilities(
             f"{list(weight.shape)}"
         )
     if smoothing:
-        target = target * (1 - smoothing) + smoothing / classes
+        target = target * (1 - smoothing) + smoothing / (classes or 1)
     wanted = target
     if weight is not None:
         wanted = target * weight.reshape((classes,) + (1,) * (input.ndim - axis - 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import DType, float32
 from tensorflow_lite_clone.core.public import EXPORTS, public
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -20,6 +19,7 @@ from tensorflow_lite_clone.ops._arguments import (
     with_dtype,
 )
 from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
+from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.tensor import Tensor
 
 Order = float | str | None
@@ -114,7 +114,8 @@ def vector_norm(
             f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the "
             "operation does not have an identity"
         )
-    result = apply(VectorNorm, input, ord=ord, axis=axis, keepdims=keepdim, shape=shape)
+    parameters = {"ord": ord, "axis": axis, "keepdims": keepdim, "shape": shape}
+    result = apply_single(VectorNorm, input, parameters)
     return delivered("linalg_vector_norm", result, out)
 
 

@@ -20,6 +20,7 @@ from tensorflow_lite_clone.ops._arguments import (
     with_dtype,
 )
 from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -52,7 +53,8 @@ def sum(
     elif dtype.category < input.dtype.category:
         input = cast(input, dtype)
     axis = axes_of(dim, len(shape))
-    result = apply(Sum, input, axis=axis, keepdims=keepdim, dtype=dtype, shape=shape)
+    parameters = {"axis": axis, "keepdims": keepdim, "dtype": dtype, "shape": shape}
+    result = apply_single(Sum, input, parameters)
     return result if out is None else delivered("sum", result, out)
 
 
@@ -86,7 +88,8 @@ def mean(
     if array.dtype.kind in "biu":
         _no_mean("Input", input.dtype)
     shape = array.shape
-    result = apply(Mean, input, axis=axes_of(dim, len(shape)), keepdims=keepdim, shape=shape)
+    parameters = {"axis": axes_of(dim, len(shape)), "keepdims": keepdim, "shape": shape}
+    result = apply_single(Mean, input, parameters)
     return result if out is None else delivered("mean", result, out)
 
 

@@ -138,7 +138,10 @@ def _scan_inplace(op: type[Op], input: Tensor, dim: Any, dtype: DType | None) ->
             f"Bad in-place call: input tensor dtype {input.dtype!r} and output tensor dtype "
             f"{dtype!r} should match"
         )
-    return apply_inplace(op, input, axis=axis_of(dim, input._storage.array.ndim))
+    array = input._storage.array
+    if array.dtype.kind == "b" and array.ndim:
+        raise NotImplementedError(f"\"{op.name}_out_cpu\" not implemented for 'Bool'")
+    return apply_inplace(op, input, axis=axis_of(dim, array.ndim))
 
 
 def _widened(input: Tensor, dtype: DType | None, out: Tensor | None) -> Tensor:

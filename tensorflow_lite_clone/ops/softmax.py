@@ -20,6 +20,7 @@ from tensorflow_lite_clone.ops._arguments import (
     restored,
 )
 from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -121,7 +122,7 @@ def _soft(
         return apply(op, input.reshape(1), axis=0).reshape(())
     if not array.shape[axis]:
         return input.clone()
-    return apply(op, input, axis=axis)
+    return apply_single(op, input, {"axis": axis})
 
 
 @public("torch", "functional", "method", "special")

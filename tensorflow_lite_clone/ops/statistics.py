@@ -19,6 +19,7 @@ from tensorflow_lite_clone.ops._arguments import (
     restored,
 )
 from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.ops.reduce import mean
 from tensorflow_lite_clone.ops.sort import sort
 from tensorflow_lite_clone.tensor import Tensor
@@ -97,7 +98,8 @@ def _variance(
             "reduction factor (input numel divided by output numel).",
             stacklevel=4,
         )
-    return apply(op, input, axis=axis, keepdims=keepdim, correction=correction, shape=shape)
+    parameters = {"axis": axis, "keepdims": keepdim, "correction": correction, "shape": shape}
+    return apply_single(op, input, parameters)
 
 
 @public("torch", "method")

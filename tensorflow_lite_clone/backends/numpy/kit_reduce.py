@@ -53,11 +53,35 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    if _searches(x, axis):
+        values = pick_last(x, x.argmax(-1))
+        return values[..., None] if keepdims else values
     return np.maximum.reduce(x, axis, None, None, keepdims)
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    if _searches(x, axis):
+        values = pick_last(x, x.argmin(-1))
+        return values[..., None] if keepdims else values
     return np.minimum.reduce(x, axis, None, None, keepdims)
+
+
+def _searches(x: Any, axis: Any) -> bool:
+    """Whether finding the place of the extreme is twice as fast as `reduce`: along short rows."""
+    if axis.__class__ is tuple:
+        if len(axis) != 1:
+            return False
+        axis = axis[0]
+    last = x.ndim - 1
+    return last > 0 and axis in (last, -1) and x.dtype.kind == "f" and x.flags.c_contiguous
+
+
+def pick_last(x: Any, index: Any) -> Any:
+    """The elements of the contiguous `x` at one index per row of its last axis."""
+    if x.ndim == 2:
+        return x[np.arange(x.shape[0]), index]
+    rows = x.reshape(-1, x.shape[-1])
+    return rows[np.arange(len(rows)), index.reshape(-1)].reshape(x.shape[:-1])
 
 
 def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

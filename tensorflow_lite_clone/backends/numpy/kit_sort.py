@@ -11,40 +11,75 @@ def _sortable(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
+def _along(axis: int, where: slice) -> tuple:
+    return (Ellipsis, where) if axis == -1 else (slice(None),) * axis + (where,)
+
+
+_BACKWARDS = slice(None, None, -1)
+
+
 def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    x = _sortable(x)
+    if axis == x.ndim - 1:
+        axis = -1
+    if axis == -1 and x.itemsize <= 4 and x.shape[-1] > 64:
+        return _argsort_packed(x, descending)
     if not descending:
-        return np.argsort(_sortable(x), axis, "stable")
+        return x.argsort(axis, "stable")
     # Sorting the reversed array and reversing again keeps equal elements in their order.
-    order = np.flip(np.argsort(np.flip(_sortable(x), axis), axis, "stable"), axis)
-    return x.shape[axis] - 1 - order
+    backwards = _along(axis, _BACKWARDS)
+    return x.shape[axis] - 1 - x[backwards].argsort(axis, "stable")[backwards]
+
+
+def _argsort_packed(x: Any, descending: bool) -> Any:
+    """Sort 64-bit numbers of a value and its place: NumPy does that several times as fast."""
+    if x.dtype.kind == "f":
+        x = np.add(x, 0, dtype=np.float32)  # no negative zeros
+        x[x != x] = np.nan  # no negative NaN
+        bits = x.view(np.int32)
+        key = (bits ^ (bits >> 31 & 0x7FFFFFFF)).astype(np.int64)
+    else:
+        key = x.astype(np.int64)
+    if descending:
+        key = ~key
+    key <<= 32
+    key |= np.arange(x.shape[-1])
+    key.sort(-1)
+    key &= 0xFFFFFFFF
+    return key
 
 
 def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    result = np.sort(_sortable(x), axis, "stable").astype(x.dtype, copy=False)
-    return np.flip(result, axis) if descending else result
+    result = np.sort(_sortable(x), axis).astype(x.dtype, copy=False)
+    return result[_along(axis, _BACKWARDS)] if descending else result
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+    return x[_grid(x.shape, indices, axis % x.ndim)]
 
 
 def arg_kth(x: Any, k: int, *, axis: int) -> Any:
-    order = np.argpartition(_sortable(x), k, axis)
-    return order[(slice(None),) * axis + (slice(k, k + 1),)]
+    order = _sortable(x).argpartition(k, axis)
+    return order[_along(axis, slice(k, k + 1))]
 
 
 def top_k(x: Any, k: int, *, axis: int, largest: bool) -> tuple[Any, Any]:
-    size = x.shape[axis]
-    x = np.moveaxis(x, axis, -1)
+    if axis != x.ndim - 1:
+        values, order = top_k(x.swapaxes(axis, -1), k, axis=x.ndim - 1, largest=largest)
+        return values.swapaxes(axis, -1), order.swapaxes(axis, -1)
+    size = x.shape[-1]
     key = _sortable(x)
-    if size <= 16 or k == 0 or 4 * k >= size:
+    if size <= 64 or k == 0 or 4 * k >= size:
         order = argsort(key, descending=largest)[..., :k]
     else:
         if largest:
-            order = np.argpartition(key, size - k, -1)[..., size - k :]
+            order = key.argpartition(size - k, -1)[..., size - k :]
         else:
-            order = np.argpartition(key, k - 1, -1)[..., :k]
+            order = key.argpartition(k - 1, -1)[..., :k]
         order.sort(-1)  # equal elements in the order of their places
-        inner = argsort(np.take_along_axis(key, order, -1), descending=largest)
-        order = np.take_along_axis(order, inner, -1)
-    values = np.take_along_axis(x, order, -1)
-    return np.moveaxis(values, -1, axis), np.moveaxis(order, -1, axis)
+        inner = argsort(take_along_axis(key, order), descending=largest)
+        order = take_along_axis(order, inner)
+    return take_along_axis(x, order), order
 
 
 def put_along_axis(values: Any, index: Any, *, axis: int, size: int) -> Any:
@@ -52,16 +87,17 @@ def put_along_axis(values: Any, index: Any, *, axis: int, size: int) -> Any:
     shape[axis] = size
     result = np.zeros(shape, values.dtype)
     if values.size:
-        result[_grid(index, axis)] = values
+        result[_grid(index.shape, index, axis)] = values
     return result
 
 
-def _grid(index: Any, axis: int) -> tuple:
-    ndim = index.ndim
+def _grid(shape: tuple, index: Any, axis: int) -> tuple:
+    """`index` among the places of all other axes, to index an array of `shape` with."""
+    ndim = len(shape)
     return tuple(
         [
             index if d == axis else np.arange(n).reshape((n,) + (1,) * (ndim - d - 1))
-            for d, n in enumerate(index.shape)
+            for d, n in enumerate(shape)
         ]
     )
 
