@@ -6,6 +6,7 @@ so that the same later in-place writes are legal.
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.core.dtypes import float64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._elementwise import (
@@ -207,7 +208,8 @@ def rrelu(
     slopes = input.detach().new_ones(input.shape)
     negative = input.detach() <= 0
     count = int(negative.sum())
-    slopes[negative] = slopes.new_empty(count).uniform_(lower, upper)
+    drawn = slopes.new_empty(count, dtype=float64).uniform_(lower, upper)  # as torch draws them
+    slopes[negative] = drawn.to(slopes.dtype)
     return input.mul_(slopes) if inplace else input * slopes
 
 
