@@ -1,7 +1,7 @@
-"""Tools around training: `utils.data`."""
+"""Tools around training: `utils.data`, `utils.checkpoint`."""
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.utils import data
+from tensorflow_lite_clone.utils import checkpoint, data
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]
