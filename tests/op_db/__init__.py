@@ -8,6 +8,7 @@ FAMILIES = {
     name: importlib.import_module(f"tests.op_db.{name}").OPS
     for name in (
         "pointwise",
+        "special",
         "reduce",
         "shape",
         "index",

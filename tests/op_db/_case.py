@@ -196,6 +196,7 @@ class Op:
         torch_orders=3,
         errors=(),
         inplace=None,
+        torch_inplace=True,
         out=False,
         view=False,
         tol=None,
@@ -215,6 +216,7 @@ class Op:
         self.torch_orders = torch_orders
         self.errors = errors  # samples that raise as in PyTorch
         self.inplace = inplace  # name of the method that writes into its first argument
+        self.torch_inplace = torch_inplace  # whether PyTorch differentiates that method
         self.out = out  # takes `out=`
         self.view = view  # shares its first argument's memory, with PyTorch's strides
         self.tol = tol or {}  # dtype -> (relative, absolute), with a reason

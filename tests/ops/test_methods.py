@@ -12,7 +12,7 @@ from tests.op_db._device import SELF_CHECK, tlc
 
 NAMES = sorted({op.function for op in OPS if op.call is None})
 # The method takes sizes or dimensions one by one, or its arguments in another order.
-OWN_METHOD = {"flip", "permute", "reshape", "tile", "where"}
+OWN_METHOD = {"flip", "permute", "polygamma", "real", "reshape", "tile", "where"}
 # PyTorch's functional form is an older wrapper of the same signature (its `_stacklevel` aside).
 ONE_FUNCTIONAL = {"log_softmax", "sigmoid", "softmax", "tanh"}
 

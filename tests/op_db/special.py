@@ -1,0 +1,38 @@
+"""Rows of special functions: error, gamma and Bessel families, and of complex views."""
+
+from __future__ import annotations
+
+from tests.op_db._case import NONZERO, NORMAL, POSITIVE, UNIT, WIDE, E, Op, S, T, between
+from tests.op_db.pointwise import SMOOTH, unary
+
+
+def special(name, of, **options):
+    """A row of a function of one tensor in torch.special."""
+    call = lambda torch, x: getattr(torch.special, name)(x)
+    samples = S(T(3, 4)), S(T()), S(T(0, 3))
+    return Op("special." + name, *samples, call=call, of=of, dtypes=WIDE, **options)
+
+
+NINE_DIGITS = "PyTorch's trigamma is good to nine digits"
+
+OPS = [
+    *(special(name, NORMAL) for name in ("erfcx", "i0", "i0e", "log_ndtr", "ndtr")),
+    *(special(name, NONZERO) for name in ("i1", "i1e")),
+    special("ndtri", UNIT), special("entr", POSITIVE), special("gammaln", POSITIVE),
+    special("psi", POSITIVE, tol={"float64": (1e-8, 1e-9)}, why=NINE_DIGITS),
+    special("expit", NORMAL),
+    unary("i0", dtypes=SMOOTH),
+    Op("polygamma", S(0, T(3, 4)), S(1, T(3, 4)), S(2, T(3)), S(3, T()), of=POSITIVE, dtypes=WIDE,
+        out=True, tol={"float64": (1e-8, 1e-9), "float32": (1e-5, 1e-5)}, why=NINE_DIGITS,
+        errors=[E(-1, T(3))]),
+    Op("mvlgamma", S(T(3, 4), 1), S(T(3, 4), 3), of=between(2.0, 4.0), dtypes=WIDE, out=True,
+        tol={"float64": (1e-8, 1e-9), "float32": (3e-5, 1e-5)}, why=NINE_DIGITS,
+        errors=[E(T(3), 0)]),
+    Op("special.xlog1py", S(T(3, 4), T(4)), S(T(3), 2.0), S(1.5, T(3)), of=POSITIVE, dtypes=WIDE,
+        call=lambda torch, x, y: torch.special.xlog1py(x, y)),
+    Op("frexp", S(T(3, 4)), S(T()), dtypes=WIDE, errors=[E(T(3, dtype="int64"))]),
+    Op("view_as_real.of_parts", S(T(3, 4), T(3, 4)), dtypes=WIDE,
+        call=lambda torch, x, y: torch.view_as_real(torch.complex(x, y)) * 2),
+    Op("view_as_complex.parts", S(T(3, 2)), dtypes=WIDE, layout=False,
+        call=lambda torch, x: torch.view_as_complex(x).abs()),
+]  # fmt: skip
