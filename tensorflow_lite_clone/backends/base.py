@@ -47,7 +47,8 @@ KIT = {
     "clip": "(x, min, max): as the standard's; NaN stays NaN",
     "frexp": "(x): mantissa and exponent, int32",
     "make_complex": "(real, imag): infinities and NaNs stay in their part",
-    "erf": "(x), erfc, erfcx, erfinv, lgamma, digamma, ndtri, log_ndtr, polygamma (x, *, n)",
+    "erf": "(x), erfc, erfcx, erfinv, lgamma, digamma, ndtri, log_ndtr, i0, i0e, i1, "
+    "i1e, polygamma (x, *, n)",
 }
 
 

@@ -185,9 +185,11 @@ def binary(
         else:
             return general(input, other)
         try:
-            result = calls[backend](left, right)
+            call = calls[backend]
         except KeyError:
-            result = run(op, backend, (left, right), {})
+            call = calls[backend] = resolve(op, backend)
+        try:
+            result = call(left, right)
         except ValueError:
             broadcast_shapes(left.shape, right.shape)  # raises torch's error
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
@@ -183,6 +183,8 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tens
     return pointwise(_rounded(rounding_mode), input, other, inplace=True)
 
 
+for _name, _function in (("__div__", "__truediv__"), ("__rdiv__", "__rtruediv__")):
+    export(EXPORTS["method"][_function], "method", name=_name)
 export(_divide, "torch", "method", name="true_divide")
 export(_divide.inplace, "method", name="true_divide_")
 
@@ -237,7 +239,7 @@ def sub_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     return _sub.inplace(input, _scaled(input, other, alpha))
 
 
-@public("torch", "method")
+@public("torch")
 def rsub(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     """``other - alpha * input``."""
     return _sub(other, _scaled(other, input, alpha))

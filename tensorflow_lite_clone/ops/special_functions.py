@@ -131,6 +131,39 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else write_out("mvlgamma", out, result)
 
 
+# --- modified Bessel functions of the first kind ------------------------------------------------
+
+i0 = _function(
+    "i0",
+    lambda F, g, x: g * F.i1(x),
+    "The modified Bessel function of the first kind, order 0.",
+    special=("i0",),
+)
+i0e = _function(
+    "i0e",
+    lambda F, g, x, out: g * (F.i1e(x) - F.sign(x) * out),
+    "``exp(-|input|) * i0(input)``.",
+    label="SpecialI0E",
+    places=(),
+    special=("i0e",),
+)
+i1 = _function(
+    "i1",
+    lambda F, g, x, out: g * (F.i0(x) - F.where(x == 0, 0.5, out / x)),
+    "The modified Bessel function of the first kind, order 1.",
+    label="SpecialI1",
+    places=(),
+    special=("i1",),
+)
+i1e = _function(
+    "i1e",
+    lambda F, g, x, out: g * (F.i0e(x) - F.where(x == 0, 0.5, out / x) - F.sign(x) * out),
+    "``exp(-|input|) * i1(input)``.",
+    label="SpecialI1E",
+    places=(),
+    special=("i1e",),
+)
+
 # --- logarithms with care -----------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.kit_bessel import i0, i0e, i1, i1e  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_checks import (  # noqa: F401
     check_labels,
     check_range,
@@ -30,6 +31,7 @@ from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
     take,
     write_at,
 )
+from tensorflow_lite_clone.backends.numpy.kit_matmul import matmul  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_pointwise import (  # noqa: F401
     clip,
     exp2,
@@ -46,7 +48,6 @@ from tensorflow_lite_clone.backends.numpy.kit_pointwise import (  # noqa: F401
     remainder,
     sign,
 )
-from tensorflow_lite_clone.backends.numpy.kit_matmul import matmul  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_reduce import (  # noqa: F401
     all,
     any,
@@ -68,6 +69,7 @@ from tensorflow_lite_clone.backends.numpy.kit_sort import (  # noqa: F401
     put_along_axis,
     searchsorted,
     sort,
+    take_along_axis,
     top_k,
 )
 from tensorflow_lite_clone.backends.numpy.kit_special import (  # noqa: F401

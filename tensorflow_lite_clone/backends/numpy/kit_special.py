@@ -75,7 +75,7 @@ def _horner(x: Any, coefficients: Sequence[float]) -> Any:
     return y
 
 
-def _ratio(x: Any, fit: tuple) -> Any:
+def ratio(x: Any, fit: tuple) -> Any:
     y = _horner(x, fit[0])
     y /= _horner(x, fit[1])
     return y
@@ -93,7 +93,7 @@ def _by_blocks(function: Callable[..., Any], x: Any) -> Any:
     return out
 
 
-def _in_double(function: Callable[..., Any]) -> Callable[..., Any]:
+def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     """A word over arrays of any floating dtype from a function over flat float64 arrays."""
 
     def word(x: Any) -> Any:
@@ -111,7 +111,7 @@ def _in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _erf32(x: Any) -> Any:
     x = np.minimum(np.maximum(x, -3.95), 3.95)
-    y = _ratio(x * x, _ERF32)
+    y = ratio(x * x, _ERF32)
     y *= x
     return y
 
@@ -125,9 +125,9 @@ def _exp_of_minus_square(x: Any) -> Any:
 def _erfcx_above_one(x: Any) -> Any:
     y = np.empty_like(x)
     tail = x > 4.0
-    y[tail] = _ratio(1.0 / (x[tail] * x[tail]), _ERFCX_TAIL) / x[tail]
+    y[tail] = ratio(1.0 / (x[tail] * x[tail]), _ERFCX_TAIL) / x[tail]
     middle = ~tail
-    y[middle] = _ratio(x[middle], _ERFCX_MIDDLE)
+    y[middle] = ratio(x[middle], _ERFCX_MIDDLE)
     return y
 
 
@@ -135,7 +135,7 @@ def _erf64(x: Any) -> Any:
     y = np.empty_like(x)
     large = np.abs(x) > 1.0
     core = x[~large]
-    y[~large] = core * _ratio(core * core, _ERF_CORE)
+    y[~large] = core * ratio(core * core, _ERF_CORE)
     outer = x[large]
     a = np.minimum(np.abs(outer), 40.0)
     y[large] = np.copysign(1.0 - _exp_of_minus_square(a) * _erfcx_above_one(a), outer)
@@ -147,7 +147,7 @@ def _erfc(x: Any) -> Any:
     y = np.empty_like(x)
     large = np.abs(x) > 1.0
     core = x[~large]
-    y[~large] = 1.0 - core * _ratio(core * core, _ERF_CORE)
+    y[~large] = 1.0 - core * ratio(core * core, _ERF_CORE)
     outer = x[large]
     a = np.minimum(np.abs(outer), 40.0)
     tail = _exp_of_minus_square(a) * _erfcx_above_one(a)
@@ -241,7 +241,7 @@ def _lgamma_positive(x: Any) -> Any:
     shift = np.log(np.where(low, rest, factor))
     shift = np.where(low, -shift, shift)
     rest = np.where(low, rest + 1.0, rest)
-    y[~large] = shift + (rest - 1.0) * (rest - 2.0) * _ratio(rest, _LGAMMA_CORE)
+    y[~large] = shift + (rest - 1.0) * (rest - 2.0) * ratio(rest, _LGAMMA_CORE)
     return y
 
 
@@ -316,15 +316,15 @@ def polygamma(x: Any, *, n: int) -> Any:
     if n == 0:
         return digamma(x)
     if n == 1:
-        return _in_double(_trigamma)(x)
+        return in_double(_trigamma)(x)
     factor = (-1.0) ** (n + 1) * math.exp(math.lgamma(n + 1.0))
-    return _in_double(lambda q: factor * _zeta(n + 1.0, q))(x)
+    return in_double(lambda q: factor * _zeta(n + 1.0, q))(x)
 
 
-erfc = _in_double(_erfc)
-erfcx = _in_double(_erfcx)
-erfinv = _in_double(_erfinv)
-ndtri = _in_double(_ndtri)
-log_ndtr = _in_double(_log_ndtr)
-lgamma = _in_double(_lgamma)
-digamma = _in_double(_digamma)
+erfc = in_double(_erfc)
+erfcx = in_double(_erfcx)
+erfinv = in_double(_erfinv)
+ndtri = in_double(_ndtri)
+log_ndtr = in_double(_log_ndtr)
+lgamma = in_double(_lgamma)
+digamma = in_double(_digamma)
