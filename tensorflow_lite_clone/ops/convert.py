@@ -241,19 +241,25 @@ def __bool__(self: Tensor) -> bool:
     return bool(array.item())
 
 
+def _only(tensor: Tensor) -> Any:
+    if tensor._storage.array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return item(tensor)
+
+
 @public("method")
 def __float__(self: Tensor) -> float:
-    return float(item(self))
+    return float(_only(self))
 
 
 @public("method")
 def __int__(self: Tensor) -> int:
-    return int(item(self))
+    return int(_only(self))
 
 
 @public("method")
 def __complex__(self: Tensor) -> complex:
-    return complex(item(self))
+    return complex(_only(self))
 
 
 @public("method")
