@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone import _bind, array_api, autograd, ops
 from tensorflow_lite_clone.autograd.mode import (
@@ -39,6 +39,9 @@ from tensorflow_lite_clone.tensor.printing import set_printoptions
 
 __version__ = "0.1.0"
 newaxis = None
+
+if TYPE_CHECKING:  # a function of the face and a package of the same name
+    tensor: Any
 
 _bind.bind_tensor()
 globals().update(_dtypes.NAMES)

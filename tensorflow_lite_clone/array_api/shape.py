@@ -138,7 +138,7 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 @word
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate matrices of coordinate vectors."""
-    return rearrange.meshgrid(*arrays, indexing=indexing)
+    return join.meshgrid(*arrays, indexing=indexing)
 
 
 @word

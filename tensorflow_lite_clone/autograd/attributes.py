@@ -145,7 +145,7 @@ def retain_grad(self: Tensor) -> None:
     if isinstance(node, Leaf) or self._retains_grad:
         return
     self._retains_grad = True
-    reference, index = weakref.ref(self), self._edge[1]
+    reference, index = weakref.ref(self), self._edge[1]  # type: ignore[index]  # has a node
 
     def keep(grads: list) -> None:
         tensor = reference()
@@ -173,7 +173,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> List
     node = current_node(self)
     if node is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    index = self._edge[1]
+    index = self._edge[1]  # type: ignore[index]  # has a node
 
     def edit(grads: list) -> None:
         if grads[index] is not None:

@@ -76,6 +76,10 @@ class FunctionNode(SeveralNode):
 
     __slots__ = ("context", "function", "slots")
 
+    context: Any
+    function: Any
+    slots: list[Any]
+
     makes_new_gradients = False
 
     def name(self) -> str:
@@ -86,6 +90,7 @@ class FunctionNode(SeveralNode):
         if self.saved is None:
             self._unpack((0,), False)  # raises
         tensors: list[Tensor | None] = []
+        entry: Any
         for entry in self.saved or ():
             if entry is None:
                 tensors.append(None)
@@ -124,7 +129,7 @@ class FunctionNode(SeveralNode):
                 f"function {self.name()} returned an incorrect number of gradients (expected "
                 f"{count}, got {len(results)})"
             )
-        values = []
+        values: list[Any] = []
         for slot, result in zip(self.slots, results, strict=True):
             if slot is None:
                 if result is not None:

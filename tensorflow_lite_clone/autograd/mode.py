@@ -135,6 +135,8 @@ class inference_mode(_Switch):
     Tensors made inside are ordinary tensors here: they may be used in graphs later.
     """
 
+    _enabled: bool
+
     def __new__(cls, mode: bool | Callable[..., Any] = True) -> Any:
         switch = super().__new__(cls)
         switch._enabled = mode if isinstance(mode, bool) else True

@@ -161,7 +161,7 @@ class Node(GraphNode):
                 "you need to access saved tensors after calling backward."
             )
         if not create_graph:
-            values = []
+            values: list[Any] = []
             index = 0
             for storage in self.saved:
                 if storage is None:
@@ -182,7 +182,7 @@ class Node(GraphNode):
             values.append(self._rewrap(place, storage))
         return values
 
-    def _rewrap(self, place: int, storage: Storage) -> Tensor | None:
+    def _rewrap(self, place: int, storage: Any) -> Tensor | None:
         """The saved value as a Tensor at its place in the graph."""
         if ~place in self.op.hints:
             return None

@@ -20,7 +20,8 @@ class Device:
             self.type, self.index = type.type, type.index
             return
         if isinstance(type, int):
-            type, index = "cuda", type
+            index = type
+            type = "cuda"
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' must be str, not {type!r}")
         name, colon, number = type.partition(":")

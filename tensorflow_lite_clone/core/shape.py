@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 Shape = tuple[int, ...]
 
@@ -20,14 +21,14 @@ class Size(tuple):
         """The number of elements of a tensor of this shape."""
         return math.prod(self)
 
-    def __getitem__(self, item):
+    def __getitem__(self, item: Any) -> Any:
         result = tuple.__getitem__(self, item)
         return Size(result) if isinstance(item, slice) else result
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))
 
-    def __mul__(self, other):
+    def __mul__(self, other: Any) -> Size:
         return Size(tuple.__mul__(self, other))
 
 

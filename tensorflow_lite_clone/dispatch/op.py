@@ -17,7 +17,7 @@ and with per-input gradients only what the wanted gradients name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 #: name -> op or composite
 TABLE: dict[str, type[Op] | Callable[..., Any]] = {}
@@ -143,6 +143,11 @@ def composite(body: Callable[..., Any]) -> Callable[..., Any]:
         raise ValueError(f"an op named '{name}' is registered already")
     TABLE[name] = body
     return body
+
+
+def is_op(entry: Any) -> TypeGuard[type[Op]]:
+    """Whether an entry of the table is an op; the others are composites."""
+    return isinstance(entry, type)
 
 
 def _signature(function: Callable[..., Any], skip: int) -> tuple[tuple[str, ...], tuple, bool]:

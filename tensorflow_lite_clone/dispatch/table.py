@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.dispatch.op import TABLE, Op
+from tensorflow_lite_clone.dispatch.op import TABLE, Op, is_op
 
 #: (op name, backend name) -> the backend's own implementation
 overrides: dict[tuple[str, str], Callable[..., Any]] = {}
@@ -29,7 +29,7 @@ def override(name: str, backend: str) -> Callable[[Callable[..., Any]], Callable
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         overrides[name, backend] = function
         op = TABLE.get(name)
-        if isinstance(op, type):
+        if is_op(op):
             op.calls.clear()
         for namespace in namespaces:
             vars(namespace).pop(name, None)
@@ -40,7 +40,7 @@ def override(name: str, backend: str) -> Callable[[Callable[..., Any]], Callable
 
 def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., Any]:
     """The callable over arrays that serves `op` (an op or a composite) on `backend`."""
-    if isinstance(op, type):
+    if is_op(op):
         name = op.name
         body = op.forward
         word = op.word

@@ -211,7 +211,7 @@ class ScatterReduce(Op):
     def write(F, x, index, src, *, axis, how, include_self):
         positions = along(F, index, axis, x.shape)
 
-        def change(flat: Any) -> None:
+        def change(flat):
             if not include_self:  # start with what changes nothing
                 start = {"prod": 1, "sum": 0, "mean": 0}.get(how, src)
                 F.write_at(flat, positions, start)

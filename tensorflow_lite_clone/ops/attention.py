@@ -160,6 +160,8 @@ def multi_head_attention_forward(
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if use_separate_proj_weight:
+        assert q_proj_weight is not None and k_proj_weight is not None
+        assert v_proj_weight is not None
         biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
         q = linear(query, q_proj_weight, biases[0])
         k = linear(key, k_proj_weight, biases[1])

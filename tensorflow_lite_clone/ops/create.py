@@ -306,7 +306,7 @@ def from_numpy(ndarray: Any) -> Tensor:
     backend = backends.load("cpu")
     if not isinstance(ndarray, backend.array_type):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    if any(stride < 0 for stride in ndarray.strides):
+    if any(stride < 0 for stride in ndarray.strides):  # type: ignore[attr-defined]
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative "
             "strides are not currently supported. (You can probably work around this by making a "

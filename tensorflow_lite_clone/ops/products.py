@@ -51,7 +51,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
                 f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
                 f"and second has size {b.shape[j]} in dim {j}"
             )
-    left, right = normalize_dims(left, a.ndim), normalize_dims(right, b.ndim)
+    left, right = list(normalize_dims(left, a.ndim)), list(normalize_dims(right, b.ndim))
     uneven = [(i, j) for i, j in zip(left, right) if a.shape[i] != b.shape[j]]
     if uneven:  # an axis of length one stands for as many equal values as the other has
         wide_a = [i for i, j in uneven if b.shape[j] == 1]

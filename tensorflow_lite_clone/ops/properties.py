@@ -86,7 +86,7 @@ def _rebuild(cls: type, array: Any, device: Device, requires_grad: bool, extra: 
     backend = backends.load(device)
     tensor = wrap(backend.from_host(array), backend)
     if cls is not Tensor:
-        alias = object.__new__(cls)
+        alias: Any = object.__new__(cls)
         alias._storage, alias._edge, alias._base = tensor._storage, None, None
         tensor = alias
     if requires_grad:
@@ -145,7 +145,7 @@ def _legacy_constructor(cls: type, *args: Any, device: Any = None) -> Tensor:
             made = create.tensor(data, dtype=get_default_dtype(), device=device)
     else:
         made = create.empty(*args, device=device)
-    tensor = object.__new__(cls)
+    tensor: Any = object.__new__(cls)
     tensor._storage, tensor._edge, tensor._base = made._storage, None, None
     return tensor
 

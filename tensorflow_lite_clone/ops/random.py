@@ -78,7 +78,7 @@ class _DefaultGenerator(Generator):
         self._backend = backends.load("cpu")
 
     @property
-    def _source(self) -> Any:  # type: ignore[override]  # made on the first draw
+    def _source(self) -> Any:  # made on the first draw
         return self._backend.generator
 
 

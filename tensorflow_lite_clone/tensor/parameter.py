@@ -50,7 +50,7 @@ class Buffer(Tensor):
 def _alias(cls: type, data: Tensor | None) -> Any:
     if data is None:
         data = Tensor()
-    tensor = object.__new__(cls)
+    tensor: Any = object.__new__(cls)
     tensor._storage = data._storage
     tensor._edge = None
     tensor._base = None

@@ -11,6 +11,9 @@ from tensorflow_lite_clone.nn.modules.stateless import Stateless, required, stat
 class _Pool(Stateless):
     """Pooling over windows, whose stride is the window's size unless given."""
 
+    kernel_size: Any
+    stride: Any
+
     def check(self) -> None:
         if self.stride is None:
             self.stride = self.kernel_size

@@ -43,6 +43,7 @@ class _Pad(Stateless):
 
     dimensions: ClassVar[int]
     mode: ClassVar[str]
+    padding: Any
     arguments: ClassVar[dict[str, Any]] = {"padding": required}
 
     def check(self) -> None:
