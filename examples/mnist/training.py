@@ -24,6 +24,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     options.add_argument("--data", type=Path, default=SHIPPED, help="folder with the idx files")
     options.add_argument("--output", type=Path, default=Path("runs"), help="folder for pictures")
     options.add_argument("--log", type=Path, help="file to write every step's loss to")
+    options.add_argument("--max_steps", type=int, help="stop training after so many steps")
     return options
 
 
@@ -72,10 +73,15 @@ def run(model: nn.Module, options: argparse.Namespace, name: str) -> float:
             optimizer.step()
             schedule.step()
             losses.append(loss.item())
+            if len(losses) == options.max_steps:
+                break
         seconds = time.perf_counter() - begin
         score = accuracy(model, test_loader, device)
-        mean = sum(losses[-len(loader) :]) / len(loader)
+        recent = losses[-len(loader) :]
+        mean = sum(recent) / len(recent)
         print(f"epoch {epoch:2d}  loss {mean:.4f}  test accuracy {score:.2%}  {seconds:.1f} s")
+        if len(losses) == options.max_steps:
+            break
     if options.log:
         options.log.write_text("".join(f"{value:.8f}\n" for value in losses))
     draw(model, test, options, name)
