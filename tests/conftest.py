@@ -9,6 +9,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "2")
 os.environ.setdefault("MPLBACKEND", "agg")
 
+import importlib.util  # noqa: E402
 import random  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
@@ -22,21 +23,32 @@ from tests.device import DEVICE  # noqa: E402
 if DEVICE == "strict":
     import tests.strict_backend  # noqa: F401
 
-NO_GPU = "no CUDA device: CuPy is missing or finds none"
-
 
 def pytest_report_header() -> str:
     """Say which device is tested."""
     return f"device: {DEVICE}"
 
 
+def why_no_gpu() -> str | None:
+    """Why there is no GPU to test on, or None. It asks CuPy, so that our own faults do not hide."""
+    if importlib.util.find_spec("cupy") is None:
+        return "CuPy is not installed"
+    import cupy  # an optional extra
+
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy finds no GPU: {error}"
+    return None if count else "CuPy finds no GPU"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs a GPU where there is none: tests marked `cuda`, all with DEVICE=cuda."""
     everything = DEVICE == "cuda"
     needing = [item for item in items if everything or item.get_closest_marker("cuda")]
-    if needing and not tlc.cuda.is_available():
+    if needing and (reason := why_no_gpu()):
         for item in needing:
-            item.add_marker(pytest.mark.skip(reason=NO_GPU))
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture
