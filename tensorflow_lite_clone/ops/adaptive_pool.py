@@ -28,7 +28,8 @@ def adaptive_average(x: Tensor, counts: Ints) -> Tensor:
         )  # fmt: skip
     for axis in range(ndim):
         if size[axis] != counts[axis]:
-            x = apply(Resample, x, axis=x.ndim - ndim + axis, taps=mean_taps(size[axis], counts[axis]))
+            taps = mean_taps(size[axis], counts[axis])
+            x = apply(Resample, x, axis=x.ndim - ndim + axis, taps=taps)
     return x
 
 
@@ -121,7 +122,8 @@ def _adaptive_max_pool(ndim: int) -> Any:
     def adaptive_max_pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         counts = _output_size(name, input, output_size, ndim)
         size = tuple(input.shape[-ndim:])
-        if all(count and not n % count for n, count in zip(size, counts)):
+        even = all(count and not n % count for n, count in zip(size, counts))
+        if even and input.shape[-ndim - 1]:
             kernel = tuple([n // count for n, count in zip(size, counts)])
             return plain(input, kernel, return_indices=return_indices)
         x = input if input.ndim == ndim + 2 else input.unsqueeze(0)

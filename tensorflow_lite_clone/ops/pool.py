@@ -99,10 +99,12 @@ class MaxPoolBackward(Op):
         )
         size, count = x.shape[2:], y.shape[2:]
         total = _reach(size, count, kernel, stride, padding, dilation)
-        gx = F.zeros((*x.shape[:2], *total), dtype=x.dtype)
+        dtype = F.float32 if x.dtype.itemsize == 2 else x.dtype  # sums need more than two bytes
+        g = F.astype(g, dtype)
+        gx = F.zeros((*x.shape[:2], *total), dtype=dtype)
         for number, (_, slices) in enumerate(window_slices(kernel, count, stride, dilation)):
-            gx[(..., *slices)] += g * F.astype(winners == number, g.dtype)
-        return _cropped(F, gx, size, padding)
+            gx[(..., *slices)] += g * F.astype(winners == number, dtype)
+        return F.astype(_cropped(F, gx, size, padding), x.dtype)
 
     def backward_g(F, h, x, y, *, kernel, stride, padding, dilation):
         return F.max_pool_pick(
