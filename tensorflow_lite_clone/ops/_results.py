@@ -26,6 +26,9 @@ class Result(tuple):
             )
         return result
 
+    def __reduce__(self) -> tuple:
+        return type(self), (tuple(self),)
+
     def __repr__(self) -> str:
         fields = ",\n".join(f"{name}={value!r}" for name, value in zip(self._names, self))
         return f"torch.return_types.{type(self).__name__}(\n{fields})"
@@ -36,8 +39,7 @@ def result_type(name: str, *fields: str) -> Any:
     body: dict[str, Any] = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
     body["__slots__"] = ()
     body["_names"] = fields
-    body["__module__"] = __name__
+    body["__module__"] = "tensorflow_lite_clone.return_types"  # pickling finds it there
     kind = type(name, (Result,), body)
-    globals()[name] = kind  # pickling finds it here
     export(kind, "return_types", name=name)
     return kind

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
 from tensorflow_lite_clone.ops.loss_elementwise import binary_cross_entropy_with_logits
 from tensorflow_lite_clone.ops.norms import pairwise_distance
@@ -264,6 +265,8 @@ def multilabel_soft_margin_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     if not input.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    shape = broadcast_shapes(target.shape, input.shape)
+    input, target = input.expand(shape), target.expand(shape)
     values = binary_cross_entropy_with_logits(input, target, weight, reduction="none")
     return finish(values.mean(-1), reduction)
 

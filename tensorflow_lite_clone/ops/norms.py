@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType, float32
 from tensorflow_lite_clone.core.public import EXPORTS, public
+from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._arguments import (
     axes_of,
@@ -237,7 +238,9 @@ def _floating_pair(x1: Tensor, x2: Tensor) -> list[Tensor]:
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {dtype.short_name}"
         )
-    return as_operands((x1, x2), dtype)
+    x1, x2 = as_operands((x1, x2), dtype)
+    shape = broadcast_shapes(x1.shape, x2.shape)
+    return [x1.expand(shape), x2.expand(shape)]
 
 
 @public("torch", "functional")

@@ -139,7 +139,7 @@ def _scan_inplace(op: type[Op], input: Tensor, dim: Any, dtype: DType | None) ->
             f"{dtype!r} should match"
         )
     array = input._storage.array
-    if array.dtype.kind == "b" and array.ndim:
+    if array.dtype.kind == "b" and array.ndim and array.size:
         raise NotImplementedError(f"\"{op.name}_out_cpu\" not implemented for 'Bool'")
     return apply_inplace(op, input, axis=axis_of(dim, array.ndim))
 

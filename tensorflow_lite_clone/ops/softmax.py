@@ -163,6 +163,23 @@ def softmin(
     return _soft("softmin", Softmax, -input, dim, dtype, _stacklevel + 1)
 
 
+@public("functional")
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """The softmax of ``(logits + Gumbel noise) / tau``: a differentiable draw of a class.
+
+    With `hard` the result is one-hot, but its gradient is the softmax's.
+    """
+    noise = -logits.detach().clone().exponential_().log()
+    soft = softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    place = soft.detach().max(dim, keepdim=True)[1]
+    chosen = logits.new_zeros(logits.shape).scatter(dim, place, 1.0)
+    return chosen - soft.detach() + soft
+
+
 @public("torch", "method", "special")
 @numpy_names
 def logsumexp(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.core.dtypes import dtype_of_scalar, promote_types
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import axis_of
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -34,6 +36,31 @@ class Unique(Op):
         ends = F.concat([starts[1:], F.zeros_like(order[:1]) + size], axis=0)[: starts.shape[0]]
         inverse = F.put_along_axis(number, order, axis=0, size=size) if ordered else number
         return F.take(rows, starts, axis=0), inverse, ends - starts
+
+
+class IsIn(Op):
+    """Whether each element of `x` is one of `y`."""
+
+    def forward(F, x, y):
+        if not y.size:
+            return F.astype(x, F.bool) & False
+        y = F.sort(F.reshape(y, (-1,)))
+        place = F.minimum(F.searchsorted(y, x), y.size - 1)
+        return F.reshape(F.take(y, F.reshape(place, (-1,)), axis=0), x.shape) == x
+
+
+@public("torch")
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
+    """Whether each of `elements` is one of `test_elements`; one of the two may be a number."""
+    if not isinstance(elements, Tensor):
+        elements = test_elements.new_tensor(elements, dtype=dtype_of_scalar(elements))
+    if not isinstance(test_elements, Tensor):
+        test_elements = elements.new_tensor(test_elements, dtype=dtype_of_scalar(test_elements))
+    dtype = promote_types(elements.dtype, test_elements.dtype)
+    found = apply(IsIn, cast(elements, dtype), cast(test_elements, dtype))
+    return found.logical_not() if invert else found
 
 
 def _distinct(

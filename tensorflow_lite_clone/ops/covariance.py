@@ -1,0 +1,141 @@
+"""Covariances, correlations and integrals by the trapezoidal rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
+from tensorflow_lite_clone.ops.scan import part
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def _checked_weights(name: str, weights: Tensor, count: int, integral: bool) -> Tensor:
+    if weights.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
+            f"{weights.ndim} dimensions"
+        )
+    if (weights.dtype.kind in "iu") is not integral:
+        wanted = "an integral" if integral else "a floating point"
+        raise RuntimeError(
+            f"cov(): expected {name} to have {wanted} dtype but got {name} with "
+            f"{weights.dtype.short_name} dtype"
+        )
+    if weights.numel() != count:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the "
+            f"input but got {weights.numel()} != {count}"
+        )
+    if bool((weights < 0).any()):
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+    return weights
+
+
+@public("torch", "method")
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """The covariance matrix of variables in rows, observed in columns.
+
+    `fweights` says how often an observation counts, `aweights` how much.
+    """
+    if input.ndim > 2:
+        raise RuntimeError(
+            "cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+    if input.dtype.kind == "b":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input if input.ndim == 2 else input.reshape(1, -1)
+    count = x.shape[1]
+    weights: Any = None
+    if fweights is not None:
+        weights = _checked_weights("fweights", fweights, count, True)
+    if aweights is not None:
+        checked = _checked_weights("aweights", aweights, count, False)
+        weights = checked if weights is None else weights * checked
+    if x.dtype.kind in "iu":
+        x = x.to(x.new_zeros(0).float().dtype)
+    if weights is None:
+        divisor: Any = max(count - correction, 0)
+        centred = x - x.mean(1, keepdim=True)
+        other = centred
+    else:
+        total = weights.sum()
+        if aweights is None or correction == 0:
+            divisor = total - correction if aweights is None else total
+        else:
+            divisor = total - correction * (weights * aweights).sum() / total
+        divisor = divisor.clamp_min(0)
+        centred = x - (x * weights).sum(1, keepdim=True) / total
+        other = centred * weights
+    return ((centred @ other.mT.conj()) / divisor).squeeze()
+
+
+@public("torch", "method")
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlation coefficients of variables in rows, observed in columns."""
+    if input.ndim > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+    covariance = cov(input)
+    if not covariance.ndim:
+        return covariance / covariance
+    deviation = covariance.diagonal().sqrt()
+    result = covariance / deviation.unsqueeze(1) / deviation
+    return result if result.dtype.kind == "c" else result.clip(-1, 1)
+
+
+def _widths(y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Any:
+    """The distances between the places of `y` along `axis`."""
+    if x is None:
+        return 1 if dx is None else dx
+    if dx is not None:
+        raise TypeError("trapezoid() takes either 'x' or 'dx', not both")
+    if x.ndim == 1:
+        if x.shape[0] != y.shape[axis]:
+            raise RuntimeError(
+                "trapezoid(): There must be one `x` value for each sample point"
+            )
+        return (x[1:] - x[:-1]).reshape((-1,) + (1,) * (y.ndim - axis - 1))
+    axis = axis - y.ndim
+    return x.narrow(axis, 1, x.shape[axis] - 1) - x.narrow(axis, 0, x.shape[axis] - 1)
+
+
+def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[Tensor, int]:
+    axis = axis_of(dim, y.ndim)
+    widths = _widths(y, x, dx, axis)
+    return (y[part(axis, 1, None)] + y[part(axis, None, -1)]) * widths / 2, axis
+
+
+@public("torch", names=("trapezoid", "trapz"))
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+    """The integral of `y` along `dim` by the trapezoidal rule, at places `x` or `dx` apart."""
+    areas, axis = _areas(y, x, dx, dim)
+    return areas.sum(axis)
+
+
+@public("torch")
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
+) -> Tensor:
+    """The running integral of `y` along `dim` by the trapezoidal rule."""
+    areas, axis = _areas(y, x, dx, dim)
+    return areas.cumsum(axis)
+
+
+@public("torch", "method")
+@numpy_names
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Every slice along `dim` scaled down to a `p`-norm of at most `maxnorm`."""
+    axis = axis_of(dim, input.ndim)
+    others = tuple(i for i in range(input.ndim) if i != axis)
+    size = input.norm(p, others, True)
+    return input * (maxnorm / (size + 1e-7)).masked_fill(size <= maxnorm, 1)

@@ -1,0 +1,52 @@
+"""Distances between the rows of matrices."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops.norms import vector_norm
+from tensorflow_lite_clone.tensor import Tensor
+
+
+@public("torch", "functional")
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The `p`-norm distances of all pairs of rows i < j of a matrix, as a vector."""
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    rows = input.shape[0]
+    first = [i for i in range(rows) for _ in range(i + 1, rows)]
+    second = [j for i in range(rows) for j in range(i + 1, rows)]
+    return vector_norm(input[first] - input[second], p, -1)
+
+
+@public("torch")
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
+    """The `p`-norm distances of every row of `x1` (..., P, M) to every row of `x2` (..., R, M).
+
+    Euclidean distances of more than 25 rows are made of products, as in PyTorch.
+    """
+    if x1.ndim < 2 or x2.ndim < 2:
+        which, ndim = ("X1", x1.ndim) if x1.ndim < 2 else ("X2", x2.ndim)
+        raise RuntimeError(f"cdist only supports at least 2D tensors, {which} got: {ndim}D")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: "
+            f"{x2.shape[-1]}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    many = x1.shape[-2] > 25 or x2.shape[-2] > 25
+    if p != 2 or not (
+        compute_mode == "use_mm_for_euclid_dist"
+        or (many and compute_mode in (None, "use_mm_for_euclid_dist_if_necessary"))
+    ):
+        return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+    squares1 = (x1 * x1).sum(-1, keepdim=True)
+    squares2 = (x2 * x2).sum(-1).unsqueeze(-2)
+    squares = squares1 + squares2 - 2 * (x1 @ x2.mT)
+    touching = squares <= 0  # the root has no slope there
+    return squares.masked_fill(touching, 1).sqrt().masked_fill(touching, 0)
