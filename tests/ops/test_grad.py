@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 
 from tests.op_db import OPS
-from tests.op_db._check import OURS, TORCH, Trial, about, close, each
+from tests.op_db._check import OURS, TORCH, Trial, about, each
 from tests.op_db._device import SELF_CHECK
 
 STEP = 1e-5
@@ -43,28 +43,25 @@ class TestGrad(unittest.TestCase):
         size = max(1.0, abs(above), max((np.abs(g).max() for g in gradient if g.size), default=0.0))
         self.assertLess(abs(slope - wanted), 1e-6 * size, f"order {order}: {slope} and {wanted}")
 
-    def against_torch(self, op, trial, order, dtype="float64"):
+    def against_torch(self, trial, order, dtype="float64"):
         wanted = trial.derivative(TORCH, order)
         got = trial.derivative(OURS, order, dtype=dtype)
         self.assertEqual(
             trial.wants_grad[OURS], trial.wants_grad[TORCH], "which results require gradients"
         )
-        relative, absolute = op.tolerance(dtype)
-        for left, right in zip(got, wanted, strict=True):
-            size = max(1.0, np.abs(right).max(initial=0, where=np.isfinite(right)))
-            close(self, left, right, (10 * relative, 10 * absolute * size), f"order {order}")
+        trial.compare(got, wanted, dtype)
 
     @each(ROWS)
     def test_first(self, op):
         for trial in trials(op, ("full", "torch")):
-            self.against_torch(op, trial, 1)
+            self.against_torch(trial, 1)
             if trial.sample.mode == "full":
                 self.by_differences(trial, 1)
 
     @each([op for op in ROWS if "float32" in op.dtypes])
     def test_first_float32(self, op):
         for trial in trials(op, ("full", "torch")):
-            self.against_torch(op, trial, 1, "float32")
+            self.against_torch(trial, 1, "float32")
 
     def beyond_torch(self, op, order):
         """Whether PyTorch cannot be asked; with PyTorch on both sides nothing is left to check."""
@@ -77,7 +74,7 @@ class TestGrad(unittest.TestCase):
         beyond = self.beyond_torch(op, 2)
         for trial in trials(op, ("full",)):
             if not beyond:
-                self.against_torch(op, trial, 2)
+                self.against_torch(trial, 2)
             self.by_differences(trial, 2)
 
     @each([op for op in TWICE if op.order3])
