@@ -218,7 +218,7 @@ def item(self: Tensor) -> Any:
         raise RuntimeError(
             f"a Tensor with {array.size} elements cannot be converted to Scalar"
         )
-    value = array.item()
+    value = _host(self).item()
     return value if type(value) in (float, int, bool, complex) else float(value)
 
 
@@ -238,7 +238,7 @@ def __bool__(self: Tensor) -> bool:
         if array.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    return bool(array.item())
+    return bool(_host(self).item())
 
 
 def _only(tensor: Tensor) -> Any:

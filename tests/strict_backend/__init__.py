@@ -2,7 +2,7 @@
 
 Its arrays know the operators, basic attributes and functions of the array API standard and the
 kit's words, and nothing else: no conversion to host values behind the programmer's back, no NumPy
-methods, no strides. Code that runs on it runs on a device whose arrays are not NumPy's.
+methods. Code that runs on it runs on a device whose arrays are not NumPy's.
 """
 
 from __future__ import annotations
