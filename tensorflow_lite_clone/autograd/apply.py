@@ -97,7 +97,7 @@ def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
         remembered.chain = ((op, parameters),)
         remembered.restriction = None
     else:
-        edge = current_edge(input)
+        edge = current_edge(input) if mode.grad else None
         remembered.base = parent.base
         remembered.chain = (*parent.chain, (op, parameters))
         remembered.restriction = parent.restriction
@@ -213,10 +213,14 @@ def current_edge(tensor: Tensor) -> Any:
     if view is None:
         return tensor._edge
     version = tensor._storage.current_version()
-    if view.version != version:
+    if view.version != version and view.restriction != "no_grad":
+        base_edge, edge = view.base._edge, tensor._edge
+        if base_edge is not None and view.restriction == "multiple":
+            what = "its base or another view of its base has been"
+            raise RuntimeError(restriction_message(view.restriction, edge, what))
         view.version = version
-        own_leaf = tensor._edge is not None and type(tensor._edge[0]) is Leaf
-        if view.base._edge is not None or not own_leaf:
+        own_leaf = edge is not None and type(edge[0]) is Leaf
+        if base_edge is not None or not own_leaf:
             twin = view.base
             with recording(True):
                 for op, parameters in view.chain:
@@ -226,6 +230,27 @@ def current_edge(tensor: Tensor) -> Any:
                         twin = twin[index]
             tensor._edge = twin._edge
     return tensor._edge
+
+
+def restriction_message(restriction: str, edge: Any, what: str) -> str:
+    """Why a view must not take part in a recorded write; `what` "is being" modified."""
+    if restriction == "multiple":
+        name, number = "a view function", 0
+        if edge is not None:
+            name, number = edge[0].name().removesuffix("Backward0"), edge[1]
+        return (
+            f"Output {number} of {name} is a view and {what} modified inplace. This view is the "
+            "output of a function that returns multiple views. Such functions do not allow the "
+            "output views to be modified inplace. You should replace the inplace operation by an "
+            "out-of-place one."
+        )
+    return (
+        f"A view was created in no_grad mode and {what} modified inplace with grad mode enabled. "
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
+        "your code by moving both the view and the inplace either both inside the no_grad block "
+        "(if you don't want the inplace to be tracked) or both outside (if you want the inplace "
+        "to be tracked)."
+    )
 
 
 def current_node(tensor: Tensor) -> Any:

@@ -12,6 +12,7 @@ from tensorflow_lite_clone.autograd.apply import (
     current_edge,
     edges_of,
     record,
+    restriction_message,
     wrap,
 )
 from tensorflow_lite_clone.autograd.mode import mode
@@ -95,7 +96,8 @@ def apply_inplace(
     if direct is None:
         write(target, result)
     else:
-        check_writable(arrays[0])
+        if not op.writes_expanded:
+            check_writable(arrays[0])
         direct(backend.F, *arrays, **parameters)
         target._storage.bump()
     if mask:
@@ -110,14 +112,14 @@ def check_inplace(target: Tensor, recorded: bool) -> None:
     """
     if not mode.grad:
         return
-    edge = target._edge if target._base is None else current_edge(target)
-    if edge is None and not recorded:
-        return
     view = target._base
+    edge = target._edge if view is None else current_edge(target)
+    base_edge = None if view is None else view.base._edge
+    if edge is None and base_edge is None and not recorded:
+        return
     if view is not None:
         if view.restriction is not None:
-            _refuse(view.restriction, edge)
-        base_edge = view.base._edge
+            raise RuntimeError(restriction_message(view.restriction, edge, "is being"))
         if edge is not None and (base_edge is None or isinstance(base_edge[0], Leaf)):
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place "
@@ -127,24 +129,6 @@ def check_inplace(target: Tensor, recorded: bool) -> None:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
-
-
-def _refuse(restriction: str, edge: Any) -> None:
-    if restriction == "multiple":
-        number, name = (0, "a view function") if edge is None else (edge[1], edge[0].name())
-        raise RuntimeError(
-            f"Output {number} of {name} is a view and is being modified inplace. This view is the "
-            "output of a function that returns multiple views. Such functions do not allow the "
-            "output views to be modified inplace. You should replace the inplace operation by an "
-            "out-of-place one."
-        )
-    raise RuntimeError(
-        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
-        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
-        "your code by moving both the view and the inplace either both inside the no_grad block "
-        "(if you don't want the inplace to be tracked) or both outside (if you want the inplace "
-        "to be tracked)."
-    )
 
 
 def check_result(name: str, target: Tensor, result: Any, backend: Any) -> None:

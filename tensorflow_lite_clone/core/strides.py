@@ -208,6 +208,16 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
+def may_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether several elements may be one place in memory; it may err on the side of yes."""
+    reach = 0  # of the faster dimensions
+    for stride, size in sorted([(s, n) for n, s in zip(shape, strides) if n > 1]):
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
+
+
 def dense_strides(shape: Sequence[int], strides: Sequence[int]) -> Shape:
     """Strides without gaps or overlaps whose order of dimensions is that of `strides`."""
     if is_dense(shape, strides):

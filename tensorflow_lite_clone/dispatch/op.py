@@ -64,6 +64,7 @@ class Op:
     by_strides = False  # what a view shows depends on its input's strides (as_strided)
     #: Optional ``write(F, x, *arrays, **parameters)``, the op in x's own memory: its in-place form.
     write: Callable[..., None] | None = None
+    writes_expanded = False  # `write` may write several elements into one place in memory
     calls: dict  # backend -> resolved callable
     plans: dict[int, Plan]
     inputs: tuple[str, ...]

@@ -49,6 +49,8 @@ class Index(Op):
 class IndexPut(Op):
     """A copy of x with `value` written, or added with `accumulate`, at the index."""
 
+    writes_expanded = True
+
     def forward(F, x, index, value, *, places, accumulate):
         out = F.copy(x)
         IndexPut.write(F, out, index, value, places=places, accumulate=accumulate)
@@ -86,6 +88,7 @@ class MaskPut(Op):
     """A copy of x with ``x[mask] = value``."""
 
     label = "IndexPut"
+    writes_expanded = True
 
     def forward(F, x, mask, value):
         out = F.copy(x)

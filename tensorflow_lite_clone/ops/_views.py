@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.core.strides import extent
+from tensorflow_lite_clone.core.strides import extent, may_overlap
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -46,7 +46,7 @@ def strided_gradient(F, g, *, shape, strides, offset, source):
     memory = F.index_add(zeros, seen, F.reshape(g, (-1,)), axis=0)
     own = F.places(shape=sizes, strides=steps, offset=before)
     gx = F.take(memory, own, axis=0)
-    if any([step == 0 and size > 1 for size, step in zip(sizes, steps, strict=True)]):
+    if may_overlap(sizes, steps):
         ones = F.ones(own.shape, dtype=g.dtype)
         gx = gx / F.take(F.index_add(zeros, own, ones, axis=0), own, axis=0)
     return F.reshape(gx, sizes)

@@ -54,6 +54,8 @@ class CopyInto(Op):
 class Fill(Op):
     """One number everywhere."""
 
+    writes_expanded = True
+
     def forward(F, x, *, value):
         return F.full(x.shape, value, dtype=x.dtype)
 
@@ -61,6 +63,21 @@ class Fill(Op):
         F.backend.write(x, value)
 
     def backward_x(F, g, *, value):
+        return F.zeros_like(g)
+
+
+class Zero(Op):
+    """Zeros everywhere."""
+
+    writes_expanded = True
+
+    def forward(F, x):
+        return F.zeros(x.shape, dtype=x.dtype)
+
+    def write(F, x):
+        F.backend.write(x, 0)
+
+    def backward_x(F, g):
         return F.zeros_like(g)
 
 
@@ -198,7 +215,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
 @public("torch", "method")
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere."""
-    return apply_inplace(Fill, self, value=0)
+    return apply_inplace(Zero, self)
 
 
 @public("method")

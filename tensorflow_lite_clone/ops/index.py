@@ -112,7 +112,9 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         part = apply_view(op, self, index=items, shape=storage.array.shape)
         copy_(part, _without_leading_ones(value, part._storage.array.ndim))
     else:
-        fill_(apply_view(op, self, index=items, shape=storage.array.shape), value)
+        part = apply_view(op, self, index=items, shape=storage.array.shape)
+        check_writable(part._storage.array)
+        fill_(part, value)
 
 
 def _type_name(value: Any) -> str:

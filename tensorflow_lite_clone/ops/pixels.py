@@ -52,6 +52,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                 f"input.size({place})={size} is not divisible by {r}"
             )
     count = math.prod(batch)
+    if not input._storage.array.size:
+        return input.clone()  # as PyTorch: the shape stays
     x = reshape(input, (count, channels, height // r, r, width // r, r))
     x = permute(x, (0, 1, 3, 5, 2, 4))
     return reshape(x, (*batch, channels * r * r, height // r, width // r))

@@ -252,9 +252,21 @@ def as_strided(
             f"storage of size {held}"
         )
     source = (array.shape, backend.strides(array))
-    return apply_view(
+    output = apply_view(
         AsStrided, input, shape=shape, strides=strides, offset=start - own, source=source
     )
+    view = input._base
+    if view is not None and view.base.dtype is input.dtype:
+        # It may look beyond its input: after a write the way to the base must not lead there.
+        base = view.base._storage
+        parameters = {
+            "shape": shape,
+            "strides": strides,
+            "offset": start - offset_of(base),
+            "source": (base.array.shape, backend.strides(base.array)),
+        }
+        output._base.chain = ((AsStrided, parameters),)  # type: ignore[union-attr]
+    return output
 
 
 @public("method")
