@@ -69,7 +69,7 @@ def cross_entropy_backward(F, g, y, target, weight, *, axis, reduction, ignore_i
     """
     label, w = _labels_and_weights(F, target, weight, ignore_index, y.dtype)
     if reduction == "mean":
-        g = g / F.sum(w)
+        g = g / _total(F, w)
     hot = F.expand_dims(label, axis=axis) == _class_numbers(F, y, axis)
     if not smoothing:
         return (y - F.astype(hot, y.dtype)) * F.expand_dims(g * w, axis=axis)
@@ -114,7 +114,7 @@ def nll_loss_backward(F, g, target, weight, *, axis, classes, reduction, ignore_
     """``gx = -g * w[t]`` at the target, zero elsewhere."""
     label, w = _labels_and_weights(F, target, weight, ignore_index, g.dtype)
     if reduction == "mean":
-        g = g / F.sum(w)
+        g = g / _total(F, w)
     values = F.expand_dims(-g * w, axis=axis)
     index = F.expand_dims(label, axis=axis)
     return F.put_along_axis(values, index, axis=axis, size=classes)
@@ -129,6 +129,12 @@ def _labels_and_weights(
     if weight is None:
         return label, F.astype(valid, dtype)
     return label, F.where(valid, weight[label], 0)
+
+
+def _total(F: Any, w: Any) -> Any:
+    """The sum of weights to divide a gradient by: zero gradients, not NaN, if all are ignored."""
+    total = F.sum(w)
+    return F.where(total == 0, 1, total)
 
 
 def _class_shape(x: Any, axis: int) -> tuple:
@@ -223,7 +229,7 @@ def cross_entropy(
     if t.shape == x.shape:
         return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     # The usual case is recognised without asking for anything else.
-    if t.ndim != 1 or x.ndim != 2 or weight is not None or len(t) != len(x) or (
+    if t.ndim != 1 or x.ndim != 2 or weight is not None or t.shape[0] != x.shape[0] or (
         target.dtype is not int64
     ):
         target = _check_index_targets(input, target, weight)
