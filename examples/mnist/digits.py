@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+
 import tensorflow_lite_clone as torch
 
 SHIPPED = Path(__file__).parent / "data"

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import tensorflow_lite_clone as torch
-
 from examples.mnist.digits import SHIPPED, digits
 
 nn = torch.nn

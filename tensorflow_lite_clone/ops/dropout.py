@@ -14,7 +14,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 
 class Dropout(Op):
-    """x with elements zeroed with probability p and the others divided by 1 - p; and the factors."""
+    """x, elements zeroed with probability p and the others divided by 1 - p; and the factors."""
 
     label = "Mul"
     nondifferentiable = (1,)
@@ -29,7 +29,7 @@ class Dropout(Op):
 
 
 def _keep(F: Any, x: Any, shape: tuple, p: float, generator: Any) -> Any:
-    """Ones to keep and zeros to drop, of x's dtype; drawn in the order of x's elements in memory."""
+    """Ones to keep and zeros to drop, of x's dtype; drawn in the order of x's memory."""
     source = source_of(generator, F.backend)
     if shape != x.shape or F.backend.is_contiguous(x):
         return source.dropout_mask(p, shape, x.dtype)

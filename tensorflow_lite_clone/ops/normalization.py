@@ -329,7 +329,8 @@ def batch_norm(
         count = input.numel() // max(channels, 1)
         if count == 1:
             raise ValueError(
-                f"Expected more than 1 value per channel when training, got input size {input.shape}"
+                "Expected more than 1 value per channel when training, got input size "
+                f"{input.shape}"
             )
         output, mean, variance = apply(BatchNorm, input, weight, bias, eps=eps)
         with no_grad():

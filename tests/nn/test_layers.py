@@ -298,7 +298,10 @@ class ErrorTest(unittest.TestCase):
         ("attention_heads", lambda lib: lib.nn.MultiheadAttention(5, 2)),
         ("keyword", lambda lib: lib.nn.ReLU(wrong=1)),
         ("missing", lambda lib: lib.nn.MaxPool2d()),
-        ("cross_entropy", lambda lib: lib.nn.CrossEntropyLoss()(lib.ones(2, 3), lib.tensor([0, 5]))),
+        (
+            "cross_entropy",
+            lambda lib: lib.nn.CrossEntropyLoss()(lib.ones(2, 3), lib.tensor([0, 5])),
+        ),
     ]
 
     @parameterized.expand(CASES)

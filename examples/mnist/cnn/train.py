@@ -6,7 +6,6 @@ With ``import torch`` in place of the first import it runs under PyTorch and pri
 """
 
 import tensorflow_lite_clone as torch
-
 from examples.mnist import training
 
 nn = torch.nn

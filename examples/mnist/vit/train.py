@@ -7,7 +7,6 @@ Source of the model: Dosovitskiy et al., "An image is worth 16x16 words" (2021).
 """
 
 import tensorflow_lite_clone as torch
-
 from examples.mnist import training
 
 nn = torch.nn
