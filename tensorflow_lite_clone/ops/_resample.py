@@ -72,11 +72,14 @@ class Resample(Op):
         for indices, weights, missing in _arrays(F, taps, x.dtype):
             term = F.take(x, indices, axis=axis)
             if weights is not None:
-                term = term * F.reshape(weights, (-1, *after))
+                term *= F.reshape(weights, (-1, *after))
             if missing is not None:  # zero times infinity is no number
                 zero = F.zeros((), dtype=x.dtype)
                 term = F.where(F.reshape(missing, (-1, *after)), zero, term)
-            result = term if result is None else result + term
+            if result is None:
+                result = term
+            else:
+                result += term
         if result is None:
             return F.zeros((*x.shape[:axis], len(taps.rows), *x.shape[axis + 1 :]), dtype=x.dtype)
         return result

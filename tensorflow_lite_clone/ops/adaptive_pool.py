@@ -148,6 +148,8 @@ def _adaptive_max_pool(ndim: int) -> Any:
     with_indices.__doc__ = f"`{name}` with ``return_indices=True``."
     export(adaptive_max_pool, "functional", name=name)
     export(with_indices, "functional", name=with_indices.__name__)
+    if ndim == 1:  # torch has it, under the short name
+        export(with_indices, "torch", name=name)
     return adaptive_max_pool
 
 

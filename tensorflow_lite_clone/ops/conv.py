@@ -16,7 +16,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._products import expect_tensors, product
 from tensorflow_lite_clone.ops._windows import folded, unfolded
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.pad import pad
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -112,7 +112,7 @@ class ConvTranspose(Op):
 
     label = "Convolution"
 
-    def forward(F, x, w, b, *, count, size, stride, padding, dilation, groups):
+    def forward(F, x, w, b, *, size, stride, padding, dilation, groups):
         y = F.conv_backward_input(
             x, w, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups
         )
@@ -120,14 +120,10 @@ class ConvTranspose(Op):
             y += F.reshape(b, (-1, *(1,) * len(size)))
         return y
 
-    def backward_x(F, g, w, *, count, stride, padding, dilation, groups):
-        gx = F.conv(
+    def backward_x(F, g, w, *, stride, padding, dilation, groups):
+        return F.conv(
             g, conj(F, w), None, stride=stride, padding=padding, dilation=dilation, groups=groups
         )
-        if gx.shape[2:] == count:
-            return gx
-        # an output padding of a stride or more (allowed below the dilation) has room for windows
-        return gx[(..., *[slice(0, n) for n in count])]
 
     def backward_w(F, g, x, w, *, stride, padding, dilation, groups):
         return F.conv_backward_weight(
@@ -214,10 +210,8 @@ def _same_padding(
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     total = [extent(k, d) - 1 for k, d in zip(w[2:], dilation)]
-    for axis, t in enumerate(total, 2):
-        if t % 2:
-            shape = [1 if i == axis else n for i, n in enumerate(input.shape)]
-            input = cat((input, input.new_zeros(shape)), axis)
+    if any(t % 2 for t in total):
+        input = pad(input, [end for t in reversed(total) for end in (0, t % 2)])
     return input, tuple([t // 2 for t in total])
 
 
@@ -316,10 +310,20 @@ def _transposed_convolution(ndim: int) -> Any:
                 f"Given input size per channel: {_by_sizes(shape[2:])}. Calculated output size per "
                 f"channel: {_by_sizes(size)}. Output size is too small"
             )
+        # An output padding of a stride or more (allowed below the dilation) makes room for windows
+        # that the convolution has and its transpose lacks: it is added afterwards then.
+        late = any(o >= s for o, s in zip(output_padding, stride))
         result = product(
-            name, ConvTranspose, input, weight, bias, count=shape[2:], size=size, stride=stride,
-            padding=padding, dilation=dilation, groups=groups,
+            name, ConvTranspose, input, weight, None if late else bias, stride=stride,
+            size=tuple([n + 2 * p - o for n, p, o in zip(size, padding, output_padding)])
+            if late else size,
+            padding=(0,) * ndim if late else padding, dilation=dilation, groups=groups,
         )  # fmt: skip
+        if late:
+            result = pad(result, [end for o in reversed(output_padding) for end in (0, o)])
+            result = result[(..., *[slice(p, p + n) for p, n in zip(padding, size)])].contiguous()
+            if bias is not None:
+                result = result + bias.reshape(-1, *(1,) * ndim)
         return result if batched else result.squeeze(0)
 
     conv_transpose.__name__ = conv_transpose.__qualname__ = name

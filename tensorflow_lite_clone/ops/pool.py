@@ -355,7 +355,8 @@ def _max_pool(ndim: int) -> Any:
     with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
     with_indices.__doc__ = f"`{name}` with ``return_indices=True``."
     export(max_pool, "torch", "functional", name=name)
-    export(with_indices, "functional", name=with_indices.__name__)
+    places = ("torch", "functional") if ndim == 1 else ("functional",)
+    export(with_indices, *places, name=with_indices.__name__)
     return max_pool
 
 
