@@ -18,7 +18,7 @@ LAYERS: list[set[str]] = [
     {"autograd"},
     {"ops"},
     {"array_api", "_bind"},
-    {"fft", "linalg", "special"},
+    {"fft", "linalg", "return_types", "special"},
     {"amp", "cuda", "nn", "optim", "random", "serialization", "utils"},
     {"distributed", "profiler", "viz", "vision"},
     {"__init__"},
