@@ -42,27 +42,28 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
     backend = common_backend(storages, op)
     arrays = tuple([None if storage is None else storage.array for storage in storages])
     result = run(op, backend, arrays, parameters)
+    if type(result) is not tuple:
+        if op.view:
+            return view_of(op, inputs[0], result, parameters)
+        output = _wrap_output(result, backend, None)
+        if op.differentiable and mode.grad:
+            edges, mask = edges_of(inputs)
+            if mask:
+                record(output, op, backend, edges, mask, storages, parameters)
+        return output
     root = None
     if op.view:
         source = storages[0]
         assert source is not None
-        if type(result) is not tuple:
-            return view_of(op, inputs[0], result, parameters)
         root = source.root or source
-    several = type(result) is tuple
-    if several:
-        outputs = tuple([_wrap_output(array, backend, root) for array in result])
-    else:
-        outputs = (_wrap_output(result, backend, root),)
+    outputs = tuple([_wrap_output(array, backend, root) for array in result])
     if op.differentiable and mode.grad:
         edges, mask = edges_of(inputs)
-        if mask and several:
+        if mask:
             record_several(outputs, op, backend, edges, mask, storages, parameters)
-        elif mask:
-            record(outputs[0], op, backend, edges, mask, storages, parameters)
     if root is not None and op.differentiable:
         _remember_views(inputs[0], outputs, op, parameters)
-    return outputs if several else outputs[0]
+    return outputs
 
 
 appliers["apply"] = apply
@@ -94,12 +95,12 @@ def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
     if parent is None:
         edge = input._edge
         remembered.base = input
-        remembered.chain = ((op, parameters),)
+        remembered.chain = ((op, parameters, None),)
         remembered.restriction = None
     else:
         edge = current_edge(input) if mode.grad else None
         remembered.base = parent.base
-        remembered.chain = (*parent.chain, (op, parameters))
+        remembered.chain = (*parent.chain, (op, parameters, None))
         remembered.restriction = parent.restriction
     output._base = remembered
     if not mode.grad:
@@ -223,11 +224,10 @@ def current_edge(tensor: Tensor) -> Any:
         if base_edge is not None or not own_leaf:
             twin = view.base
             with recording(True):
-                for op, parameters in view.chain:
-                    index = parameters.get("_output", 0)
-                    twin = apply(op, twin, **_without_output(parameters))
-                    if type(twin) is tuple:
-                        twin = twin[index]
+                for op, parameters, number in view.chain:
+                    twin = apply(op, twin, **parameters)
+                    if number is not None:
+                        twin = twin[number]
             tensor._edge = twin._edge
     return tensor._edge
 
@@ -275,12 +275,6 @@ class recording:
         mode.grad = self._previous
 
 
-def _without_output(parameters: dict) -> dict:
-    if "_output" in parameters:
-        return {name: value for name, value in parameters.items() if name != "_output"}
-    return parameters
-
-
 def _wrap_output(array: Any, backend: Any, root: Storage | None) -> Tensor:
     if type(array) is not backend.array_type:
         array = backend.asarray(array)
@@ -293,6 +287,7 @@ def _remember_views(source: Any, outputs: tuple, op: type[Op], parameters: dict)
     version = outputs[0]._storage.current_version()
     restriction = None if parent is None else parent.restriction
     restriction = restriction or ("multiple" if mode.grad else "no_grad")
-    for index, output in enumerate(outputs):
-        link = (op, {**parameters, "_output": index})
-        output._base = View(base, (*chain, link), version, restriction)
+    number = 0
+    for output in outputs:
+        output._base = View(base, (*chain, (op, parameters, number)), version, restriction)
+        number += 1

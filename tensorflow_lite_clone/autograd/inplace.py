@@ -65,9 +65,9 @@ class ViewScatter(Op):
 
 
 def _follow(F: Any, chain: tuple, x: Any, strides: tuple | None = None) -> Any:
-    if strides is not None and any([op.by_strides for op, _ in chain]):
+    if strides is not None and any([link[0].by_strides for link in chain]):
         x = F.restride(x, strides=strides)
-    for op, parameters in chain:
+    for op, parameters, _ in chain:
         x = F.run(op, x, **parameters)
     return x
 

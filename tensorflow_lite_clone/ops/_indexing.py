@@ -46,6 +46,18 @@ class Index(Op):
         return F.index_put(zeros, index, g, places=places, accumulate=True)
 
 
+class IndexFirst(Op):
+    """``x[index]`` for one array of non-negative or negative places; `shape` is that of x."""
+
+    label = "Index"
+
+    def forward(F, x, index, *, shape):
+        return F.take(x, index, axis=0)
+
+    def backward_x(F, g, index, *, shape):
+        return F.index_add(F.zeros(shape, dtype=g.dtype), index, g, axis=0)
+
+
 class IndexPut(Op):
     """A copy of x with `value` written, or added with `accumulate`, at the index."""
 

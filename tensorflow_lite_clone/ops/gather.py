@@ -18,12 +18,11 @@ from tensorflow_lite_clone.ops._indexing import (
     IndexSelect,
     MaskedFill,
     MaskPut,
-    result_shape,
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.ops.assign import held_value
-from tensorflow_lite_clone.ops.index import _check_bounds, _fitting, stacked
+from tensorflow_lite_clone.ops.index import put_at, stacked
 from tensorflow_lite_clone.ops.shape import expand, reshape, transpose
 from tensorflow_lite_clone.ops.slices import Slice, unbind
 from tensorflow_lite_clone.tensor import Tensor
@@ -248,10 +247,7 @@ def index_put_(
         extra.append((place, index))
         place += span
     index, places = stacked(self, extra)
-    _check_bounds(self, index, places)
-    if values.ndim:
-        values = _fitting(values, result_shape(shape, index._storage.array.shape[1:], places))
-    return apply_inplace(IndexPut, self, index, values, places=places, accumulate=accumulate)
+    return put_at(self, index, values, places, accumulate)
 
 
 @public("torch", "method")

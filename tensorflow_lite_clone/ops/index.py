@@ -16,7 +16,14 @@ from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.ops._indexing import Index, IndexMask, IndexPut, MaskPut, result_shape
+from tensorflow_lite_clone.ops._indexing import (
+    Index,
+    IndexFirst,
+    IndexMask,
+    IndexPut,
+    MaskPut,
+    result_shape,
+)
 from tensorflow_lite_clone.ops._operands import as_number, cast
 from tensorflow_lite_clone.ops.assign import copy_, fill_, held_value, write_value
 from tensorflow_lite_clone.ops.create import tensor as make_tensor
@@ -60,10 +67,22 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         if _active_hooks:
             return apply_view(op, self, index=items, shape=array.shape)
         return view_of(op, self, part, {"index": items, "shape": array.shape})
+    elif kind is Tensor:
+        array, places = self._storage.array, index._storage.array
+        if index.dtype is int64 and places.ndim and array.ndim:
+            try:
+                return apply(IndexFirst, self, index, shape=array.shape)
+            except IndexError as error:
+                raise _for_dimensions(error) from None
     items, op, extra = _parsed(self, index)
     if not extra:
         return apply_view(op, self, index=items, shape=self._storage.array.shape)
     return _advanced(_basic_part(self, items, op), extra)
+
+
+def _for_dimensions(error: IndexError) -> IndexError:
+    """An array's IndexError in torch's words."""
+    return IndexError(str(error).replace("axis", "dimension"))
 
 
 def _is_basic(index: tuple) -> bool:
@@ -373,15 +392,21 @@ def _advanced(x: Tensor, extra: list) -> Tensor:
     if mask is not None:
         return apply(IndexMask, x, mask, shape=shape)
     index, places = stacked(x, extra)
-    _check_bounds(x, index, places)
-    return apply(Index, x, index, places=places, shape=shape)
+    try:
+        return apply(Index, x, index, places=places, shape=shape)
+    except IndexError as error:
+        raise _for_dimensions(error) from None
 
 
-def _check_bounds(x: Tensor, index: Tensor, places: tuple) -> None:
-    storage = x._storage
-    shape, array = storage.array.shape, index._storage.array
-    for number, place in enumerate(places):
-        storage.backend.F.check_index(array[number, ...], shape[place], place, negative=True)
+def put_at(x: Tensor, index: Tensor, value: Tensor, places: tuple, accumulate: bool) -> Tensor:
+    """Write (or add) `value` at a stacked index in place."""
+    if value.ndim:
+        shape = x._storage.array.shape
+        value = _fitting(value, result_shape(shape, index._storage.array.shape[1:], places))
+    try:
+        return apply_inplace(IndexPut, x, index, value, places=places, accumulate=accumulate)
+    except IndexError as error:
+        raise _for_dimensions(error) from None
 
 
 def _put(x: Tensor, extra: list, value: Any) -> None:
@@ -395,15 +420,11 @@ def _put(x: Tensor, extra: list, value: Any) -> None:
     if mask is not None:
         if source.ndim:
             count = int(x._storage.backend.F.sum(mask._storage.array))
-            found = (count, *shape[mask.ndim :])
-            source = _fitting(source, found)
+            source = _fitting(source, (count, *shape[mask.ndim :]))
         apply_inplace(MaskPut, x, mask, source)
         return
-    index, places = stacked(x, extra)
-    _check_bounds(x, index, places)
-    if source.ndim:
-        source = _fitting(source, result_shape(shape, index._storage.array.shape[1:], places))
-    apply_inplace(IndexPut, x, index, source, places=places, accumulate=False)
+    found, places = stacked(x, extra)
+    put_at(x, found, source, places, False)
 
 
 def _fitting(value: Tensor, found: tuple) -> Tensor:

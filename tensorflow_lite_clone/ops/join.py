@@ -98,7 +98,10 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
         given, shapes = kept, [tensor._storage.array.shape for tensor in kept]
     first = shapes[0]
     axis = normalize_dim(dim, len(first))
+    before, after = first[:axis], first[axis + 1 :]
     for place, shape in enumerate(shapes):
+        if shape[:axis] == before and shape[axis + 1 :] == after:
+            continue
         if len(shape) != len(first):
             raise RuntimeError(
                 f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"

@@ -173,7 +173,7 @@ def _adopt(target: Tensor, view: Tensor) -> Tensor:
     edges, mask = edges_of((target,)) if mode.grad else ((), 0)
     remembered, own = view._base, target._base
     assert remembered is not None
-    op, parameters = remembered.chain[-1]
+    op, parameters, _ = remembered.chain[-1]
     before = target._storage
     target._storage = view._storage
     if own is not None:

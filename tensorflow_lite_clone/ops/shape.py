@@ -9,7 +9,7 @@ import math
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, apply_view
+from tensorflow_lite_clone.autograd.apply import apply, apply_view, view_of
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import (
@@ -19,6 +19,7 @@ from tensorflow_lite_clone.core.shape import (
     normalize_dims,
 )
 from tensorflow_lite_clone.core.strides import expanded, sizes_of, unsqueezed, view_strides
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._views import storage_of
@@ -104,7 +105,10 @@ class Unsqueeze(Op):
     view = True
 
     def forward(F, x, *, axis):
-        return F.as_strided(x, *unsqueezed(x.shape, F.backend.strides(x), axis))
+        shape = x.shape
+        if F.backend.is_contiguous(x):
+            return F.reshape(x, (*shape[:axis], 1, *shape[axis:]))
+        return F.as_strided(x, *unsqueezed(shape, F.backend.strides(x), axis))
 
     def backward_x(F, g, *, axis):
         return F.squeeze(g, axis=axis)
@@ -127,8 +131,14 @@ def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
     if type(shape) is not tuple:
         shape = sizes_of(args)
     try:
-        if math.prod(shape) == size and (not shape or min(shape) >= 0):
-            return shape
+        product = math.prod(shape)
+        least = min(shape, default=0)
+        if least >= 0:
+            if product == size:
+                return shape
+        elif least == -1 and product < 0 and size % product == 0 and shape.count(-1) == 1:
+            place = shape.index(-1)
+            return (*shape[:place], size // -product, *shape[place + 1 :])
         return infer_size(shape, size)
     except TypeError:
         return infer_size(sizes_of(args), size)
@@ -405,9 +415,13 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 def expand(self: Tensor, *args: Any, implicit: bool = False, **size: Any) -> Tensor:
     """Dimensions of size one repeated, and new leading ones, without a copy; -1 keeps a size."""
     storage = self._storage
-    array = storage.array
-    shape, _ = expanded(array.shape, storage.backend.strides(array), sizes_of(args, "size", size))
-    return apply_view(Expand, self, shape=shape)
+    array, backend = storage.array, storage.backend
+    wanted = sizes_of(args, "size", size)
+    shape, strides = expanded(array.shape, backend.strides(array), wanted)
+    if hooks.active:
+        return apply_view(Expand, self, shape=shape)
+    part = backend.F.as_strided(array, shape, strides)
+    return view_of(Expand, self, part, {"shape": shape})
 
 
 @public("method")

@@ -265,7 +265,7 @@ def as_strided(
             "offset": start - offset_of(base),
             "source": (base.array.shape, backend.strides(base.array)),
         }
-        output._base.chain = ((AsStrided, parameters),)  # type: ignore[union-attr]
+        output._base.chain = ((AsStrided, parameters, None),)  # type: ignore[union-attr]
     return output
 
 
@@ -431,7 +431,7 @@ def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Te
     if src.dtype is not input.dtype:
         src = src.to(input.dtype)
     strides = contiguous_strides(storage.array.shape)
-    return apply(ViewScatter, input, src, chain=((op, parameters),), strides=strides)
+    return apply(ViewScatter, input, src, chain=((op, parameters, None),), strides=strides)
 
 
 @public("torch", "method")

@@ -14,8 +14,8 @@ from tensorflow_lite_clone.tensor import printing
 class View:
     """What a tensor that views another one remembers, so that in-place writes keep the graph.
 
-    `chain` holds the view ops, as (op, parameters), that lead from `base` (itself no view) to
-    the tensor; `version` is the memory's version for which the tensor's edge is right.
+    `chain` holds the view ops that lead from `base` (itself no view) to the tensor, as (op,
+    parameters, output number or None); `version` is the memory's version for which the tensor's edge is right.
     `restriction` says why a recorded write is refused: "multiple" for one of several views made
     by one call (split, unbind), "no_grad" for a view made while nothing was recorded, or None.
     """
