@@ -66,7 +66,6 @@ def files(*folders: str, root: Path) -> set[str]:
     }
 
 
-@pytest.mark.slow
 def test_sdist_is_complete(unpacked: Path) -> None:
     folders = (NAME, "kernels", "tests", "docs", "examples")
     assert files(*folders, root=ROOT) - files(*folders, root=unpacked) == set()
@@ -74,7 +73,6 @@ def test_sdist_is_complete(unpacked: Path) -> None:
     assert pages - {path.name for path in unpacked.iterdir()} == set()
 
 
-@pytest.mark.slow
 def test_wheel_holds_package_and_kernels_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -83,7 +81,6 @@ def test_wheel_holds_package_and_kernels_and_nothing_else(wheel: Path) -> None:
     assert f"{NAME}/py.typed" in names
 
 
-@pytest.mark.slow
 def test_wheel_trains_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", symlinks=True)
     python = tmp_path / "venv" / "bin" / "python"
