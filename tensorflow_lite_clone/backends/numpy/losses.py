@@ -37,17 +37,19 @@ def cross_entropy(
 ) -> Any:
     if not _is_plain(x, target, weight, ignore_index, smoothing):
         return NotImplemented
-    y = x - np.maximum.reduce(x, 1, None, None, True)
-    picked = y[np.arange(len(y)), target]
+    count = x.shape[0]
+    rows = np.arange(count)
+    y = x - x[rows, x.argmax(1)][:, None]  # faster than the maximum
+    picked = y[rows, target]
     np.exp(y, y)
-    total = np.add.reduce(y, 1, None, None, True)
-    y /= total
-    loss = np.log(total[:, 0])
+    loss = np.add.reduce(y, 1)
+    y /= loss[:, None]
+    np.log(loss, loss)
     loss -= picked
     if reduction == "none":
         return loss, y
     loss = np.add.reduce(loss)
-    return (loss / len(y) if reduction == "mean" else loss), y
+    return (loss / count if reduction == "mean" else loss), y
 
 
 @override("cross_entropy_backward", backend="numpy")
