@@ -33,6 +33,7 @@ from tensorflow_lite_clone.core.dtypes import (
 )
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
 from tensorflow_lite_clone.core.limits import finfo, iinfo
+from tensorflow_lite_clone.core.public import public as _public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.printing import set_printoptions
@@ -42,6 +43,13 @@ newaxis = None
 
 if TYPE_CHECKING:  # a function of the face and a package of the same name
     tensor: Any
+
+
+@_public("method", names=("render",))
+def _render(self: Tensor, filename: Any, params: Any = None, **options: Any) -> Any:
+    """Draw the graph that made this tensor into a picture file; see `viz.render`."""
+    return _import_module(f"{__name__}.viz").render(self, filename, params, **options)
+
 
 _bind.bind_tensor()
 globals().update(_dtypes.NAMES)

@@ -8,7 +8,6 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_edge
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
-from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
 _STYLES = {
@@ -129,13 +128,3 @@ def _missing(target: Path, source: str, what: str) -> RuntimeError:
     return RuntimeError(
         f"drawing {target.name} needs {what}; the graph is saved as DOT text in {saved}"
     )
-
-
-@public("method", names=("render",))
-def tensor_render(
-    self: Tensor,
-    filename: str | Path,
-    params: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None,
-) -> Path:
-    """Draw the graph that made this tensor into a picture file; see `viz.render`."""
-    return render(self, filename, params)
