@@ -334,3 +334,26 @@ class EmbeddingTest(unittest.TestCase):
         layer = tlc.nn.Embedding.from_pretrained(table)
         assert not layer.weight.requires_grad
         np.testing.assert_array_equal(layer(tlc.tensor([2])).numpy(), [[4.0, 5.0]])
+
+
+class FromTorchTest(unittest.TestCase):
+    def test_init_from_torch(self):
+        def network(nn):
+            return nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten())
+
+        theirs, ours = network(torch.nn), network(tlc.nn).to(DEVICE)
+        theirs(torch.rand(3, 1, 4, 4))
+        assert ours.init_from_torch(theirs) is ours
+        theirs.eval()
+        ours.eval()
+        x = np.random.default_rng(0).standard_normal((2, 1, 4, 4)).astype("f4")
+        expected = theirs(torch.tensor(x)).detach().numpy()
+        np.testing.assert_allclose(
+            host(ours(tlc.tensor(x, device=DEVICE))), expected, rtol=1e-5, atol=1e-6
+        )
+
+    def test_other_class(self):
+        with self.assertRaisesRegex(TypeError, "expected a module of class Linear, got ReLU"):
+            tlc.nn.Linear(2, 2).init_from_torch(torch.nn.ReLU())
+        with self.assertRaisesRegex(RuntimeError, "size mismatch"):
+            tlc.nn.Linear(2, 2).init_from_torch(torch.nn.Linear(3, 2))

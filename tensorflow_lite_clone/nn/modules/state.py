@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.nn.modules.hooks import _NO_HOOKS, Hooks, RemovableHandle, add_hook
 from tensorflow_lite_clone.nn.parameter import Parameter
+from tensorflow_lite_clone.ops.create import from_numpy
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 EXTRA = "_extra_state"
@@ -141,6 +142,24 @@ class Stateful:
         return destination
 
     # -- in -----------------------------------------------------------------------------------
+
+    def init_from_torch(self, module: Any) -> Self:
+        """Copy the parameters and buffers of a ``torch`` module of the same class; returns self.
+
+        TypeError when the classes differ, RuntimeError when the state does.
+        """
+        if type(module).__name__ != type(self).__name__:
+            raise TypeError(
+                f"expected a module of class {type(self).__name__}, got {type(module).__name__}"
+            )
+        state = {}
+        for name, value in module.state_dict().items():
+            value = value.detach().cpu()
+            if str(value.dtype) == "torch.bfloat16":  # NumPy has no such dtype to hand it over in
+                value = value.float()
+            state[name] = from_numpy(value.numpy())
+        self.load_state_dict(state)
+        return self
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
