@@ -17,6 +17,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     covariance,
     create,
     distance,
+    decompositions,
     dropout,
     einsum,
     embedding,
