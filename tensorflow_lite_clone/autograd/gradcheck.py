@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.gradients import grad
-from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.autograd.mode import enable_grad, no_grad
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -200,9 +200,10 @@ def gradgradcheck(
 
     def gradient(*values: Any) -> Any:
         xs, gs = values[:count], values[count:]
-        outputs = _differentiable(func(*xs))
-        wanted = [x for x in xs if isinstance(x, Tensor) and x.requires_grad]
-        found = grad(outputs, wanted, gs, create_graph=True, allow_unused=True)
+        with enable_grad():  # `gradcheck` evaluates differences without a graph
+            outputs = _differentiable(func(*xs))
+            wanted = [x for x in xs if isinstance(x, Tensor) and x.requires_grad]
+            found = grad(outputs, wanted, gs, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
     return gradcheck(
