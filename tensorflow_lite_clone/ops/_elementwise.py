@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
+from tensorflow_lite_clone.autograd.apply import current_edge, edges_of, record, wrap
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_result,
@@ -35,6 +35,11 @@ class Pointwise(Op):
     floating = False  # integers become the default dtype
     refuses = ""  # kinds of the operands' common dtype that it does not serve
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
+    kinds = "biuc"  # the kinds to look at more closely: refused or promoted
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.kinds = "biufc" if cls.check else cls.refuses + ("biu" if cls.floating else "")
 
 
 def refuse(name: str, dtype: DType) -> NoReturn:
@@ -74,6 +79,20 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
 
     Raises RuntimeError (NotImplementedError) for dtypes that the op refuses.
     """
+    first = values[0]
+    if isinstance(first, Tensor):  # the usual case: tensors of one dtype that needs no care
+        storage = first._storage
+        native, backend = storage.array.dtype, storage.backend
+        if backend.dtypes[native].kind not in op.kinds:
+            for value in values:
+                if (
+                    not isinstance(value, Tensor)
+                    or value._storage.array.dtype is not native
+                    or value._storage.backend is not backend
+                ):
+                    break
+            else:
+                return list(values)
     known: list[Any] = []
     tensors = 0
     for value in values:
@@ -183,17 +202,33 @@ def broadcasts_to(shape: tuple, target: tuple) -> bool:
     return all([size in (1, wanted) for size, wanted in zip(shape, target[extra:])])
 
 
+def _of_one(op: type[Pointwise], input: Any, parameters: dict) -> Tensor:
+    """A pointwise function of one tensor."""
+    if not isinstance(input, Tensor) or input.dtype.kind in op.kinds:
+        input = prepare(op, input)
+    storage = input._storage
+    backend = storage.backend
+    output = wrap(run(op, backend, (storage.array,), parameters), backend)
+    if op.differentiable and mode.grad:
+        edge = input._edge if input._base is None else current_edge(input)
+        if edge is not None:
+            record(output, op, backend, (edge,), 1, (storage,), parameters)
+    return output
+
+
 def pointwise(
     op: type[Pointwise], *values: Any, inplace: bool = False, out: Any = None, **parameters: Any
 ) -> Tensor:
     """A pointwise function of Tensors and numbers, of the first value in place if asked for."""
+    if len(values) == 1 and not inplace and out is None:
+        return _of_one(op, values[0], parameters)
     if inplace:
         result = write_pointwise(op, values[0], values[1:], parameters)
         if result is NotImplemented:
             raise wrong_operands(f"{op.name}_", *values)
         return result
     if len(values) == 1:
-        result = apply_pointwise(op, prepare(op, values[0]), **parameters)
+        result = _of_one(op, values[0], parameters)
     else:
         operands = promote(op, values)
         if operands is None:

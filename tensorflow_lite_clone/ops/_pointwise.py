@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, record
+from tensorflow_lite_clone.autograd.apply import current_edge, record, wrap
 from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.public import export
@@ -102,6 +102,21 @@ def unary(
         return output
 
     def function_(input):
+        # The flat path: nothing to promote, nothing to record.
+        if isinstance(input, Tensor) and not _active_hooks:
+            storage = input._storage
+            array = storage.array
+            if (
+                not (slow and array.dtype.kind in slow)
+                and not (mode.grad and (input._edge is not None or input._base is not None))
+                and 0 not in array.strides
+            ):
+                backend = storage.backend
+                result = run(op, backend, (array,), {})
+                if result.dtype is array.dtype:
+                    backend.write(array, result)
+                    storage.bump()
+                    return input
         return write_pointwise(op, input)
 
     if inplace is None:
@@ -222,7 +237,25 @@ def binary(
         return output
 
     def reflected(self, other):
-        return general(other, self)
+        kind = type(other)
+        storage = self._storage
+        right = storage.array
+        letter = right.dtype.kind
+        if (
+            (kind is not float and kind is not int)
+            or (letter not in "fV" and (letter != "i" or kind is float))
+            or (slow and letter in slow)
+            or _active_hooks
+        ):
+            return general(other, self)
+        backend = storage.backend
+        left = backend.constant(other, right.dtype)
+        output = wrap(run(op, backend, (left, right), {}), backend)
+        if differentiable and mode.grad:
+            edge = self._edge if self._base is None else current_edge(self)
+            if edge is not None:
+                record(output, op, backend, (None, edge), 2, (Storage(left, backend), storage))
+        return output
 
     def with_numbers(input, other, /):
         if isinstance(input, Tensor):

@@ -30,7 +30,7 @@ def threshold_backward(F, g, x, *, threshold):
 
 _relu = unary(
     "relu",
-    lambda F, x: F.maximum(x, 0),
+    lambda F, x: F.maximum(x, F.backend.constant(0, x.dtype)),
     x=lambda F, g, out: F.threshold_backward(g, out, threshold=0),
     refuses="bc",
     places=(),
@@ -79,9 +79,9 @@ class Hardtanh(Pointwise):
 
     refuses = "bc"
 
-    @widened
     def forward(F, x, *, low, high):
-        return F.clip(x, low, high)
+        constant = F.backend.constant
+        return F.clip(x, constant(low, x.dtype), constant(high, x.dtype))
 
     def backward_x(F, g, x, *, low, high):
         return F.hardtanh_backward(g, x, low=low, high=high)

@@ -54,6 +54,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{condition.dtype.short_name}"
         )
+    if isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype is other.dtype:
+        result = apply_pointwise(Where, condition, input, other)
+        return result if out is None else write_out("where", out, result)
     values = [v if isinstance(v, Tensor) else as_number(v) for v in (input, other)]
     if values[0] is None or values[1] is None:
         raise wrong_operands("where", condition, input, other)
@@ -82,9 +85,11 @@ class Clamp(Pointwise):
 
     refuses = "bc"
 
-    @widened
     def forward(F, x, *, min, max):
-        return F.clip(x, min, max)
+        constant = F.backend.constant  # native operands cost less than Python's numbers
+        if min is not None:
+            min = constant(min, x.dtype)
+        return F.clip(x, min, None if max is None else constant(max, x.dtype))
 
     def backward_x(F, g, x, *, min, max):
         if min is None:
@@ -143,7 +148,20 @@ class ClampBetween(Pointwise):
         return F.where((x > high) | (high < low), g, 0)
 
 
+_BOUNDS = (int, float, type(None))
+
+
 def _clamp(name: str, input: Tensor, low: Any, high: Any, inplace: bool, out: Any) -> Tensor:
+    if (
+        type(low) in _BOUNDS
+        and type(high) in _BOUNDS
+        and not (low is None and high is None)
+        and low == low
+        and high == high
+        and isinstance(input, Tensor)
+        and input.dtype.kind == "f"
+    ):
+        return pointwise(Clamp, input, inplace=inplace, out=out, min=low, max=high)
     bounds = [bound for bound in (low, high) if bound is not None]
     if not bounds:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -166,12 +184,10 @@ def _clamp(name: str, input: Tensor, low: Any, high: Any, inplace: bool, out: An
             f"result type {dtype.short_name} can't be cast to the desired output type "
             f"{input.dtype.short_name}"
         )
-    try:
-        return pointwise(Clamp, input, inplace=inplace, out=out, min=low, max=high)
-    except OverflowError:
-        raise RuntimeError(
-            f"value cannot be converted to type {dtype.name} without overflow"
-        ) from None
+    limit = 1 << (8 * dtype.itemsize - (dtype.kind == "i"))
+    if dtype.kind in "iu" and any([abs(number) > limit for number in numbers]):
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+    return pointwise(Clamp, input, inplace=inplace, out=out, min=low, max=high)
 
 
 @public("torch", "method", names=("clamp", "clip"))

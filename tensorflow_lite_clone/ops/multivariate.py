@@ -258,15 +258,17 @@ def _fused(
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{op.name}(): expected Tensors, got {type(tensor).__name__}")
-    dtype = operand_dtype(*tensors)
-    if op is Addcdiv and operand_dtype(*tensors[1:]).kind in "biu":
-        raise RuntimeError(
-            "Integer division with addcdiv is no longer supported: convert the tensors to a "
-            "floating dtype, or use input + value * torch.trunc(tensor1 / tensor2)"
-        )
-    if isinstance(value, complex) and dtype.kind != "c":
+    first, second, third = [tensor.dtype for tensor in tensors]
+    if first is not second or first is not third or first.kind != "f":
+        if op is Addcdiv and operand_dtype(*tensors[1:]).kind in "biu":
+            raise RuntimeError(
+                "Integer division with addcdiv is no longer supported: convert the tensors to a "
+                "floating dtype, or use input + value * torch.trunc(tensor1 / tensor2)"
+            )
+        first = operand_dtype(*tensors)
+    if isinstance(value, complex) and first.kind != "c":
         raise RuntimeError("value cannot be converted to a real type without overflow")
-    if dtype.kind in "iu":
+    if first.kind in "iu":
         value = int(value)
     return pointwise(op, *tensors, inplace=inplace, out=out, value=value)
 

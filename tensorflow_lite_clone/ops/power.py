@@ -9,7 +9,7 @@ from tensorflow_lite_clone.core.dtypes import complex128, float64, int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
-    apply_pointwise,
+    pointwise,
     write_pointwise,
     wrong_operands,
 )
@@ -83,13 +83,13 @@ def _static_exponent(input: Tensor, exponent: Any) -> Tensor:
 def _power(input: Tensor, exponent: Any) -> Any:
     kind = type(exponent)
     if (kind is float or kind is int) and input._storage.array.dtype.kind == "f":
-        return apply_pointwise(PowScalar, input, exponent=exponent)
+        return pointwise(PowScalar, input, exponent=exponent)
     if isinstance(exponent, Tensor):
         return _pow(input, exponent)
     number = as_number(exponent)
     if number is None:
         return NotImplemented
-    return apply_pointwise(PowScalar, _static_exponent(input, number), exponent=number)
+    return pointwise(PowScalar, _static_exponent(input, number), exponent=number)
 
 
 def _write_power(input: Tensor, exponent: Any) -> Any:

@@ -67,8 +67,10 @@ class NumpyBackend(Backend):
 
     def constant(self, value: complex, native_dtype: Any) -> Any:
         # Converting a Python number costs more than adding eight of them, so arrays of numbers
-        # seen before are kept. Zeros are not: 0.0 and -0.0 are equal keys.
-        key = (value, native_dtype)
+        # seen before are kept; 0.0 and -0.0, which are equal keys, under their signs.
+        key: tuple = (value, native_dtype)
+        if not value:
+            key = (str(value), native_dtype)
         try:
             return self._constants[key]
         except KeyError:
@@ -78,7 +80,7 @@ class NumpyBackend(Backend):
         except OverflowError:  # torch lets integers wrap around, if they have 64 bits at most
             array = np.array(value, np.int64).astype(native_dtype)
         array.setflags(write=False)
-        if value and value == value:
+        if value == value:
             if len(self._constants) > 1000:
                 self._constants.clear()
             self._constants[key] = array

@@ -47,6 +47,7 @@ from tensorflow_lite_clone.backends.numpy.kit_pointwise import (  # noqa: F401
     pow,
     remainder,
     sign,
+    where,
 )
 from tensorflow_lite_clone.backends.numpy.kit_reduce import (  # noqa: F401
     all,

@@ -14,7 +14,11 @@ lcm = np.lcm
 logaddexp2 = np.logaddexp2
 frexp = np.frexp
 
-_SMALL = 4096  # elements, below which two calls cost less than numpy.clip's one
+_SMALL = 4096  # elements, below which few calls count for more than fast ones
+_BLOCK = 32768  # elements worked on at a time: the intermediate arrays stay in the cache
+_BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+_BOOL = np.dtype(bool)
+_ONE = np.int8(1)
 
 
 def _check_divisor(x: Any, y: Any) -> None:
@@ -59,6 +63,64 @@ def sign(x: Any) -> Any:
     if x.dtype.kind != "i":
         y = np.where(y == y, y, y.dtype.type(0))
     return y
+
+
+def _as_arrays(x: Any, y: Any) -> tuple[Any, Any]:
+    """x and y, of which one may be a number, as arrays; NotImplemented if they differ in dtype."""
+    values = []
+    for value, other in ((x, y), (y, x)):
+        if isinstance(value, (int, float)):
+            kind = getattr(other, "dtype", _BOOL).kind
+            if kind not in "fVc" and (kind not in "iu" or type(value) is not int):
+                return NotImplemented, None
+            value = np.array(value, other.dtype)
+        values.append(value)
+    return (values[0], values[1]) if values[0].dtype == values[1].dtype else (NotImplemented, None)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """x where the condition holds, else y; one of the two may be a number.
+
+    numpy.where branches on every element; where the condition is irregular, choosing by masks of
+    bits takes a tenth of the time.
+    """
+    if condition.size < _SMALL:
+        if type(x) is float or type(y) is float:  # which are not weak beside bfloat16
+            a, b = _as_arrays(x, y)
+            if a is not NotImplemented:
+                return np.where(condition, a, b)
+        return np.where(condition, x, y)
+    a, b = _as_arrays(x, y)
+    shape = condition.shape
+    if (
+        a is NotImplemented
+        or a.itemsize > 8
+        or condition.dtype != _BOOL
+        or (a.ndim and a.shape != shape)
+        or (b.ndim and b.shape != shape)
+    ):
+        return np.where(condition, x, y)
+    bits = _BITS[a.itemsize]
+    out = np.empty(shape, a.dtype)
+    a, b = [
+        (np.ascontiguousarray(value).reshape(-1) if value.ndim else value).view(bits)
+        for value in (a, b)
+    ]
+    mask = np.ascontiguousarray(condition).reshape(-1).view(np.int8)
+    x_is_zero, y_is_zero = type(x) is int and x == 0, type(y) is int and y == 0
+    chosen = out.reshape(-1).view(bits)
+    for start in range(0, mask.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        left, right = (a[part] if a.ndim else a), (b[part] if b.ndim else b)
+        if x_is_zero:
+            np.bitwise_and(right, (mask[part] - _ONE).astype(bits), out=chosen[part])
+        elif y_is_zero:
+            np.bitwise_and(left, np.negative(mask[part]).astype(bits), out=chosen[part])
+        else:
+            ones = np.negative(mask[part]).astype(bits)  # all bits set where it holds
+            ones &= left ^ right
+            np.bitwise_xor(ones, right, out=chosen[part])
+    return out
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Any:

@@ -21,12 +21,10 @@ _f64 = np.dtype(np.float64)
 _f32 = np.dtype(np.float32)
 _BLOCK = 1 << 16  # bytes worked on at a time: the intermediate arrays stay in the cache
 
-# erf(x) / x in x*x, |x| <= 3.95, for float32 (2.2e-8)
+# atanh(erf(x)) / x in x*x, |x| <= 3.95, for float32 (9e-8 of erf); it grows beyond
 _ERF32 = (
-    (1.12837914438391, 0.19136323790999119, 0.05284971395897644, 0.0038000103972483847,
-     0.0002844820999173968, 2.026956145583023e-06),
-    (1.0, 0.5029239575423902, 0.11448143846226155, 0.01503859864985272, 0.0011687191655264982,
-     3.78321251979369e-05),
+    1.1283792809290476, 0.10276890504598073, -0.0001913534857295192, -0.0006202531059795628,
+    8.781902691313946e-05, -5.697971112202703e-06, 1.4350915147177192e-07,
 )  # fmt: skip
 # erf(x) / x in x*x, |x| <= 1 (7e-19)
 _ERF_CORE = (
@@ -110,10 +108,9 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _erf32(x: Any) -> Any:
-    x = np.minimum(np.maximum(x, -3.95), 3.95)
-    y = ratio(x * x, _ERF32)
+    y = _horner(x * x, _ERF32)
     y *= x
-    return y
+    return np.tanh(y, y)
 
 
 def _exp_of_minus_square(x: Any) -> Any:
