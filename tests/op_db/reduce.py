@@ -7,10 +7,12 @@ import math
 
 from tests.op_db._case import (
     ALL,
+    BOOL,
     DISTINCT,
     NONZERO,
     NORMAL,
     NUMBERS,
+    POSITIVE,
     V64,
     WIDE,
     B,
@@ -142,8 +144,9 @@ EXTREMES = [
 
 SCANS = [
     Op("cumsum", S(T(5), 0), S(T(3, 4), 1), S(T(3, 4), dim=-2),
-        S(T(3, 4), 0, dtype=Name("float64")), S(T(), 0), S(T(0, 3), 0), dtypes=ALL, tol=SUMS,
-        why=WHY, inplace="cumsum_", out=True, errors=BAD_DIM),
+        S(T(3, 4), 0, dtype=Name("float64")), S(T(), 0), S(T(0, 3), 0), dtypes=NUMBERS,
+        tol=SUMS, why=WHY, inplace="cumsum_", out=True, errors=BAD_DIM),
+    Op("cumsum.bool", S(T(5), 0), S(T(3, 4), 1), dtypes=BOOL, grad=False),
     Op("cumprod", S(T(5), 0), S(T(3, 4), 1), S(T(3, 4), dim=-2), S(T(), 0),
         Kink(V([2.0, 0.0, 3.0, 4.0]), 0), Kink(V([0.0, 2.0, 0.0]), 0),
         S(V([2.0, 0.0, 3.0, 4.0]), 0), of=NONZERO, dtypes=NUMBERS, tol=SUMS, why=WHY,
@@ -174,4 +177,25 @@ COUNTING = [
         grad=False),
 ]
 
-OPS = SUMS_ROWS + EXTREMES + SCANS + COUNTING
+WEIGHED = {"fweights": V64([1, 2, 1, 1, 3]), "aweights": C(5, of=POSITIVE)}
+STATISTICS = [
+    Op("cov", S(T(3, 5)), S(T(5)), S(T(3, 5), correction=0), S(T(3, 5), **WEIGHED),
+        S(T(3, 5), correction=0, **WEIGHED), dtypes=WIDE, tol=SUMS, why=WHY,
+        errors=[E(T(2, 2, 2)), E(B(2, 2)), E(T(2, 3), fweights=V64([1, 2]))]),
+    Op("corrcoef", S(T(3, 5)), dtypes=WIDE, tol=SUMS, why=WHY, errors=[E(T(2, 2, 2))]),
+    Op("nanquantile", S(T(3, 4), 0.3), Kink(V([[1.0, nan, 0.5, 2.0]]), 0.4, 1), of=DISTINCT,
+        dtypes=WIDE, errors=[E(T(3), 1.5)]),
+    Op("trapezoid", S(T(3, 4)), S(T(3, 4), T(4)), S(T(3, 4), dx=2.0, dim=0), dtypes=WIDE),
+    Op("cumulative_trapezoid", S(T(3, 4)), S(T(3, 4), T(4)), dtypes=WIDE),
+    Op("renorm", S(T(3, 4), 2, 0, 1.5), S(T(3, 4), 1, 1, 2.0), dtypes=WIDE),
+    Op("linalg.norm", S(T(3, 4)), S(T(3, 4), 1), S(T(3, 4), -inf), S(T(4), 3), S(T(3, 4), dim=1),
+        S(T(2, 3, 4), "fro", (0, 2), True), dtypes=WIDE,
+        call=lambda torch, *args, **kw: torch.linalg.norm(*args, **kw),
+        errors=[E(T(2, 3, 4), 2), E(N(3))]),
+    Op("linalg.matrix_norm", S(T(3, 4)), S(T(2, 3, 4), inf), S(T(2, 3, 4), 1, (0, 1), True),
+        dtypes=WIDE,
+        call=lambda torch, *args, **kw: torch.linalg.matrix_norm(*args, **kw),
+        errors=[E(T(3)), E(T(3, 4), 3), E(T(3, 4), "fro", (0, 0))]),
+]
+
+OPS = SUMS_ROWS + EXTREMES + SCANS + COUNTING + STATISTICS
