@@ -294,7 +294,7 @@ COMPLEX_ROWS = [
     Op("complex", S(T(3, 4), T(3, 4)), S(T(), T()), dtypes=WIDE, grad=False, out=True,
         errors=[E(T(3, dtype="int64"), T(3))]),
     Op("polar", S(T(3, 4, of=POSITIVE), T(3, 4)), dtypes=WIDE, grad=False),
-    Op("view_as_complex", S(T(3, 2)), dtypes=WIDE, grad=False, errors=[E(T(3, 3))]),
+    Op("view_as_complex", S(T(3, 2)), dtypes=WIDE, grad=False, view=True, errors=[E(T(3, 3))]),
     *(Op(f"{name}.of_parts", S(T(3, 4), T(3, 4)), dtypes=WIDE, of=NONZERO,
         call=lambda torch, x, y, name=name: getattr(torch, name)(torch.complex(x, y) * (0.5 - 2j)))
         for name in ("abs", "angle", "real", "imag")),

@@ -54,31 +54,58 @@ def expanded(side, array, dtype):
     return side.tensor(array.take([0], axis), dtype).expand(array.shape)
 
 
-def alike(value: Value) -> Value:
-    """All slices equal, in a tensor that was drawn; indices and chosen values stay."""
-    axis = long_axis(value.array)
-    if axis is None or not value.follows or value.arg.literal is not None:
-        return value
-    slices = np.broadcast_to(value.array.take([0], axis), value.array.shape)
-    return value._replace(array=np.ascontiguousarray(slices))
+def each_value(drawn, change):
+    """The drawn arguments with all values changed."""
+    return tree_map(lambda leaf: change(leaf) if isinstance(leaf, Value) else leaf, drawn)
+
+
+def alike(drawn):
+    """All slices equal, in tensors that were drawn; indices and chosen values stay."""
+
+    def change(value):
+        axis = long_axis(value.array)
+        if axis is None or not value.follows or value.arg.literal is not None:
+            return value
+        slices = np.broadcast_to(value.array.take([0], axis), value.array.shape)
+        return value._replace(array=np.ascontiguousarray(slices))
+
+    return each_value(drawn, change)
+
+
+def zero_dim(drawn):
+    """The first element of each tensor, without dimensions."""
+    return each_value(drawn, lambda v: v._replace(array=first_element(v.array)))
+
+
+def first_element(array):
+    return array.reshape(-1)[:1].sum(dtype=array.dtype).reshape(())
+
+
+def no_rows(drawn):
+    """An empty batch: no rows in the first tensor, nor in those with as many rows."""
+    rows = leaves(drawn, Value)[0].array.shape[:1]
+
+    def change(value):
+        return value._replace(array=value.array[:0]) if value.array.shape[:1] == rows else value
+
+    return each_value(drawn, change) if rows else drawn
 
 
 def constant(side, array, dtype):
     """A single number, expanded."""
-    return side.tensor(array.reshape(-1)[:1].sum().reshape(()), dtype).expand(array.shape)
+    return side.tensor(first_element(array), dtype).expand(array.shape)
 
 
-def zero_dim(value: Value) -> Value:
-    return value._replace(
-        array=value.array.reshape(-1)[:1].sum(dtype=value.array.dtype).reshape(())
-    )
-
-
-def empty(value: Value) -> Value:
-    return value._replace(array=value.array[:0] if value.array.ndim else value.array)
-
-
+REFUSALS = (RuntimeError, IndexError, ValueError, TypeError)
 ROWS = [op for op in OPS if op.layout]
+
+
+def outcome(function, *args):
+    """What a call returns, or the exception with which it refuses."""
+    try:
+        return function(*args)
+    except REFUSALS as error:
+        return error
 
 
 class TestLayout(unittest.TestCase):
@@ -93,15 +120,18 @@ class TestLayout(unittest.TestCase):
             if not serves(sample, dtype) or not leaves(drawn, Value):
                 continue
             if change:
-                drawn = tree_map(lambda x: change(x) if isinstance(x, Value) else x, drawn)
+                drawn = change(drawn)
             with about(sample):
-                try:
-                    like, exact = expected(op, drawn, layout)
-                except (RuntimeError, IndexError, ValueError, TypeError):
-                    with self.assertRaises((RuntimeError, IndexError, ValueError, TypeError)):
-                        run_ours(op, drawn, layout)
+                theirs = outcome(expected, op, drawn, layout)
+                ours = outcome(run_ours, op, drawn, layout)
+                if isinstance(theirs, Exception):
+                    if layout is not Side.tensor and not op.view:
+                        continue  # PyTorch needs another layout here; we may serve this one
+                    self.assertIsInstance(ours, REFUSALS)
+                elif isinstance(ours, Exception):
+                    raise ours
                 else:
-                    compare(self, op, run_ours(op, drawn, layout), like, exact)
+                    compare(self, op, ours, *theirs)
 
     @each(ROWS)
     def test_transposed(self, op):
@@ -121,7 +151,7 @@ class TestLayout(unittest.TestCase):
 
     @each(ROWS)
     def test_empty(self, op):
-        self.check(op, change=empty)
+        self.check(op, change=no_rows)
 
 
 class TestView(unittest.TestCase):
