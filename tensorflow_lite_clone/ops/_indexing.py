@@ -46,16 +46,16 @@ class Index(Op):
         return F.index_put(zeros, index, g, places=places, accumulate=True)
 
 
-class IndexFirst(Op):
-    """``x[index]`` for one array of non-negative or negative places; `shape` is that of x."""
+class IndexAlong(Op):
+    """``x[..., index]`` for one index tensor, one-dimensional unless `axis` is 0."""
 
     label = "Index"
 
-    def forward(F, x, index, *, shape):
-        return F.take(x, index, axis=0)
+    def forward(F, x, index, *, axis, shape):
+        return F.take(x, index, axis=axis)
 
-    def backward_x(F, g, index, *, shape):
-        return F.index_add(F.zeros(shape, dtype=g.dtype), index, g, axis=0)
+    def backward_x(F, g, index, *, axis, shape):
+        return F.index_add(F.zeros(shape, dtype=g.dtype), index, g, axis=axis)
 
 
 class IndexPut(Op):
@@ -126,7 +126,9 @@ class MaskedFill(Op):
         return out
 
     def write(F, x, mask, value):
-        F.write_at(x, F.broadcast_to(mask, x.shape), value)
+        if mask.shape != x.shape:
+            mask = F.broadcast_to(mask, x.shape)
+        F.write_at(x, mask, value)
 
     def backward_x(F, g, mask):
         return F.masked_fill(g, mask, F.zeros((), dtype=g.dtype))
@@ -314,13 +316,7 @@ class IndexAdd(Op):
         return out
 
     def write(F, x, index, source, *, axis):
-        if axis == 0:
-            F.add_at(x, index, source)
-            return
-        # rows are added faster than columns
-        out = F.copy(F.moveaxis(x, axis, 0))
-        F.add_at(out, index, F.moveaxis(source, axis, 0))
-        F.backend.write(x, F.moveaxis(out, 0, axis))
+        F.add_at(x, (*(_ALL,) * axis, index), source)
 
     def backward_x(F, g, *, axis):
         return g

@@ -7,10 +7,12 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.inplace import apply_inplace
+from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to_device
@@ -174,17 +176,34 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
                 f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
             )
         return fill_(self, number)
-    have, want = src._storage.array.shape, self._storage.array.shape
-    if have != want and broadcast_shapes(want, have) != want:
+    storage, source = self._storage, src._storage
+    have, want = source.array.shape, storage.array.shape
+    if have != want and not _fits(have, want):
         raise RuntimeError(
             f"output with shape {list(want)} doesn't match the broadcast shape "
             f"{list(broadcast_shapes(want, have))}"
         )
-    if src._storage.array.dtype.kind == "c" and self._storage.array.dtype.kind != "c":
+    if source.array.dtype.kind == "c" and storage.array.dtype.kind != "c":
         _warn_imaginary()
-    if src._storage.backend is not self._storage.backend:
+    if source.backend is not storage.backend:
         src = to_device(src, self.device)
+    elif _outside(self) and (src._edge is None or not mode.grad) and src._base is None:
+        check_writable(storage.array)
+        CopyInto.write(storage.backend.F, storage.array, source.array)
+        storage.bump()
+        return self
     return apply_inplace(CopyInto, self, src)
+
+
+def _fits(shape: tuple, target: tuple) -> bool:
+    """Whether `shape` broadcasts to `target`."""
+    offset = len(target) - len(shape)
+    return offset >= 0 and all([n == m or n == 1 for n, m in zip(shape, target[offset:])])
+
+
+def _outside(x: Tensor) -> bool:
+    """Whether a write into `x` surely has nothing to do with a graph."""
+    return not hooks.active and (not mode.grad or (x._edge is None and x._base is None))
 
 
 @public("method")
@@ -203,7 +222,13 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         raise TypeError(
             f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
         )
-    return apply_inplace(Fill, self, value=fitting_number(number, self.dtype))
+    value = fitting_number(number, self.dtype)
+    if _outside(self):
+        storage = self._storage
+        storage.backend.write(storage.array, value)
+        storage.bump()
+        return self
+    return apply_inplace(Fill, self, value=value)
 
 
 @public("torch", names=("fill",))
@@ -215,6 +240,11 @@ def fill(input: Tensor, value: Any) -> Tensor:
 @public("torch", "method")
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere."""
+    if _outside(self):
+        storage = self._storage
+        storage.backend.write(storage.array, 0)
+        storage.bump()
+        return self
     return apply_inplace(Zero, self)
 
 

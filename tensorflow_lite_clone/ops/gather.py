@@ -290,8 +290,10 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     shape = storage_of("masked_fill", input).array.shape
     _check_mask("masked_fill_", mask)
     source = _fill_value("masked_fill_", input, value)
-    common = broadcast_shapes(shape, mask._storage.array.shape)
-    x = input if common == shape else expand(input, common)
+    x = input
+    if mask._storage.array.shape != shape:
+        common = broadcast_shapes(shape, mask._storage.array.shape)
+        x = input if common == shape else expand(input, common)
     return apply(MaskedFill, x, mask, source)
 
 

@@ -18,7 +18,7 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.ops._indexing import (
     Index,
-    IndexFirst,
+    IndexAlong,
     IndexMask,
     IndexPut,
     MaskPut,
@@ -27,7 +27,7 @@ from tensorflow_lite_clone.ops._indexing import (
 from tensorflow_lite_clone.ops._operands import as_number, cast
 from tensorflow_lite_clone.ops.assign import copy_, fill_, held_value, write_value
 from tensorflow_lite_clone.ops.create import tensor as make_tensor
-from tensorflow_lite_clone.ops.shape import reshape
+from tensorflow_lite_clone.ops.shape import reshape, unsqueeze
 from tensorflow_lite_clone.ops.slices import BasicIndex, Select, Slice, unbind
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -71,9 +71,11 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         array, places = self._storage.array, index._storage.array
         if index.dtype is int64 and places.ndim and array.ndim:
             try:
-                return apply(IndexFirst, self, index, shape=array.shape)
+                return apply(IndexAlong, self, index, axis=0, shape=array.shape)
             except IndexError as error:
                 raise _for_dimensions(error) from None
+    elif index is None:
+        return unsqueeze(self, 0)
     items, op, extra = _parsed(self, index)
     if not extra:
         return apply_view(op, self, index=items, shape=self._storage.array.shape)
@@ -391,8 +393,11 @@ def _advanced(x: Tensor, extra: list) -> Tensor:
     mask = _one_mask(x, extra)
     if mask is not None:
         return apply(IndexMask, x, mask, shape=shape)
-    index, places = stacked(x, extra)
+    place, only = extra[0]
     try:
+        if len(extra) == 1 and only.dtype is int64 and only._storage.array.ndim == 1:
+            return apply(IndexAlong, x, only, axis=place, shape=shape)
+        index, places = stacked(x, extra)
         return apply(Index, x, index, places=places, shape=shape)
     except IndexError as error:
         raise _for_dimensions(error) from None

@@ -137,8 +137,8 @@ class TestSharing(unittest.TestCase):
         index = OURS.module.tensor([0, 1], device=x.device)
         for copy in (
             x.clone(), x[index], x[x >= 0], x.flip(0), x[:1].flip(0), x.t().reshape(-1),
-            x.repeat(1, 1), x.tile(1), x.roll(0), x.contiguous().clone(), x.tril(9), x.index_select(0, index),
-            OURS.module.cat([x]), OURS.module.stack([x]), OURS.module.nn.functional.pad(x, (0, 0)),
+            x.repeat(1, 1), x.tile(1), x.roll(0), x.contiguous().clone(), x.tril(9),
+            x.index_select(0, index), OURS.module.cat([x]), OURS.module.stack([x]), OURS.module.nn.functional.pad(x, (0, 0)),
         ):  # fmt: skip
             copy.fill_(-1)
             self.assertEqual(OURS.numpy(x).tolist(), [[0, 1, 2], [3, 4, 5]])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tensorflow_lite_clone.backends.numpy.kit_bessel import i0, i0e, i1, i1e  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_checks import (  # noqa: F401
     check_labels,
@@ -20,6 +18,7 @@ from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
     check_index,
     combine_at,
     concat,
+    copy,
     expand_dims,
     flip,
     getitem,
@@ -87,12 +86,8 @@ from tensorflow_lite_clone.backends.numpy.kit_special import (  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 
 
-def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:
+def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: F811
     native = NATIVE.get(dtype, dtype)
     if x.dtype.kind == "c" and native.kind != "c":
         x = x.real
     return x.astype(native, copy=copy)
-
-
-def copy(x: Any) -> Any:
-    return np.array(x, order="C")

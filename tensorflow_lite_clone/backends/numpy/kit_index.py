@@ -9,8 +9,12 @@ import numpy as np
 
 # Elements handled at a time where every one needs a 64-bit position.
 _BLOCK = 1 << 20
-# From this many elements on a row is added faster alone than through positions.
+# From this many elements on a row is added faster alone than through positions, and from that
+# many rows of at least this width on many rows at once.
 _LONG_ROW = 2048
+_FEW_ROWS, _WIDE_ROW = 16, 32
+# A copy along strides goes in blocks when more cache lines than this lie in a row.
+_MANY_LINES = 512
 
 
 class _Window:
@@ -62,7 +66,14 @@ def broadcast_to(x: Any, shape: tuple) -> Any:
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
-    return x.reshape(shape) if copy is None else np.reshape(x, shape, copy=copy)
+    if copy is not None:
+        return np.reshape(x, shape, copy=copy)
+    if x.ndim > 1 and x.shape[-1] >= _MANY_LINES and x.strides[-1] != x.itemsize:
+        try:
+            return np.reshape(x, shape, copy=False)
+        except ValueError:
+            return _copy_in_blocks(x).reshape(shape)
+    return x.reshape(shape)
 
 
 def permute_dims(x: Any, /, axes: tuple) -> Any:
@@ -87,6 +98,28 @@ def matrix_transpose(x: Any, /) -> Any:
 
 def flip(x: Any, /, *, axis: Any = None) -> Any:
     return np.array(np.flip(x, axis), order="C")  # torch's tensors have no negative strides
+
+
+def copy(x: Any) -> Any:
+    if x.ndim < 2 or x.shape[-1] < _MANY_LINES or x.strides[-1] == x.itemsize:
+        return np.array(x, order="C")
+    return _copy_in_blocks(x)
+
+
+def _copy_in_blocks(x: Any) -> Any:
+    """A contiguous copy of what is not: in squares, so that every cache line is read once."""
+    out = np.empty(x.shape, x.dtype)
+    sizes = [(stride, axis) for axis, (stride, n) in enumerate(zip(x.strides, x.shape)) if n > 1]
+    _, axis = min(sizes, default=(0, x.ndim - 1))
+    before, between = (slice(None),) * axis, (slice(None),) * (x.ndim - axis - 2)
+    if axis == x.ndim - 1:
+        out[...] = x
+        return out
+    for i in range(0, x.shape[axis], 128):
+        for j in range(0, x.shape[-1], 64):
+            part = (*before, slice(i, i + 128), *between, slice(j, j + 64))
+            out[part] = x[part]
+    return out
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
@@ -144,47 +177,86 @@ def add_at(x: Any, index: Any, value: Any) -> None:
         add_at(wide, index, value.astype(np.float32))
         x[...] = wide
         return
-    if type(index) is np.ndarray:
+    if type(index) is not tuple:
         index = (index,)
-    kinds = {type(item) is np.ndarray and item.dtype.kind in "iu" for item in index}
-    if not x.flags.c_contiguous or kinds != {True} or x.dtype.kind == "b":
+    kinds = [type(item) is np.ndarray and item.dtype.kind in "iu" for item in index]
+    if not x.flags.c_contiguous or x.dtype.kind == "b":
         np.add.at(x, index, value)
-        return
-    rows = _linear(index, x.shape)
-    rest = x.shape[len(index) :]
-    value = np.broadcast_to(value, rows.shape + rest)
-    _add_rows(x.reshape(prod(x.shape[: len(index)]), prod(rest)), rows.reshape(-1), value)
+    elif all(kinds):
+        rows = _linear(index, x.shape)
+        rest = x.shape[len(index) :]
+        value = np.broadcast_to(value, rows.shape + rest)
+        matrix = x.reshape(prod(x.shape[: len(index)]), prod(rest))
+        _add_rows(matrix, rows.reshape(-1), value.reshape(rows.size, matrix.shape[1]))
+    elif kinds[-1] and index[-1].ndim == 1 and _whole(index[:-1]):
+        _add_slices(x, index[-1], len(index) - 1, value)
+    else:
+        np.add.at(x, index, value)
+
+
+def _whole(index: tuple) -> bool:
+    return all([type(item) is slice and item == slice(None) for item in index])
 
 
 def _linear(index: tuple, shape: tuple) -> Any:
     """The row that index arrays for the leading dimensions name together; checks their bounds."""
     rows: Any = None
     for dim, (item, size) in enumerate(zip(index, shape)):
-        check_index(item, size, dim, negative=True)
-        if item.size and item.min() < 0:
-            item = np.where(item < 0, item + size, item)
+        item = _wrapped(item, size, dim)
         rows = item if rows is None else rows * size + item
     return rows
 
 
+def _wrapped(index: Any, size: int, dim: int) -> Any:
+    """Indices with the negative ones counted from the start; checks their bounds."""
+    check_index(index, size, dim, negative=True)
+    if index.size and index.min() < 0:
+        return np.where(index < 0, index + size, index)
+    return index
+
+
 def _add_rows(x: Any, rows: Any, value: Any) -> None:
-    """``x[rows[i]] += value[i]`` for a contiguous matrix `x`, one row after the other."""
-    width = x.shape[1]
-    value = value.reshape(rows.size, width)
-    if width == 1:
-        np.add.at(x.reshape(-1), rows, value.reshape(-1))
-    elif width >= _LONG_ROW:
+    """``x[rows[i]] += value[i]`` for a contiguous matrix `x`, repeated rows summed."""
+    count, width = x.shape
+    if width >= _WIDE_ROW and _FEW_ROWS <= rows.size <= count:
+        # Rows named for the last time are added at once; what repeats them has to follow.
+        last = np.empty(count, np.intp)
+        for _ in range(3):
+            here = np.arange(rows.size)
+            last[rows] = here
+            final = last[rows] == here
+            if final.all():
+                x[rows] += value
+                return
+            x[rows[final]] += value[final]
+            rows, value = rows[~final], value[~final]
+    if width >= _LONG_ROW:
         for row, addend in zip(rows.tolist(), value):
             x[row] += addend
-    elif width:
-        # `numpy.add.at` is three times as fast on one-dimensional arrays
-        flat = x.reshape(-1)
-        columns = np.arange(width)
-        step = max(_BLOCK // width, 1)
-        for start in range(0, rows.size, step):
-            part = rows[start : start + step]
-            places = (part[:, None] * width + columns).reshape(-1)
-            np.add.at(flat, places, value[start : start + step].reshape(-1))
+    else:
+        _add_slices(x, rows, 0, value)
+
+
+def _add_slices(x: Any, index: Any, axis: int, value: Any) -> None:
+    """``x[..., index, ...] += value`` along `axis` of a contiguous `x`."""
+    size, width = x.shape[axis], prod(x.shape[axis + 1 :])
+    index = _wrapped(index, size, axis)
+    before = prod(x.shape[:axis])
+    value = np.broadcast_to(value, (*x.shape[:axis], index.size, *x.shape[axis + 1 :]))
+    value = value.reshape(before, index.size * width)
+    if not value.size:
+        return
+    # `numpy.add.at` is three times as fast on one-dimensional arrays
+    flat = x.reshape(-1)
+    places = index if width == 1 else (index[:, None] * width + np.arange(width)).reshape(-1)
+    if before == 1:
+        np.add.at(flat, places, value.reshape(-1))
+        return
+    step = max(_BLOCK // places.size, 1)
+    for start in range(0, before, step):
+        part = value[start : start + step]
+        offsets = np.arange(start, start + len(part)) * (size * width)
+        np.add.at(flat, (offsets[:, None] + places).reshape(-1), part.reshape(-1))
 
 
 _COMBINE = {"multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
