@@ -122,8 +122,6 @@ def nearest_taps(size: int, count: int, factor: float | None, center: bool) -> T
     scale = _scale(size, count, False, factor, single)
     offset = 0.5 if center else 0.0
     places = [math.floor(single(single(o + offset) * scale)) for o in range(count)]
-    if not center and count == size:
-        places = list(range(count))
     return Taps(size, [[(min(place, size - 1), 1.0)] for place in places])
 
 
@@ -132,6 +130,8 @@ def linear_taps(
     size: int, count: int, corners: bool, factor: float | None, rounded: Callable[[float], float]
 ) -> Taps:
     """The two elements around each result, computed with `rounded` numbers as PyTorch does."""
+    if count == size:
+        return Taps(size, [[(o, 1.0)] for o in range(count)])
     scale = _scale(size, count, corners, factor, rounded)
     rows = []
     for o in range(count):
@@ -149,7 +149,7 @@ def linear_taps(
 
 def _place(o: int, scale: float, corners: bool, rounded: Callable[[float], float]) -> float:
     """Where result `o` lies among the elements."""
-    return rounded(scale * o) if corners else rounded(rounded(scale * rounded(o + 0.5)) - 0.5)
+    return rounded(scale * o) if corners else rounded(scale * rounded(o + 0.5) - 0.5)
 
 
 def _cubic(distance: float, a: float) -> float:

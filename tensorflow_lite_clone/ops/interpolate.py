@@ -135,6 +135,8 @@ def _resampled(
     def taps(axis: int) -> Taps:
         n, count, factor = shape[axis], counts[axis], factors[axis]
         if mode in _ANY:
+            if count == n and len(shape) == 2:  # for images PyTorch forgets a factor near one
+                factor = None
             return nearest_taps(n, count, factor, mode != "nearest")
         if antialias:
             return smooth_taps(n, count, corners, factor, mode == "bicubic")
