@@ -22,7 +22,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
-from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.ops._operands import as_number, as_operands, operand_dtype
 from tensorflow_lite_clone.storage import Storage
@@ -166,7 +166,6 @@ def write_pointwise(
         operands = [prepare(op, target)]
     edges, mask = edges_of(tuple(operands)) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
-    mask = mask if op.differentiable else 0
     storages = tuple([operand._storage for operand in operands])
     backend = _one_backend(storages)
     array = target._storage.array
@@ -178,8 +177,11 @@ def write_pointwise(
     if not in_memory:
         result = _run(op, backend, storages, parameters)
         check_result(op.name, target, result, backend)
-    if mask and operands[0] is target and 0 in op.plans[mask].saves:
-        storages = (Storage(backend.F.copy(array), backend), *storages[1:])
+    recorded: type[Op] = op
+    if mask and not op.differentiable:  # a comparison: its gradient is zero, as that of signs
+        recorded, edges, mask, parameters = TABLE["sign"], edges[:1], mask & 1, {}  # type: ignore
+    if mask:
+        storages = _kept(storages, recorded.plans[mask].saves, target._storage)
     if in_memory:
         check_writable(array)
         arrays = [storage.array for storage in storages[1:]]
@@ -188,8 +190,21 @@ def write_pointwise(
     else:
         write(target, result)
     if mask:
-        record_inplace(op, target, backend, edges, mask, storages, parameters)
+        record_inplace(recorded, target, backend, edges, mask, storages, parameters)
     return target
+
+
+def _kept(storages: tuple, saves: tuple[int, ...], target: Storage) -> tuple:
+    """The operands' storages; what backward wants of the memory that is overwritten is copied."""
+    memory = target.root or target
+    return tuple(
+        [
+            Storage(storage.backend.F.copy(storage.array), storage.backend)
+            if index in saves and (storage.root or storage) is memory
+            else storage
+            for index, storage in enumerate(storages)
+        ]
+    )
 
 
 def broadcasts_to(shape: tuple, target: tuple) -> bool:

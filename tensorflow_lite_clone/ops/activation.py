@@ -221,7 +221,8 @@ inplace_form(rrelu, "torch", "functional")
 @composite
 def elu_backward(F, g, x, *, alpha, scale, rate):
     """scale g for positive x, else scale alpha rate exp(rate x) g"""
-    return F.where(x > 0, g * scale, g * (scale * alpha * rate) * F.exp(F.minimum(x, 0) * rate))
+    slope = F.exp(F.where(x >= 0, 0, x) * rate) * (scale * alpha * rate)
+    return F.where(x > 0, g * scale, g * slope)
 
 
 class Elu(Pointwise):

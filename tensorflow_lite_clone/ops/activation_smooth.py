@@ -77,7 +77,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 @composite
 def silu_backward(F, g, x):
     """g s (1 + x (1 - s)), s = sigmoid(x)"""
-    s = 1 / (1 + F.exp(-x))
+    s = F.sigmoid(x)
     return g * conj(F, s * (1 + x * (1 - s)))
 
 
@@ -104,7 +104,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 def mish_backward(F, g, x):
     """g (t + x s (1 - t t)), s = sigmoid(x), t = tanh(softplus(x))"""
     t = F.tanh(_softplus(F, x))
-    return g * (t + x * (1 - t * t) / (1 + F.exp(-x)))
+    return g * (t + x * (1 - t * t) * F.sigmoid(x))
 
 
 def _softplus(F, x):
@@ -133,7 +133,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 @composite
 def softplus_backward(F, g, x, *, beta, threshold):
     """g sigmoid(beta x), g past the threshold"""
-    return F.where(x * beta > threshold, g, g / (1 + F.exp(x * -beta)))
+    z = x * beta
+    return F.where(z > threshold, g, g * F.sigmoid(z))
 
 
 class Softplus(Pointwise):
@@ -159,8 +160,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 @composite
 def log_sigmoid_backward(F, g, x):
     """g sigmoid(-x)"""
-    z = F.exp(-F.abs(x))
-    return g * F.where(x < 0, 1 / (1 + z), z / (1 + z))
+    return g * F.sigmoid(-x)
 
 
 class LogSigmoid(Pointwise):
@@ -204,7 +204,7 @@ def _halves(x: Any, axis: int) -> tuple[Any, Any]:
 def glu_backward(F, g, x, *, axis):
     """(g s, g a s (1 - s)) for the halves a, b of x, s = sigmoid(b)"""
     a, b = _halves(x, axis)
-    s = 1 / (1 + F.exp(-b))
+    s = F.sigmoid(b)
     ga = g * s
     return F.concat([ga, ga * a * (1 - s)], axis=axis)
 

@@ -87,10 +87,18 @@ asinh = _function(
     "The inverse hyperbolic sine.",
     alias=("arcsinh",),
 )
+
+
+def _acosh_gradient(F, g, x):
+    if x.dtype.kind == "c":  # in the left half plane this is not 1 / sqrt(x x - 1)
+        return g * conj(F, F.rsqrt(x - 1) * F.rsqrt(x + 1))
+    return g * F.rsqrt(x * x - 1)
+
+
 acosh = _function(
     "acosh",
     "acosh",
-    lambda F, g, x: g * conj(F, F.rsqrt(x * x - 1)),
+    _acosh_gradient,
     "The inverse hyperbolic cosine.",
     alias=("arccosh",),
 )

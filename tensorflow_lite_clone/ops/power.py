@@ -52,7 +52,9 @@ class PowScalar(Pointwise):
     def backward_x(F, g, x, *, exponent):
         if exponent == 0:
             return F.zeros_like(g)
-        return g * conj(F, exponent * power(F, x, exponent - 1))
+        if exponent == 2:
+            return g * conj(F, 2 * x)
+        return g * conj(F, exponent * F.pow_scalar(x, exponent=exponent - 1))
 
 
 def _base_gradient(F, g, x, y):
