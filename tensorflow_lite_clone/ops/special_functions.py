@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.inplace import write_out
-from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops._formulas import widened
 from tensorflow_lite_clone.ops._pointwise import binary, unary
@@ -115,8 +115,16 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else write_out("polygamma", out, result)
 
 
-export(lambda self, n: _polygamma(n, self, False), "method", name="polygamma")
-export(lambda self, n: _polygamma(n, self, True), "method", name="polygamma_")
+@public("method", names=("polygamma",))
+def tensor_polygamma(self: Tensor, n: int) -> Tensor:
+    """The `n`-th derivative of `digamma`."""
+    return _polygamma(n, self, False)
+
+
+@public("method")
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place form of `polygamma`."""
+    return _polygamma(n, self, True)
 
 
 @public("torch", "method")
