@@ -13,7 +13,6 @@ from tensorflow_lite_clone.ops._arguments import (
     axis_of,
     delivered,
     is_integral,
-    kept_shape,
     numpy_names,
     reduced_count,
     restored,
@@ -265,6 +264,3 @@ class CountNonzero(Op):
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements along `dim` (an int, several, or all) are not zero, as int64."""
     return apply(CountNonzero, input, axis=axes_of(dim, input._storage.array.ndim))
-
-
-__all__ = ["Mean", "Prod", "Sum", "axes_of", "kept_shape"]
