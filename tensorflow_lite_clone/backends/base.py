@@ -88,7 +88,10 @@ class Backend:
         raise NotImplementedError
 
     def constant(self, value: complex, native_dtype: Any) -> Any:
-        """A Python number as an operand beside arrays of `native_dtype`; never written to."""
+        """A Python number as an operand beside arrays of `native_dtype`; never written to.
+
+        Integers that the dtype does not hold wrap around.
+        """
         raise NotImplementedError
 
     def strides(self, array: Any) -> tuple[int, ...]:

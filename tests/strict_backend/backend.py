@@ -84,6 +84,8 @@ class StrictBackend(Backend):
         target._hidden[...] = unwrap(value)
 
     def constant(self, value: complex, native_dtype: Any) -> Any:
+        if isinstance(value, int) and native_dtype.kind in "iu":
+            return StrictArray(np.array(value, np.int64).astype(native_dtype))
         return StrictArray(np.array(value, native_dtype))
 
     def strides(self, array: Any) -> tuple[int, ...]:
