@@ -52,6 +52,11 @@ def strided_gradient(F, g, *, shape, strides, offset, source):
     return F.reshape(gx, sizes)
 
 
+def number_of(array: Any, backend: Any) -> Any:
+    """The Python number in a zero-dim array: the host waits for it."""
+    return backend.to_host(array).item()
+
+
 def storage_of(name: str, input: Any) -> Any:
     """A Tensor's storage; torch's TypeError for anything else."""
     if not isinstance(input, Tensor):

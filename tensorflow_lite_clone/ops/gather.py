@@ -20,7 +20,7 @@ from tensorflow_lite_clone.ops._indexing import (
     MaskPut,
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
-from tensorflow_lite_clone.ops._views import storage_of
+from tensorflow_lite_clone.ops._views import number_of, storage_of
 from tensorflow_lite_clone.ops.assign import held_value
 from tensorflow_lite_clone.ops.index import put_at, stacked
 from tensorflow_lite_clone.ops.shape import expand, reshape, transpose
@@ -340,7 +340,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     shape = self._storage.array.shape
     mask = expand(mask, shape)
     storage = mask._storage
-    count = int(storage.backend.F.sum(storage.array))
+    count = number_of(storage.backend.F.sum(storage.array), storage.backend)
     if source.numel() < count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     return apply_inplace(MaskPut, self, mask, leading(reshape(source, (-1,)), (count,)))
@@ -361,7 +361,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
         return unbind(nonzero(as_line(input)), 1)
     F, array = storage.backend.F, storage.array
     if not array.ndim:
-        count = 1 if bool(array) else 0
+        count = 1 if number_of(array, storage.backend) else 0
         return wrap(F.zeros((count, 0), dtype=F.int64), storage.backend)
     found = wrap(F.stack([F.astype(line, F.int64) for line in F.nonzero(array)]), storage.backend)
     return wrap(transpose(found, 0, 1)._storage.array, storage.backend)

@@ -25,6 +25,7 @@ from tensorflow_lite_clone.ops._indexing import (
     result_shape,
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
+from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.assign import copy_, fill_, held_value, write_value
 from tensorflow_lite_clone.ops.create import tensor as make_tensor
 from tensorflow_lite_clone.ops.shape import reshape, unsqueeze
@@ -69,7 +70,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         return view_of(op, self, part, {"index": items, "shape": array.shape})
     elif kind is Tensor:
         array, places = self._storage.array, index._storage.array
-        if index.dtype is int64 and places.ndim and array.ndim:
+        if index.dtype is int64 and places.ndim and array.ndim and type(places) is type(array):
             try:
                 return apply(IndexAlong, self, index, axis=0, shape=array.shape)
             except IndexError as error:
@@ -192,7 +193,7 @@ def _parsed(x: Tensor, index: Any) -> tuple[Any, Any, list]:
     part has whole dimensions.
     """
     items = index if type(index) is tuple else _as_tuple(index)
-    prepared = [_prepared(item) for item in items]
+    prepared = [_prepared(item, x) for item in items]
     shape = x._storage.array.shape
     named = sum([_span(item) for item in prepared])
     if named > len(shape):
@@ -284,7 +285,7 @@ def _as_tuple(index: Any) -> tuple:
     return (index,)
 
 
-def _prepared(item: Any) -> Any:
+def _prepared(item: Any, x: Tensor) -> Any:
     """An item of an index as an int, slice, None, Ellipsis, bool or Tensor.
 
     Zero-dim tensors are numbers or truth values here.
@@ -294,12 +295,12 @@ def _prepared(item: Any) -> Any:
     if isinstance(item, Tensor):
         kind = item.dtype.kind
         if item._storage.array.ndim or kind not in "biu":
-            return item
+            return item if item._storage.backend is x._storage.backend else item.to(x.device)
         return item.item() if kind == "i" else bool(item)
     if isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):
         if not isinstance(item, (list, tuple, range)) and item.shape == ():
             return item.item()
-        made = make_tensor(list(item) if isinstance(item, range) else item)
+        made = make_tensor(list(item) if isinstance(item, range) else item, device=x.device)
         if made.dtype.kind not in "biu":  # Python's sequences of floats count as integers
             made = made.to(int64)
         return made
@@ -353,6 +354,8 @@ def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
     arrays: list = []
     places: list = []
     for place, item in extra:
+        if item._storage.backend is not backend:
+            item = item.to(x.device)
         array, kind = item._storage.array, item.dtype.kind
         if kind in "bu":
             if kind == "u":
@@ -424,7 +427,8 @@ def _put(x: Tensor, extra: list, value: Any) -> None:
     mask = _one_mask(x, extra)
     if mask is not None:
         if source.ndim:
-            count = int(x._storage.backend.F.sum(mask._storage.array))
+            backend = x._storage.backend
+            count = number_of(backend.F.sum(mask._storage.array), backend)
             source = _fitting(source, (count, *shape[mask.ndim :]))
         apply_inplace(MaskPut, x, mask, source)
         return
@@ -471,7 +475,7 @@ def __contains__(self: Tensor, element: Any) -> bool:
             f"{type(element)}."
         )
     found = (self == element)._storage
-    return bool(found.backend.F.any(found.array))
+    return bool(number_of(found.backend.F.any(found.array), found.backend))
 
 
 @public("method")

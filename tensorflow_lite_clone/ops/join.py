@@ -276,5 +276,5 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = list(pick(range(input.shape[0]), r))
     backend = input._storage.backend
-    index = backend.asarray(places, int64).reshape(len(places), r)
+    index = backend.F.reshape(backend.asarray(places, int64), (len(places), r))
     return input[wrap(index, backend)]

@@ -162,7 +162,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 for _name, _getter in {
     "itemsize": property(lambda self: self._storage.array.dtype.itemsize),
-    "nbytes": property(lambda self: self._storage.array.nbytes),
+    "nbytes": property(lambda self: numel(self) * element_size(self)),
 }.items():
     export(_getter, "property", name=_name)
 
@@ -219,8 +219,8 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     backend = storage.backend
     if math.prod(shape) > extent(storage.array.shape, backend.strides(storage.array)):
         array = backend.empty(shape, self.dtype)
-        have = storage.array.reshape(-1)
-        backend.write(array.reshape(-1)[: have.size], have)
+        F, count = backend.F, storage.array.size
+        backend.write(F.reshape(array, (-1,))[:count], F.reshape(storage.array, (-1,)))
         self._storage = Storage(array, backend)
     else:
         array = backend.F.as_strided(storage.array, shape, contiguous_strides(shape))

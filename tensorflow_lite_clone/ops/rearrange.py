@@ -14,7 +14,7 @@ from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import numpy_names
-from tensorflow_lite_clone.ops._views import Embed, storage_of
+from tensorflow_lite_clone.ops._views import Embed, number_of, storage_of
 from tensorflow_lite_clone.ops.gather import index_select
 from tensorflow_lite_clone.ops.shape import reshape, transpose
 from tensorflow_lite_clone.ops.slices import Diagonal, diagonal
@@ -172,13 +172,13 @@ def repeat_interleave(
     if counts.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if counts.ndim and counts.shape[0] == 1:
-        counts = counts.reshape(())
+        counts = F.reshape(counts, ())
     if counts.ndim and counts.shape[0] != size:
         raise RuntimeError(
             "repeats must have the same size as input along dim, but got repeats.size(0) = "
             f"{counts.shape[0]} and input.size({axis}) = {size}"
         )
-    if counts.size and bool(F.any(counts < 0)):
+    if counts.size and number_of(F.any(counts < 0), input._storage.backend):
         raise RuntimeError("repeats can not be negative")
     places = F.repeat(F.arange(size), counts, axis=0)
     return index_select(input, axis, wrap(places, input._storage.backend))

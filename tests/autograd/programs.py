@@ -154,7 +154,9 @@ class Program:
         found = {side: outcome(side, self.gradients, self.values[side]) for side in (TORCH, OURS)}
         theirs, ours = found[TORCH], found[OURS]
         if isinstance(theirs, Exception):
-            self.test.assertIsInstance(ours, type(theirs), f"{self.log} {theirs}")
+            # Of what a write overwrites a copy may have been kept, which PyTorch refuses.
+            if "modified by an inplace" not in str(theirs):
+                self.test.assertIsInstance(ours, type(theirs), f"{self.log} {theirs}")
             return
         if isinstance(ours, Exception):
             raise AssertionError(str(self.log)) from ours
