@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.kit_index import as_strided
+from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.windows import Ints, padded_size, window_slices, windows_size
 from tensorflow_lite_clone.dispatch.table import override
 
@@ -289,37 +290,46 @@ class _Folder:
 def _depthwise(
     y: np.ndarray, x: np.ndarray, w: np.ndarray, stride: Ints, padding: Ints, dilation: Ints
 ) -> None:
-    kernel, count = w.shape[2:], y.shape[2:]
     padded = _Padded(x, padding, tuple([n + 2 * p for n, p in zip(x.shape[2:], padding)]))
-    places = list(window_slices(kernel, count, stride, dilation))
-    spread = (-1, *(1,) * len(count))
+    places = list(_factors(w, y.shape[2:], stride, dilation))
+    terms = None
     for block in _blocks(len(x), y[0].nbytes, _DEPTHWISE_BYTES):
         part, total = padded[block], y[block]
-        term = None
-        for place, slices in places:
-            factor = w[(slice(None), 0, *place)].reshape(spread)
-            if term is None:
-                np.multiply(part[(..., *slices)], factor, out=total)
-                term = np.empty_like(total)
-            else:
-                np.multiply(part[(..., *slices)], factor, out=term)
-                total += term
+        if terms is None:
+            terms = np.empty_like(total)
+        term = terms[: len(total)]
+        total.fill(0)
+        for slices, factor in places:
+            np.multiply(part[(..., *slices)], factor, out=term)
+            total += term
+
+
+def _factors(
+    w: np.ndarray, count: Ints, stride: Ints, dilation: Ints
+) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
+    """Per place in a depthwise window: what it sees of the input, and a factor per channel."""
+    for place, slices in window_slices(w.shape[2:], count, stride, dilation):
+        yield slices, w[(slice(None), 0, *place)].reshape(-1, *(1,) * len(count))
 
 
 def _depthwise_input(
     gx: np.ndarray, g: np.ndarray, w: np.ndarray, stride: Ints, padding: Ints, dilation: Ints
 ) -> None:
-    kernel, count = w.shape[2:], g.shape[2:]
+    count, kernel = g.shape[2:], w.shape[2:]
     fold = _Folder(gx, count, kernel, stride, padding, dilation)
-    spread = (-1, *(1,) * len(count))
+    factors = {
+        place: w[(slice(None), 0, *place)].reshape(-1, *(1,) * len(count))
+        for place in np.ndindex(*kernel)
+    }
+    terms = None
     for block in _blocks(len(g), g[0].nbytes, _DEPTHWISE_BYTES):
         part = g[block]
-        term = np.empty_like(part)
+        if terms is None:
+            terms = np.empty_like(part)
+        term = terms[: len(part)]
         fold(
             block,
-            lambda place, part=part, term=term: np.multiply(
-                part, w[(slice(None), 0, *place)].reshape(spread), out=term
-            ),
+            lambda place, part=part, term=term: np.multiply(part, factors[place], out=term),
         )
 
 
@@ -328,10 +338,33 @@ def _depthwise_weight(
 ) -> np.ndarray:
     count = g.shape[2:]
     gw = np.zeros((g.shape[1], 1, *kernel), g.dtype)
-    padded = _Padded(x, padding, tuple([n + 2 * p for n, p in zip(x.shape[2:], padding)]))
+    blocks = _blocks(len(g), max(g[:1].nbytes, 1), _DEPTHWISE_BYTES)
+    total = tuple([n + 2 * p for n, p in zip(x.shape[2:], padding)])
+    padded = _Padded(x, padding, total)
+    if max(stride) == 1 and g.size:
+        # Between lines of the padded width, a place of the window sees the whole image shifted:
+        # its gradient is one scalar product, for which what is too much of g is zero.
+        steps = contiguous_strides(total)
+        length = sum([(c - 1) * step for c, step in zip(count, steps)]) + 1
+        wide = None
+        for block in blocks:
+            part = np.ascontiguousarray(padded[block])
+            rows = part.reshape(*part.shape[:2], -1)
+            if wide is None:
+                wide = np.zeros_like(part)
+            upstream = wide[: len(part)]
+            upstream[(..., *[slice(0, c) for c in count])] = g[block]
+            inner = upstream.reshape(rows.shape)[..., :length]
+            if g.dtype.kind == "c":
+                inner = inner.conj()  # vecdot conjugates its first argument
+            for place in np.ndindex(*kernel):
+                start = sum([i * d * step for i, d, step in zip(place, dilation, steps)])
+                sums = np.vecdot(inner, rows[..., start : start + length])
+                gw[(slice(None), 0, *place)] += sums.sum(0)
+        return gw
     places = list(window_slices(kernel, count, stride, dilation))
     axes = (0, *range(2, g.ndim))
-    for block in _blocks(len(g), max(g[:1].nbytes, 1), _DEPTHWISE_BYTES):
+    for block in blocks:
         part, upstream = padded[block], g[block]
         for place, slices in places:
             gw[(slice(None), 0, *place)] += (part[(..., *slices)] * upstream).sum(axes)
