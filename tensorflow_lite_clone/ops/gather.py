@@ -22,7 +22,7 @@ from tensorflow_lite_clone.ops._indexing import (
 from tensorflow_lite_clone.ops._operands import as_number, cast
 from tensorflow_lite_clone.ops._views import number_of, storage_of
 from tensorflow_lite_clone.ops.assign import held_value
-from tensorflow_lite_clone.ops.index import put_at, stacked
+from tensorflow_lite_clone.ops.index import expect_dtype, put_at, stacked
 from tensorflow_lite_clone.ops.shape import expand, reshape, transpose
 from tensorflow_lite_clone.ops.slices import Slice, unbind
 from tensorflow_lite_clone.tensor import Tensor
@@ -224,12 +224,7 @@ def index_put_(
             "index_put_(): argument 'values' (position 2) must be Tensor, not "
             f"{type(values).__name__}"
         )
-    if values.dtype is not self.dtype:
-        raise RuntimeError(
-            "Index put requires the source and destination dtypes match, got "
-            f"{self.dtype.short_name} for the destination and {values.dtype.short_name} for the "
-            "source."
-        )
+    expect_dtype(self, values)
     shape = self._storage.array.shape
     extra = []
     place = 0

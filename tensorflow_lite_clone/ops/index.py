@@ -63,7 +63,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         try:
             part = array[items]
         except IndexError:
-            raise _out_of_bounds(array.shape, items) from None
+            raise _out_of_bounds(array.shape, index) from None
         op = Select if index and type(index[-1]) is int else Slice
         if _active_hooks:
             return apply_view(op, self, index=items, shape=array.shape)
@@ -85,6 +85,8 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
 
 def _for_dimensions(error: IndexError) -> IndexError:
     """An array's IndexError in torch's words."""
+    if "empty" in str(error):
+        return IndexError("index is out of bounds for dimension with size 0")
     return IndexError(str(error).replace("axis", "dimension"))
 
 
@@ -109,6 +111,10 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     """Write `value`, cast and broadcast, into the part that `index` names."""
     kind = type(index)
     storage = self._storage
+    if kind is bool:
+        if not index:
+            return
+        index, kind = ..., None
     if kind is not tuple:
         index = (index,) if kind is int or kind is slice else _as_tuple(index)
     if not _active_hooks and _is_basic(index) and not _recorded(self, value):
@@ -168,7 +174,9 @@ def _out_of_bounds(shape: tuple, index: tuple) -> IndexError:
     dim = 0
     named = sum([1 for item in index if item is not None and item is not Ellipsis])
     if named > len(shape):
-        if not shape:
+        if not shape and len(index) == 1 and type(index[0]) is slice:
+            return IndexError("slice() cannot be applied to a 0-dim tensor.")
+        if not shape and len(index) == 1:
             return IndexError(
                 "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
                 "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
@@ -197,7 +205,9 @@ def _parsed(x: Tensor, index: Any) -> tuple[Any, Any, list]:
     shape = x._storage.array.shape
     named = sum([_span(item) for item in prepared])
     if named > len(shape):
-        raise _too_many(prepared, shape)
+        if len(prepared) == 1 and type(prepared[0]) is slice:
+            raise _out_of_bounds(shape, tuple(prepared))
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     basic: list = []
     extra: list = []
     dim = place = 0  # in `x`, and in the result of the basic part
@@ -249,14 +259,6 @@ def _parsed(x: Tensor, index: Any) -> tuple[Any, Any, list]:
     except IndexError:
         raise _out_of_bounds(shape, tuple(basic)) from None
     return tuple(basic), op, extra
-
-
-def _too_many(prepared: list, shape: tuple) -> IndexError:
-    if not shape and len(prepared) == 1 and type(prepared[0]) is int:
-        return _out_of_bounds(shape, (prepared[0],))
-    if not shape and len(prepared) == 1 and type(prepared[0]) is slice:
-        return IndexError("slice() cannot be applied to a 0-dim tensor.")
-    return IndexError(f"too many indices for tensor of dimension {len(shape)}")
 
 
 def _check_slice(item: slice) -> None:
@@ -420,12 +422,15 @@ def put_at(x: Tensor, index: Tensor, value: Tensor, places: tuple, accumulate: b
 def _put(x: Tensor, extra: list, value: Any) -> None:
     """``x[extra] = value`` for index tensors."""
     shape = x._storage.array.shape
-    if isinstance(value, Tensor):
+    mask = _one_mask(x, extra)
+    if not isinstance(value, Tensor):
+        source = held_value(x, value)
+    elif value._storage.array.size == 1 and len(extra) == 1 and extra[0][1].dtype.kind == "b":
         source = cast(value, x.dtype)
     else:
-        source = held_value(x, value)
-    mask = _one_mask(x, extra)
+        source = value
     if mask is not None:
+        expect_dtype(x, source)
         if source.ndim:
             backend = x._storage.backend
             count = number_of(backend.F.sum(mask._storage.array), backend)
@@ -433,7 +438,18 @@ def _put(x: Tensor, extra: list, value: Any) -> None:
         apply_inplace(MaskPut, x, mask, source)
         return
     found, places = stacked(x, extra)
+    expect_dtype(x, source)
     put_at(x, found, source, places, False)
+
+
+def expect_dtype(x: Tensor, source: Tensor) -> None:
+    """Raise torch's RuntimeError when what is written at indices has another dtype."""
+    if source.dtype is not x.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{x.dtype.short_name} for the destination and {source.dtype.short_name} for the "
+            "source."
+        )
 
 
 def _fitting(value: Tensor, found: tuple) -> Tensor:

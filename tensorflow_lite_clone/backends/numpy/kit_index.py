@@ -172,6 +172,8 @@ def write_at(x: Any, index: Any, value: Any) -> None:
 
 def add_at(x: Any, index: Any, value: Any) -> None:
     value = np.asarray(value)
+    if not value.size:
+        return  # as for reads, out of bounds or not
     if x.dtype.itemsize == 2 and x.dtype.kind not in "iub":
         wide = x.astype(np.float32)
         add_at(wide, index, value.astype(np.float32))
