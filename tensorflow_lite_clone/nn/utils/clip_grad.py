@@ -1,0 +1,84 @@
+"""Gradient clipping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.ops.create import scalar_tensor
+from tensorflow_lite_clone.ops.join import stack
+from tensorflow_lite_clone.ops.norms import vector_norm
+from tensorflow_lite_clone.tensor import Tensor
+
+Tensors = Tensor | Iterable[Tensor]
+
+
+def _listed(tensors: Tensors) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _gradients(parameters: Tensors) -> list[Tensor]:
+    return [p.grad for p in _listed(parameters) if p.grad is not None]
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Tensors,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The norm of all tensors' elements together, as a zero-dim tensor.
+
+    RuntimeError with `error_if_nonfinite` when it is NaN or infinite.
+    """
+    entries = _listed(tensors)
+    norm_type = float(norm_type)
+    if not entries:
+        return scalar_tensor(0.0)
+    device = entries[0].device
+    norms = [vector_norm(entry, norm_type).to(device) for entry in entries]
+    total = vector_norm(stack(norms), norm_type)
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
+            "so it cannot be clipped. To disable this error and scale the gradients by the "
+            "non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale the gradients in place by max_norm / total_norm if that is below one."""
+    coefficient = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+    for g in _gradients(parameters):
+        g.mul_(coefficient.to(g.device))
+
+
+def clip_grad_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale all gradients in place so that their norm together is at most `max_norm`.
+
+    Returns the norm before, without reading it back from the device.
+    """
+    entries = _listed(parameters)
+    total = get_total_norm(_gradients(entries), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(entries, float(max_norm), total, foreach)
+    return total
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensors, clip_value: Any, foreach: bool | None = None) -> None:
+    """Clamp every element of the gradients in place to [-clip_value, clip_value]."""
+    clip_value = float(clip_value)
+    for g in _gradients(parameters):
+        g.clamp_(min=-clip_value, max=clip_value)
