@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 
+from tests.op_db import later
+from tests.op_db._device import SELF_CHECK
+
 FAMILIES = {
     name: importlib.import_module(f"tests.op_db.{name}").OPS
     for name in (
@@ -19,7 +22,8 @@ FAMILIES = {
         "norm_misc",
     )
 }
-OPS = [op for rows in FAMILIES.values() for op in rows]
+LATER = later.OPS
+OPS = [op for rows in FAMILIES.values() for op in rows] + (LATER if SELF_CHECK else [])
 _names = [op.name for op in OPS]
 if len(set(_names)) != len(_names):
     raise ValueError(f"rows of one name: {sorted({n for n in _names if _names.count(n) > 1})}")
