@@ -26,12 +26,6 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 @word
-def matrix_transpose(x: Tensor, /) -> Tensor:
-    """A view with the last two axes exchanged."""
-    return x.mT
-
-
-@word
 def tensordot(
     x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
 ) -> Tensor:

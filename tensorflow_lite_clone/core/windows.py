@@ -22,8 +22,7 @@ def int_tuple(value: Any, count: int, function: str, argument: str) -> Ints | No
         values = tuple([item.__index__() for item in value])
     except (AttributeError, TypeError):
         raise TypeError(
-            f"{function}(): argument '{argument}' must be tuple of ints, not "
-            f"{type(value).__name__}"
+            f"{function}(): argument '{argument}' must be tuple of ints, not {type(value).__name__}"
         ) from None
     if len(values) == count:
         return values
@@ -93,9 +92,12 @@ def window_slices(
 ) -> Iterator[tuple[Ints, tuple[slice, ...]]]:
     """Per place in the window: the place, and the slices that take it from every window."""
     for place in product(*map(range, kernel)):
-        yield place, tuple(
-            [
-                slice(i * d, i * d + (c - 1) * s + 1, s)
-                for i, c, s, d in zip(place, count, stride, dilation)
-            ]
+        yield (
+            place,
+            tuple(
+                [
+                    slice(i * d, i * d + (c - 1) * s + 1, s)
+                    for i, c, s, d in zip(place, count, stride, dilation)
+                ]
+            ),
         )

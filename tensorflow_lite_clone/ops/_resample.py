@@ -179,9 +179,7 @@ def cubic_taps(
 
 
 @lru_cache(maxsize=256)
-def smooth_taps(
-    size: int, count: int, corners: bool, factor: float | None, cubic: bool
-) -> Taps:
+def smooth_taps(size: int, count: int, corners: bool, factor: float | None, cubic: bool) -> Taps:
     """Linear or cubic taps widened when shrinking, so that every element counts (antialias)."""
     scale = _scale(size, count, corners, factor, exact)
     reach = (2.0 if cubic else 1.0) * max(scale, 1.0)

@@ -90,7 +90,7 @@ def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
                 f"input has sizes {list(shape)} with dimension {axis} being empty"
             )
     if input.dtype.kind not in "f":
-        raise NotImplementedError(f'"{name}" not implemented for \'{input.dtype.short_name}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.short_name}'")
     return counts
 
 
@@ -186,8 +186,7 @@ def _max_unpool(ndim: int) -> Any:
                 f"({list(input.shape)}) but got indices tensor with shape: {list(indices.shape)}"
             )
         fitting = [
-            (n - 1) * s - 2 * p + k
-            for n, s, p, k in zip(input.shape[-ndim:], steps, pads, kernel)
+            (n - 1) * s - 2 * p + k for n, s, p, k in zip(input.shape[-ndim:], steps, pads, kernel)
         ]
         size = fitting if output_size is None else list(output_size)[-ndim:]
         if len(size) != ndim:

@@ -203,9 +203,7 @@ def _by_sizes(values: Any) -> str:
     return "(" + " x ".join(map(str, values)) + ")"
 
 
-def _same_padding(
-    input: Tensor, w: tuple, stride: Ints, dilation: Ints
-) -> tuple[Tensor, Ints]:
+def _same_padding(input: Tensor, w: tuple, stride: Ints, dilation: Ints) -> tuple[Tensor, Ints]:
     """Padding that keeps the size; where it is uneven the input is padded at its end first."""
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")

@@ -152,9 +152,7 @@ def _torch_form(name: str, features: bool, alpha: bool) -> None:
         def function(input: Tensor, p: float, train: bool) -> Tensor:
             expect_tensors(name, input)
             if not 0 <= p <= 1:
-                raise RuntimeError(
-                    f"dropout probability has to be between 0 and 1, but got {p}"
-                )
+                raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
             return _dropped(input, p, train, inplace, features, alpha)
 
         function.__name__ = function.__qualname__ = f"{name}_" if inplace else name

@@ -228,9 +228,7 @@ def _contract(tensors: list[Tensor], labels: list[list], order: list) -> Tensor:
     return x if axes == list(range(len(axes))) else x.permute(*axes)
 
 
-def _multiply(
-    x: Tensor, left: list, y: Tensor, right: list, later: set
-) -> tuple[Tensor, list]:
+def _multiply(x: Tensor, left: list, y: Tensor, right: list, later: set) -> tuple[Tensor, list]:
     """The product of two operands, summed over the labels they share that are not in `later`."""
     x, left = _presummed(x, left, set(right) | later)
     y, right = _presummed(y, right, set(left) | later)

@@ -20,9 +20,7 @@ class Embedding(Op):
         return F.take(w, index, axis=0)
 
     def backward_w(F, g, index, *, rows, padding, by_frequency):
-        return F.embedding_backward(
-            g, index, rows=rows, padding=padding, by_frequency=by_frequency
-        )
+        return F.embedding_backward(g, index, rows=rows, padding=padding, by_frequency=by_frequency)
 
 
 class EmbeddingBackward(Op):
@@ -47,9 +45,7 @@ class EmbeddingPick(Op):
         return _weighted(F, F.take(w, index, axis=0), index, rows, padding, by_frequency)
 
     def backward_w(F, g, index, *, rows, padding, by_frequency):
-        return F.embedding_backward(
-            g, index, rows=rows, padding=padding, by_frequency=by_frequency
-        )
+        return F.embedding_backward(g, index, rows=rows, padding=padding, by_frequency=by_frequency)
 
 
 def _weighted(F: Any, g: Any, index: Any, rows: int, padding: Any, by_frequency: bool) -> Any:

@@ -110,7 +110,7 @@ def interpolate(
         )
     if input.dtype.kind not in "fc" and input.dtype.name != "uint8":
         raise NotImplementedError(
-            f'"upsample_{mode}" not implemented for \'{input.dtype.short_name}\''
+            f"\"upsample_{mode}\" not implemented for '{input.dtype.short_name}'"
         )
     if mode == "area":
         return adaptive_average(input, tuple(counts))

@@ -146,7 +146,7 @@ def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
 
 
 def _unsupported(name: str) -> RuntimeError:
-    return NotImplementedError(f'"{name}" not implemented for \'Bool\'')
+    return NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
 
 
 def _matmul_operator(self: Tensor, other: Any) -> Any:
@@ -208,9 +208,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of products of two vectors of one length."""
     expect_tensors("dot", input, tensor)
     if input.ndim != 1 or tensor.ndim != 1:
-        raise RuntimeError(
-            f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors"
-        )
+        raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
     return matmul(input, tensor)
 
 

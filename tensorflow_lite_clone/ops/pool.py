@@ -303,7 +303,7 @@ def _geometry(
 
 def _expect_ordered(name: str, input: Tensor) -> None:
     if input.dtype.kind in "bc":
-        raise NotImplementedError(f'"{name}" not implemented for \'{input.dtype.short_name}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.short_name}'")
 
 
 def _max_pool(ndim: int) -> Any:
@@ -371,7 +371,7 @@ def _average(
         name, input, ndim, kernel_size, stride, padding, 1, ceil_mode
     )
     if input.dtype.kind in "bc":
-        raise NotImplementedError(f'"{name}" not implemented for \'{input.dtype.short_name}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.short_name}'")
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     batched = input.ndim == ndim + 2

@@ -263,8 +263,7 @@ def addbmm(
     (count, rows, size), columns = batch1.shape, batch2.shape[2]
     if batch2.shape[0] != count:
         raise RuntimeError(
-            "batch1 and batch2 must have same number of batches, got "
-            f"{count} and {batch2.shape[0]}"
+            f"batch1 and batch2 must have same number of batches, got {count} and {batch2.shape[0]}"
         )
     if batch2.shape[1] != size:
         raise RuntimeError(
@@ -299,9 +298,7 @@ _inplace("addbmm", addbmm)
 
 
 @public("torch", "functional")
-def bilinear(
-    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
-) -> Tensor:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input1 @ weight[k] @ input2 + bias[k]`` for every k: (..., m), (..., n), (out, m, n),
     (out,) give (..., out).
     """
