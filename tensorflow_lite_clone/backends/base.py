@@ -2,6 +2,9 @@
 
 A backend is an array namespace that follows the array API standard (`xp`), a module of the few
 words the standard lacks (`kit`), and the class below. Everything else is generic.
+
+Its arrays have `shape`, `dtype` (NumPy's dtypes), `ndim`, `size`, `strides` (only asked whether
+some are 0), operators and basic indexing.
 """
 
 from __future__ import annotations
