@@ -59,4 +59,5 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     statistics,
     unique,
     update,
+    view_copies,
 )

@@ -206,7 +206,7 @@ def _outside(x: Tensor) -> bool:
     return not hooks.active and (not mode.grad or (x._edge is None and x._base is None))
 
 
-@public("method")
+@public("torch", "method")
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Write one number, or the value of a zero-dim tensor, everywhere."""
     if isinstance(value, Tensor):

@@ -23,6 +23,16 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     repeats the edge, ``circular`` goes on at the other end. Raises RuntimeError for paddings that
     do not fit, NotImplementedError for unknown modes.
     """
+    return _padded(input, pad, mode, value)
+
+
+@public("torch")
+def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Tensor:
+    """`nn.functional.pad` with mode ``constant``."""
+    return _padded(input, pad, "constant", value)
+
+
+def _padded(input: Tensor, pad: Any, mode: str, value: float | None) -> Tensor:
     shape = storage_of("pad", input).array.shape
     widths = sizes_of((pad,), "pad")
     if len(widths) % 2:
@@ -64,7 +74,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     result = input
     for axis, (low, high) in enumerate(pairs, first):
         result = _continued(result, axis, low, high, mode, shape)
-    return result if result is not input else input.clone()
+    return result.clone() if all([low <= 0 and high <= 0 for low, high in pairs]) else result
 
 
 def _continued(x: Tensor, axis: int, low: int, high: int, mode: str, shape: tuple) -> Tensor:

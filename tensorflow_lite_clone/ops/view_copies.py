@@ -1,0 +1,156 @@
+"""Rarer relatives of the views: copies of what they show, the reverse of expand, memory itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.inplace import ViewScatter
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import contiguous_strides, reduced_axes
+from tensorflow_lite_clone.core.strides import sizes_of
+from tensorflow_lite_clone.ops import rearrange, slices
+from tensorflow_lite_clone.ops import shape as views
+from tensorflow_lite_clone.ops._views import storage_of
+from tensorflow_lite_clone.ops.slices import AsStrided
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
+    def copied(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if isinstance(result, tuple):
+            return tuple([part.clone() for part in result])
+        return result.clone()
+
+    copied.__name__ = copied.__qualname__ = name
+    copied.__doc__ = f"A copy of what `{function.__name__}` shows."
+    export(copied, *places, name=name)
+
+
+for _function, _name in {
+    views.view: "view_copy",
+    views.permute: "permute_copy",
+    views.transpose: "transpose_copy",
+    views.t: "t_copy",
+    views.squeeze: "squeeze_copy",
+    views.unsqueeze: "unsqueeze_copy",
+    views.expand: "expand_copy",
+    slices.select: "select_copy",
+    slices.diagonal: "diagonal_copy",
+    slices.as_strided: "as_strided_copy",
+    slices.unfold: "unfold_copy",
+    slices.unbind: "unbind_copy",
+    slices.split_with_sizes: "split_with_sizes_copy",
+}.items():
+    _copying(_function, _name, ("torch",))
+for _function, _name in {
+    slices.narrow: "narrow_copy",
+    slices.split: "unsafe_split",
+    slices.split_with_sizes: "unsafe_split_with_sizes",
+    slices.chunk: "unsafe_chunk",
+}.items():
+    _copying(_function, _name, ("torch", "method"))
+
+
+@public("torch", "method")
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    """A copy of `input` with `src` where ``as_strided`` of the contiguous copy looks."""
+    shape = storage_of("as_strided_scatter", input).array.shape
+    wanted, strides = sizes_of((size,)), sizes_of((stride,), "stride")
+    slices.as_strided(input, wanted, strides, storage_offset)  # raises for what does not fit
+    if src._storage.array.shape != wanted:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src.shape)}, slice size = {list(wanted)}"
+        )
+    dense = contiguous_strides(shape)
+    parameters = {
+        "shape": wanted,
+        "strides": strides,
+        "offset": storage_offset or 0,
+        "source": (shape, dense),
+    }
+    return apply(ViewScatter, input, src, chain=((AsStrided, parameters, None),), strides=dense)
+
+
+@public("method")
+def sum_to_size(self: Tensor, *args: Any, **size: Any) -> Tensor:
+    """The sum over those dimensions along which a tensor of shape `size` would be expanded."""
+    wanted, shape = sizes_of(args, "size", size), self._storage.array.shape
+    offset = len(shape) - len(wanted)
+    if offset < 0 or any([n != m and n != 1 for n, m in zip(wanted, shape[offset:])]):
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
+    axes = reduced_axes(shape, wanted)
+    return views.view(self.sum(axes, True), wanted) if axes else self
+
+
+@public("torch")
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates, a tensor per dimension, of places in a flat tensor of `shape`."""
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = sizes_of((shape,), "shape")
+    steps = contiguous_strides(sizes)
+    return tuple(
+        [indices.div(step, rounding_mode="floor") % size for step, size in zip(steps, sizes)]
+    )
+
+
+@public("method")
+def __reversed__(self: Tensor) -> Tensor:
+    """The first dimension in reversed order."""
+    return rearrange.flip(self, 0) if self._storage.array.ndim else self
+
+
+@public("method")
+def dim_order(self: Tensor) -> tuple[int, ...]:
+    """The dimensions from the slowest to the fastest in memory."""
+    strides = self.stride()
+    return tuple(sorted(range(len(strides)), key=lambda dim: (-strides[dim], dim)))
+
+
+@public("method")
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both show the same memory in the same way."""
+    have, other = self._storage, tensor._storage
+    return (
+        (have.root or have) is (other.root or other)
+        and have.array.shape == other.array.shape
+        and self.stride() == tensor.stride()
+        and self.storage_offset() == tensor.storage_offset()
+    )
+
+
+class UntypedStorage:
+    """The bytes a tensor and its views lie in."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._memory = tensor._storage.root or tensor._storage
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the bytes."""
+        return self._memory.backend.device
+
+    def data_ptr(self) -> int:
+        """The address of the first byte."""
+        return self._memory.backend.F.address(self._memory.array)
+
+    def nbytes(self) -> int:
+        """How many bytes there are."""
+        array = self._memory.array
+        return array.size * array.dtype.itemsize
+
+    size = __len__ = nbytes
+
+
+@public("method")
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The memory that this tensor shares with its views."""
+    return UntypedStorage(self)
+
+
+export(UntypedStorage, "torch", name="UntypedStorage")
