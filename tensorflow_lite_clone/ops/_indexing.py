@@ -220,9 +220,7 @@ class ScatterReduce(Op):
 
     def forward(F, x, index, src, *, axis, how, include_self):
         out = F.copy(x)
-        ScatterReduce.write(
-            F, out, index, src, axis=axis, how=how, include_self=include_self
-        )
+        ScatterReduce.write(F, out, index, src, axis=axis, how=how, include_self=include_self)
         return out
 
     def write(F, x, index, src, *, axis, how, include_self):

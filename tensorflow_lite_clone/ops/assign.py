@@ -266,4 +266,3 @@ def fill_diagonal_(self: Tensor, fill_value: complex, wrap: bool = False) -> Ten
         step = sum(self.stride())
         fill_(as_strided(self, (shape[0],), (step,), offset_of(self._storage)), fill_value)
     return self
-

@@ -210,9 +210,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 
 
 @public("torch", "method", names=("index_put_",))
-def index_put_(
-    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
-) -> Tensor:
+def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Write (or add) `values` at index tensors or masks `indices`, one per leading dimension."""
     if not isinstance(indices, (tuple, list)):
         raise TypeError(
@@ -231,8 +229,7 @@ def index_put_(
     for number, index in enumerate(indices):
         if not isinstance(index, Tensor):
             raise TypeError(
-                f"expected Tensor as element {number} in argument 0, but got "
-                f"{type(index).__name__}"
+                f"expected Tensor as element {number} in argument 0, but got {type(index).__name__}"
             )
         span = index.ndim if index.dtype.kind in "bu" else 1
         if place + span > len(shape):
@@ -246,9 +243,7 @@ def index_put_(
 
 
 @public("torch", "method")
-def index_put(
-    input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
-) -> Tensor:
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Out-of-place form of `index_put_`."""
     return index_put_(input.clone(), indices, values, accumulate)
 
@@ -264,9 +259,7 @@ def _fill_value(name: str, like: Tensor, value: Any) -> Tensor:
         return cast(value, like.dtype)
     number = as_number(value)
     if number is None:
-        raise TypeError(
-            f"{name}(): argument 'value' must be Number, not {type(value).__name__}"
-        )
+        raise TypeError(f"{name}(): argument 'value' must be Number, not {type(value).__name__}")
     return held_value(like, number)
 
 
@@ -366,5 +359,3 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 def argwhere(input: Tensor) -> Tensor:
     """Where the elements are not zero, a row of indices each."""
     return nonzero(input)
-
-

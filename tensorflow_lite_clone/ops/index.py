@@ -114,7 +114,7 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     if kind is bool:
         if not index:
             return
-        index, kind = ..., None
+        index = (...,)
     if kind is not tuple:
         index = (index,) if kind is int or kind is slice else _as_tuple(index)
     if not _active_hooks and _is_basic(index) and not _recorded(self, value):

@@ -60,8 +60,7 @@ def _tensors(name: str, tensors: Any) -> list:
     for place, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                f"expected Tensor as element {place} in argument 0, but got "
-                f"{type(tensor).__name__}"
+                f"expected Tensor as element {place} in argument 0, but got {type(tensor).__name__}"
             )
     return list(tensors)
 
@@ -186,8 +185,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     for place, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                f"block_diag(): expected Tensors, but argument {place} is a "
-                f"{type(tensor).__name__}"
+                f"block_diag(): expected Tensors, but argument {place} is a {type(tensor).__name__}"
             )
         if tensor.ndim > 2:
             raise RuntimeError(

@@ -65,8 +65,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     shape = storage_of("channel_shuffle", input).array.shape
     if len(shape) <= 2:
         raise RuntimeError(
-            "channel_shuffle expects input with > 2 dims, but got input with sizes "
-            f"{list(shape)}"
+            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}"
         )
     if groups <= 0:
         raise RuntimeError(

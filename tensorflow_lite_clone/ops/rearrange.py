@@ -111,9 +111,7 @@ def _repeated(name: str, x: Tensor, repeats: tuple) -> Tensor:
     shape = storage_of(name, x).array.shape
     if any([count < 0 for count in repeats]):
         sizes = [count * n for count, n in zip(repeats[::-1], shape[::-1])][::-1]
-        raise RuntimeError(
-            f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}"
-        )
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}")
     return apply(Repeat, x, repeats=repeats, shape=shape)
 
 

@@ -145,9 +145,7 @@ def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
 
 
 @public("method")
-def view(
-    self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
-) -> Tensor:
+def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None) -> Tensor:
     """This memory in another shape (``view(2, -1)``), or read as another dtype.
 
     Raises RuntimeError when the strides do not allow it; `reshape` copies then.
@@ -335,8 +333,7 @@ def _get_mT(self: Tensor) -> Tensor:
     ndim = self._storage.array.ndim
     if ndim == 1:
         raise RuntimeError(
-            "tensor.mT is only supported on matrices or batches of matrices. Got "
-            f"{ndim}-D tensor."
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
         )
     return apply_view(Transpose, self, axes=_exchanged(ndim, -2, -1) if ndim else ())
 

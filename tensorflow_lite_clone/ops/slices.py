@@ -83,9 +83,7 @@ class AsStrided(Op):
         return F.as_strided(x, shape, strides, offset)
 
     def backward_x(F, g, *, shape, strides, offset, source):
-        return F.strided_gradient(
-            g, shape=shape, strides=strides, offset=offset, source=source
-        )
+        return F.strided_gradient(g, shape=shape, strides=strides, offset=offset, source=source)
 
 
 class Unfold(Op):
@@ -187,9 +185,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if first < 0:
         first += size
     if first + length > size:
-        raise RuntimeError(
-            f"start ({first}) + length ({length}) exceeds dimension size ({size})."
-        )
+        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
     return _sliced(input, axis, slice(first, first + length))
 
 
@@ -221,9 +217,7 @@ def offset_of(storage: Any) -> int:
 
 
 @public("torch", "method")
-def as_strided(
-    input: Tensor, size: Any, stride: Any, storage_offset: int | None = None
-) -> Tensor:
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """A view of the memory with any sizes and strides (in elements).
 
     `storage_offset` counts from the memory's start, by default it is the tensor's own. Raises
@@ -298,9 +292,7 @@ def split(
     shape, axis = _place("split", input, dim)
     step, size = as_int(split_size_or_sections), shape[axis]
     if step < 0:
-        raise RuntimeError(
-            f"split expects split_size be non-negative, but got split_size={step}"
-        )
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
     if step == 0:
         if size:
             raise RuntimeError(

@@ -67,7 +67,10 @@ REFUSED = {
     "saved_input": lambda m, x, w: (y := x * x, x.mul_(2), y)[2],
     "saved_through_view": lambda m, x, w: (y := x[0] * x[0], x[1:].mul_(2), y)[2],
     "saved_index": lambda m, x, w: (
-        i := m.tensor([0, 1], device=x.device), y := x[i], i.add_(1), y
+        i := m.tensor([0, 1], device=x.device),
+        y := x[i],
+        i.add_(1),
+        y,
     )[3],
     "view_size": lambda m, x, w: x.t().view(-1),
     "as_strided_out": lambda m, x, w: x.as_strided((5, 3), (3, 1)),
