@@ -202,6 +202,7 @@ class Op:
         tol=None,
         why="",
         layout=True,
+        accidents=(),
         same=False,
     ):
         self.name = name
@@ -222,6 +223,7 @@ class Op:
         self.tol = tol or {}  # dtype -> (relative, absolute), with a reason
         self.why = why
         self.layout = layout  # False: the values matter to the result's shape or order
+        self.accidents = accidents  # "empty", "zero_dim": PyTorch's answer there is not meant
         self.same = same  # the oracle has the same dtype, whose limits show in the result
         if tol and not why:
             raise ValueError(f"{name}: a tolerance of its own needs a reason")

@@ -93,7 +93,7 @@ POOL = [
         S(T(1, 2, 4, 4, 4), 3, 2, 1, return_indices=True), of=DISTINCT, dtypes=WIDE),
     Op("F.max_unpool2d", S(T(1, 1, 2, 2), V([[[[0, 3], [9, 14]]]], dtype="int64"), 2),
         S(T(1, 1, 2, 2), V([[[[0, 3], [10, 14]]]], dtype="int64"), 2, output_size=(5, 4)),
-        dtypes=WIDE, layout=False),
+        dtypes=WIDE),
     Op("F.avg_pool1d", S(T(2, 3, 8), 2), S(T(2, 3, 8), 3, 2, 1),
         S(T(2, 3, 8), 3, stride=2, padding=1, count_include_pad=False),
         S(T(2, 3, 8), 3, 2, ceil_mode=True), S(T(3, 8), 2), tol=HALVES, why=WHY,
@@ -152,7 +152,7 @@ RESIZING = [
     Op("F.upsample", S(T(1, 2, 4, 5), scale_factor=2), S(T(1, 2, 4, 5), (7, 3), mode="bilinear"),
         dtypes=WIDE),
     Op("F.affine_grid", S(T(2, 2, 3), (2, 1, 3, 4)), S(T(2, 2, 3), (2, 1, 3, 4),
-        align_corners=True), dtypes=WIDE, layout=False),
+        align_corners=True), dtypes=WIDE),
     Op("F.grid_sample", *[S(T(1, 2, 4, 5), T(1, 3, 3, 2), mode=mode, padding_mode=pad,
         align_corners=corners) for mode in ("bilinear", "nearest")
         for pad in ("zeros", "border", "reflection") for corners in (False, True)], dtypes=WIDE,

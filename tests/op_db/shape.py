@@ -134,7 +134,7 @@ REPEATS = [
         errors=[E(T(2, 3), 2), E(T(2), -1)]),
     moving("tile", S(T(2, 3), (2,)), S(T(3), (2, 2)), S(T(2, 3), (1, 2)), S(T(), (3,))),
     moving("repeat_interleave", S(T(3), 2), S(T(2, 3), 2, 1), S(T(2, 3), N(2, low=1, high=4),
-        dim=0), S(T(3), N(3, high=4)), S(T(2, 3), 2), layout=False,
+        dim=0), S(T(3), N(3, high=4)), S(T(2, 3), 2), accidents=("zero_dim",),
         errors=[E(T(3), -1), E(T(3), N(2)), E(T(3), 2, 1)]),
     moving("flip", S(T(3, 4), (0,)), S(T(3, 4), (0, 1)), S(T(3, 4), [-1]), S(T(3, 4), dims=()),
         errors=[E(T(3), (1,)), E(T(3, 4), (0, 0))]),

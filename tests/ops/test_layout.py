@@ -145,11 +145,11 @@ class TestLayout(unittest.TestCase):
     def test_expanded(self, op):
         self.check(op, expanded, alike)
 
-    @each(ROWS)
+    @each([op for op in ROWS if "zero_dim" not in op.accidents])
     def test_zero_dim(self, op):
         self.check(op, change=zero_dim)
 
-    @each(ROWS)
+    @each([op for op in ROWS if "empty" not in op.accidents])
     def test_empty(self, op):
         self.check(op, change=no_rows)
 
