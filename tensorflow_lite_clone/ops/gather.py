@@ -190,7 +190,8 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     F, flat = backend.F, index._storage.array
     flat = F.reshape(F.where(flat < 0, flat + self.numel(), flat), (-1,))
     if not shape:
-        return self.copy_(reshape(source, (-1,))[-1]) if flat.shape[0] else self
+        put_(self.view(1), index, source, accumulate)
+        return self
     rows = [flat // step % size for step, size in zip(contiguous_strides(shape), shape)]
     places = wrap(F.stack(rows, axis=0), backend)
     return apply_inplace(
