@@ -100,7 +100,8 @@ CLASSIFY = [
     loss("multilabel_soft_margin_loss", (T(3, 4), C(3, 4, of=whole(0, 2))),
         (T(4), C(4, of=whole(0, 2))), options=({}, {"weight": C(4, of=POSITIVE)}), dtypes=WIDE),
     loss("multilabel_margin_loss", (T(2, 4, of=DISTINCT), V64([[0, 2, -1, 1], [3, -1, 0, 0]])),
-        (T(4, of=DISTINCT), V64([1, 0, -1, -1])), dtypes=WIDE, torch_orders=1, accidents=("empty",)),
+        (T(4, of=DISTINCT), V64([1, 0, -1, -1])), dtypes=WIDE, torch_orders=1,
+        accidents=("empty", "zero_dim")),
     # PyTorch leaves the loss of no rows uninitialised.
     loss("multi_margin_loss", (T(5, 4), CLASSES), (T(4), V64(3)),
         options=({}, {"p": 2}, {"margin": 0.5}, {"weight": C(4, of=POSITIVE)}), dtypes=WIDE,

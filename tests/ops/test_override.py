@@ -25,7 +25,8 @@ DTYPES = ("float32", "float16", "float64", "int64")
 ELSEWHERE = {
     **dict.fromkeys(("sgd_step", "adam_step", "rmsprop_step", "adagrad_step"), "tests/optim"),
     **dict.fromkeys(("transfer", "to_device"), "needs a second device: tests/tensor"),
-    "dropout": "random: tests/nn",
+    "dropout": "random: tests/ops/test_dropout.py",
+    "sampled": "random: tests/backends",
     "put_along_axis": "applied in second derivatives only: tests/ops/test_grad.py",
 }
 if SELF_CHECK:
