@@ -11,6 +11,7 @@ from typing import Any
 from tensorflow_lite_clone.array_api import (  # noqa: F401  importing enters the words
     create,
     index,
+    linalg,
     matmul,
     pointwise,
     reduce,
@@ -28,6 +29,7 @@ def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
     return sys.modules[__name__]
 
 
+standard_words["linalg"] = linalg
 globals().update(creation_words)
 globals().update(standard_words)
 __array_api_version__ = "2024.12"

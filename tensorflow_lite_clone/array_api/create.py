@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.array_api._register import creation_word, word
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.ops import create
+from tensorflow_lite_clone.ops import create, progressions
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -25,7 +25,7 @@ def arange(
         start, stop = 0, start
     if (stop - start) * step < 0:
         stop = start
-    return create.arange(start, stop, step, dtype=dtype, device=device)
+    return progressions.arange(start, stop, step, dtype=dtype, device=device)
 
 
 @creation_word
@@ -95,8 +95,8 @@ def linspace(
 ) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, which may be left out."""
     if endpoint:
-        return create.linspace(start, stop, num, dtype=dtype, device=device)
-    return create.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
+        return progressions.linspace(start, stop, num, dtype=dtype, device=device)
+    return progressions.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
 
 
 @word

@@ -9,3 +9,7 @@ class OutOfMemoryError(RuntimeError):
 
 class BackendUnavailableError(RuntimeError):
     """A device was asked for whose packages or hardware are not there."""
+
+
+class LinAlgError(RuntimeError):
+    """A matrix is not what a function of linear algebra needs, such as regular."""

@@ -29,6 +29,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     index,
     interpolate,
     join,
+    linear_algebra,
     logical,
     loss,
     loss_ctc,
@@ -45,6 +46,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     pool,
     power,
     products,
+    progressions,
     properties,
     random,
     rearrange,
@@ -60,4 +62,5 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     unique,
     update,
     view_copies,
+    window_functions,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -32,7 +31,15 @@ def size_of(size: tuple) -> tuple[int, ...]:
 def finish(array: Any, backend: Any, requires_grad: bool) -> Tensor:
     """Wrap a new array, as a leaf that requires a gradient if asked for."""
     tensor = wrap(array, backend)
-    return tensor.requires_grad_() if requires_grad else tensor
+    return _requiring_grad(tensor) if requires_grad else tensor
+
+
+def _requiring_grad(tensor: Tensor) -> Tensor:
+    if tensor.dtype.kind not in "fc":
+        raise RuntimeError(
+            "Only Tensors of floating point and complex dtype can require gradients"
+        )
+    return tensor.requires_grad_()
 
 
 def _filled(
@@ -219,6 +226,23 @@ def _has_tensor(data: Any) -> bool:
     )
 
 
+def _no_number(data: Any) -> Exception:
+    """torch's complaint about the first entry of nested sequences that cannot be a number."""
+    first = False
+    while isinstance(data, (list, tuple)) and data:
+        text = next((entry for entry in data if isinstance(entry, (str, bytes))), data[0])
+        first = text is data[0]
+        data = text
+    kind = type(data)
+    if kind is int:
+        return ValueError("Overflow when unpacking long long")
+    if first and kind is str and data:  # a sequence too
+        return ValueError("too many dimensions 'str'")
+    if kind is str or kind is bytes:
+        return TypeError(f"new(): invalid data type '{kind.__name__}'")
+    return RuntimeError(f"Could not infer dtype of {kind.__name__}")
+
+
 def _array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
     """A native array of Python or NumPy data with torch's inferred dtype; may share memory."""
     if hasattr(data, "__array__") and hasattr(data, "dtype"):
@@ -239,13 +263,7 @@ def _array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
         raise
     if array.dtype not in backend.dtypes:
         _check_rectangular(data)
-        kind = type(data)
-        while isinstance(data, (list, tuple)) and data:
-            data = data[0]
-            kind = type(data)
-        if kind is int:
-            raise RuntimeError("Overflow when unpacking long long")
-        raise TypeError(f"new(): invalid data type '{kind.__name__}'")
+        raise _no_number(data)
     if dtype is None:
         dtype = backend.dtypes[array.dtype]
         if dtype is dtypes.float64:
@@ -271,7 +289,7 @@ def tensor(
     """
     if isinstance(data, Tensor):
         copied = to(data.detach(), device, dtype, copy=True)
-        return copied.requires_grad_() if requires_grad else copied
+        return _requiring_grad(copied) if requires_grad else copied
     backend = backends.load(device)
     array = _array_of(data, dtype, backend)
     if hasattr(data, "__array__"):
@@ -319,112 +337,6 @@ def from_numpy(ndarray: Any) -> Tensor:
 def scalar_tensor(s: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """A zero-dim tensor of one number in the default dtype."""
     return _filled(s, (), dtype, device, False)
-
-
-@public("torch")
-@with_out
-def arange(
-    start: Any = 0,
-    end: Any = None,
-    step: Any = 1,
-    *,
-    dtype: DType | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Numbers from `start` up to (not including) `end` in steps; int64 when all are ints."""
-    if end is None:
-        start, end = 0, start
-    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
-    if dtype is None:
-        whole = all(isinstance(value, int) for value in (start, end, step))
-        dtype = dtypes.int64 if whole else get_default_dtype()
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    backend = backends.load(device)
-    if dtype.kind in "iu" and all(isinstance(value, int) for value in (start, end, step)):
-        count = -((start - end) // step) if step > 0 else (start - end - step - 1) // -step
-        count = max(0, count)
-    else:
-        count = math.ceil((end - start) / step)
-    steps = backend.xp.arange(count)
-    if dtype.kind in "iu" and isinstance(step, int) and isinstance(start, int):
-        array = steps * step + start
-    else:
-        array = steps * float(step) + start
-    return finish(backend.F.astype(array, dtype), backend, requires_grad)
-
-
-def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any) -> tuple:
-    if not isinstance(steps, int):
-        raise TypeError(f"steps must be an int, not {type(steps).__name__}")
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
-    if dtype is None:
-        dtype = get_default_dtype()
-        if isinstance(start, complex) or isinstance(end, complex):
-            dtype = dtype.to_complex()
-    xp = backend.xp
-    index = xp.arange(steps)
-    if dtype.kind in "iu":
-        step = (end - start) / max(steps - 1, 1)
-        back = steps - 1 - index
-        values = xp.where(index < steps // 2, start + step * index, end - step * back)
-        return xp.trunc(values), dtype
-    # as torch: from both ends, in the dtype itself
-    work = backend.native[dtypes.float32 if dtype.itemsize < 4 else dtype]
-    typed = xp.asarray([start, end], dtype=work)
-    first, last = typed[0], typed[1]
-    step = (last - first) / work.type(max(steps - 1, 1))
-    index = index.astype(work)
-    back = (steps - 1 - index).astype(work)
-    return xp.where(index < steps // 2, first + step * index, last - step * back), dtype
-
-
-@public("torch")
-@with_out
-def linspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    *,
-    dtype: DType | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """`steps` evenly spaced numbers from `start` to `end`, both included."""
-    backend = backends.load(device)
-    values, dtype = _spaced(start, end, steps, dtype, backend)
-    return finish(backend.F.astype(values, dtype), backend, requires_grad)
-
-
-@public("torch")
-@with_out
-def logspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    base: float = 10.0,
-    *,
-    dtype: DType | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """``base ** linspace(start, end, steps)``."""
-    backend = backends.load(device)
-    final = dtype or get_default_dtype()
-    exponents, _ = _spaced(start, end, steps, final if final.kind in "fc" else None, backend)
-    powers = backend.xp.power(base, exponents.astype(exponents.dtype))
-    return finish(backend.F.astype(powers, final), backend, requires_grad)
 
 
 @public("torch")

@@ -9,9 +9,9 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops.create import linspace
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.matmul import matmul
+from tensorflow_lite_clone.ops.progressions import linspace
 from tensorflow_lite_clone.tensor import Tensor
 
 _ADVICE = (

@@ -1,0 +1,88 @@
+"""The standard's linear algebra extension, ``F.linalg``: what there is of it so far."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from tensorflow_lite_clone.array_api.matmul import matmul, tensordot, vecdot
+from tensorflow_lite_clone.array_api.shape import matrix_transpose
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.ops import decompositions, linear_algebra, norms, products, slices
+from tensorflow_lite_clone.ops import matmul as _matmul
+from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = [
+    "cross",
+    "det",
+    "diagonal",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_transpose",
+    "outer",
+    "qr",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The vector products of vectors of three elements along `axis`."""
+    return products.linalg_cross(x1, x2, dim=axis)
+
+
+def det(x: Tensor, /) -> Tensor:
+    """The determinants of (..., n, n) matrices."""
+    return linear_algebra.det(x)
+
+
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """Views of the diagonals of (..., n, m) matrices."""
+    return slices.diagonal(x, offset, -2, -1)
+
+
+def inv(x: Tensor, /) -> Tensor:
+    """The inverses of (..., n, n) matrices."""
+    return linear_algebra.inv(x)
+
+
+def matrix_norm(
+    x: Tensor, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] = "fro"
+) -> Tensor:
+    """The norms of (..., n, m) matrices."""
+    return norms.matrix_norm(x, ord, keepdim=keepdims)
+
+
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """The n-th powers of (..., m, m) matrices."""
+    return linear_algebra.matrix_power(x, n)
+
+
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The products of all elements of two vectors with each other."""
+    return _matmul.outer(x1, x2)
+
+
+def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> Any:
+    """The QR decompositions of (..., n, m) matrices."""
+    return decompositions.qr(x, mode)
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tensor:
+    """The sums of the diagonals of (..., n, m) matrices."""
+    return diagonal(x, offset=offset).sum(-1, dtype=dtype)
+
+
+def vector_norm(
+    x: Tensor,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    ord: float = 2,
+) -> Tensor:
+    """The norms of the vectors along `axis`."""
+    return norms.vector_norm(x, ord, axis, keepdims)

@@ -1,0 +1,186 @@
+"""Determinants, inverses and powers of square matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.core.errors import LinAlgError
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops.create import eye, ones_like
+from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.matmul import matmul
+from tensorflow_lite_clone.tensor import Tensor
+
+export(LinAlgError, "linalg", name="LinAlgError")
+
+
+def _adjoint(F: Any, x: Any) -> Any:
+    return F.matrix_transpose(conj(F, x))
+
+
+class Det(Op):
+    """The determinants of square matrices."""
+
+    label = "LinalgDet"
+
+    def forward(F, x):
+        return F.linalg.det(x)
+
+    def backward_x(F, g, x):
+        return g[..., None, None] * conj(F, F.cofactors(x))
+
+
+class Cofactors(Op):
+    """The derivative of each matrix's determinant: ``det(x) inv(x).mT`` where there is an inverse.
+
+    From ``x = u diag(s) v`` it is ``det(u) det(v) conj(u) diag(c) conj(v)``, where each c is the
+    product of the other s; so it exists for singular matrices too.
+    """
+
+    def forward(F, x):
+        n = x.shape[-1]
+        if n == 0:
+            return F.copy(x)
+        u, s, v = F.linalg.svd(x)
+        sign = F.linalg.det(u) * F.linalg.det(v)
+        others = F.where(F.eye(n, dtype=F.bool), F.ones((), dtype=s.dtype), s[..., None, :])
+        c = F.prod(others, axis=-1) * sign[..., None]
+        return F.matmul(conj(F, u) * c[..., None, :], conj(F, v))
+
+    def backward_x(F, g, x):
+        inverse, det = F.inv(x), F.det(x)[..., None, None]
+        g = conj(F, g)
+        inner = F.matmul(F.matmul(inverse, g), inverse)
+        trace = F.sum(g * F.matrix_transpose(inverse), axis=(-2, -1), keepdims=True)
+        return conj(F, det * F.matrix_transpose(trace * inverse - inner))
+
+
+class Inv(Op):
+    """The inverses of square matrices."""
+
+    label = "LinalgInvEx"
+
+    def forward(F, x):
+        return F.linalg.inv(x)
+
+    def backward_x(F, g, out):
+        return F.inv_backward(g, out)
+
+
+@composite
+def inv_backward(F, g, y):
+    adjoint = _adjoint(F, y)
+    return -F.matmul(F.matmul(adjoint, g), adjoint)
+
+
+def _expect_square(name: str, x: Tensor) -> None:
+    expect_tensors(name, x)
+    shape = x.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions.")
+    if shape[-1] != shape[-2]:
+        raise RuntimeError(
+            f"linalg.{name}: A must be batches of square matrices, but they are {shape[-2]} by "
+            f"{shape[-1]} matrices"
+        )
+
+
+def _expect_wide_floats(name: str, x: Tensor) -> None:
+    dtype = x.dtype
+    if dtype.kind not in "fc":
+        raise RuntimeError(
+            f"linalg.{name}: Expected a floating point or complex tensor as input. Got "
+            f"{dtype.short_name}"
+        )
+    if dtype.itemsize < 4:
+        raise RuntimeError(
+            f"linalg.{name}: Low precision dtypes not supported. Got {dtype.short_name}"
+        )
+
+
+@public("torch", "method", "linalg")
+@with_out
+def det(input: Tensor) -> Tensor:
+    """The determinants of (..., n, n) matrices.
+
+    The gradient is that of the polynomial for singular matrices too.
+    """
+    _expect_square("det", input)
+    _expect_wide_floats("det", input)
+    return apply(Det, input)
+
+
+@public("linalg")
+@public("torch", "method", names=("inverse",))
+@with_out
+def inv(input: Tensor) -> Tensor:
+    """The inverses of (..., n, n) matrices; raises LinAlgError when one of them is singular."""
+    _expect_square("inv", input)
+    _expect_wide_floats("inv", input)
+    try:
+        return apply(Inv, input)
+    except ValueError:
+        raise LinAlgError(
+            "linalg.inv: The inversion could not be completed because the input matrix is singular."
+        ) from None
+
+
+@public("torch", "method", "linalg")
+@with_out
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """The n-th power of (..., m, m) matrices by repeated squaring; of the inverses if n < 0."""
+    _expect_square("matrix_power", input)
+    if n == 0:
+        one = eye(input.shape[-1], dtype=input.dtype, device=input.device)
+        return input.clone().copy_(one)
+    if n < 0:
+        input, n = inv(input), -n
+    if n == 1:
+        return input.clone()
+    result = None
+    while True:
+        if n & 1:
+            result = input if result is None else matmul(result, input)
+        n >>= 1
+        if not n:
+            return result
+        input = matmul(input, input)
+
+
+@public("torch")
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The (n, N) matrix of powers 0 to N - 1 of n numbers, in falling order by default."""
+    expect_tensors("vander", x)
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    count = x.shape[0] if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
+    powers = _powers(x, count)
+    return powers if increasing else powers.flip(-1)
+
+
+@public("linalg", names=("vander",))
+def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """The powers 0 to N - 1 of (..., n) numbers as (..., n, N); N is n by default."""
+    expect_tensors("linalg_vander", x)
+    count = N
+    if count is None:
+        count = x.shape[-1] if x.ndim else 1
+    if count <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    return _powers(x, count)
+
+
+def _powers(x: Tensor, count: int) -> Tensor:
+    if x.dtype.kind == "b":
+        x = x.long()
+    one = ones_like(x).unsqueeze(-1)
+    if count < 2:
+        return one[..., :count]
+    return cat([one, x.unsqueeze(-1).expand(*x.shape, count - 1)], -1).cumprod(-1)

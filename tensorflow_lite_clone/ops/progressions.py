@@ -1,0 +1,158 @@
+"""Tensors of evenly spaced numbers and powers: `arange`, `range`, `linspace`, `logspace`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops.create import finish
+from tensorflow_lite_clone.tensor import Tensor
+
+
+@public("torch")
+@with_out
+def arange(
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Numbers from `start` up to (not including) `end` in steps; int64 when all are ints."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    if dtype is None:
+        whole = all(isinstance(value, int) for value in (start, end, step))
+        dtype = dtypes.int64 if whole else get_default_dtype()
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    backend = backends.load(device)
+    if dtype.kind in "iu" and all(isinstance(value, int) for value in (start, end, step)):
+        count = -((start - end) // step) if step > 0 else (start - end - step - 1) // -step
+        count = max(0, count)
+    else:
+        count = math.ceil((end - start) / step)
+    steps = backend.xp.arange(count)
+    if dtype.kind in "iu" and isinstance(step, int) and isinstance(start, int):
+        array = steps * step + start
+    else:
+        array = steps * float(step) + start
+    return finish(backend.F.astype(array, dtype), backend, requires_grad)
+
+
+@public("torch", names=("range",))
+@with_out
+def closed_range(
+    start: Any,
+    end: Any,
+    step: Any = 1,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Numbers from `start` up to and including `end` in steps; `arange` is what PyTorch advises.
+
+    The dtype is the default one.
+    """
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
+        "values in [start, end).",
+        stacklevel=3,
+    )
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    backend, dtype = backends.load(device), dtype or get_default_dtype()
+    if dtype.kind in "iu":
+        start, step = int(start), int(step)
+    steps = backend.F.arange(math.floor((end - start) / step) + 1)
+    array = steps * step + start
+    return finish(backend.F.astype(array, dtype), backend, requires_grad)
+
+
+def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any) -> tuple:
+    if not isinstance(steps, int):
+        raise TypeError(f"steps must be an int, not {type(steps).__name__}")
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    if dtype is None:
+        dtype = get_default_dtype()
+        if isinstance(start, complex) or isinstance(end, complex):
+            dtype = dtype.to_complex()
+    F = backend.F
+    index = F.arange(steps)
+    first_half = index < max(steps // 2, 1)
+    if dtype.kind in "iu":
+        step = (end - start) / max(steps - 1, 1)
+        index = F.astype(index, F.float64)
+        back = steps - 1 - index
+        return F.trunc(F.where(first_half, start + step * index, end - step * back)), dtype
+    # as torch: from both ends, in the dtype itself
+    work = backend.native[dtypes.float32 if dtype.itemsize < 4 else dtype]
+    first, last, count = [backend.constant(v, work) for v in (start, end, max(steps - 1, 1))]
+    step = (last - first) / count
+    back = F.astype(steps - 1 - index, work)
+    return F.where(first_half, first + step * F.astype(index, work), last - step * back), dtype
+
+
+@public("torch")
+@with_out
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+    backend = backends.load(device)
+    values, dtype = _spaced(start, end, steps, dtype, backend)
+    return finish(backend.F.astype(values, dtype), backend, requires_grad)
+
+
+@public("torch")
+@with_out
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """``base ** linspace(start, end, steps)``."""
+    backend = backends.load(device)
+    final = dtype or get_default_dtype()
+    exponents, _ = _spaced(start, end, steps, final if final.kind in "fc" else None, backend)
+    powers = backend.F.pow(backend.constant(base, exponents.dtype), exponents)
+    return finish(backend.F.astype(powers, final), backend, requires_grad)
