@@ -30,16 +30,22 @@ class QrResult(NamedTuple):
 
 @public("linalg")
 def qr(A: Tensor, mode: str = "reduced") -> QrResult:
-    """The QR decomposition of (..., m, n) matrices, `mode` ``reduced`` or ``complete``.
+    """The QR decomposition of (..., m, n) matrices, `mode` ``reduced``, ``complete`` or ``r``.
 
-    It has no gradient in this version: NotImplementedError for an input that requires one.
+    With ``r`` Q is empty. There is no gradient in this version: NotImplementedError for an input
+    that requires one.
     """
-    if mode not in ("reduced", "complete"):
-        raise ValueError(f"qr received unrecognized mode '{mode}', expected reduced or complete")
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
+            "'r', or 'complete'"
+        )
     if A.ndim < 2:
         raise RuntimeError(
             f"linalg.qr: The input tensor A must have at least 2 dimensions, got {A.ndim}"
         )
     if modes.grad and A.requires_grad:
         raise NotImplementedError("linalg.qr: the gradient is not implemented; detach() the input")
+    if mode == "r":
+        return QrResult(A.new_empty(0), apply(Qr, A, mode="reduced")[1])
     return QrResult(*apply(Qr, A, mode=mode))

@@ -333,6 +333,8 @@ def batch_norm(
                 f"{input.shape}"
             )
         output, mean, variance = apply(BatchNorm, input, weight, bias, eps=eps)
+        if not count:  # nothing was seen
+            return output
         with no_grad():
             if running_mean is not None:
                 running_mean.lerp_(mean.to(running_mean.dtype), momentum)

@@ -20,6 +20,7 @@ from tensorflow_lite_clone.ops._arguments import (
 )
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._single import apply_single
+from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.reduce import mean
 from tensorflow_lite_clone.ops.sort import sort
 from tensorflow_lite_clone.tensor import Tensor
@@ -189,7 +190,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         )
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if array.ndim != 1 or (array.size and array.min() < 0):
+    backend = input._storage.backend
+    # The size of the result depends on the values: the host reads back here in any case.
+    if array.ndim != 1 or (array.size and number_of(backend.F.min(array), backend) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None or not array.size:
         return cast(apply(Bincount, input, None, minlength=minlength), int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,12 @@ class _Lifted:
         if name.startswith("_") or (self._names is not None and name not in self._names):
             raise AttributeError(f"the strict device has no '{name}'")
         value = getattr(self._module, name)
-        if isinstance(value, type) or not callable(value):
+        if isinstance(value, ModuleType):  # the standard's linalg and fft
+            word = _Lifted(value, None)
+        elif isinstance(value, type) or not callable(value):
             return value
-        word = lifted(value)
+        else:
+            word = lifted(value)
         setattr(self, name, word)
         return word
 
