@@ -25,6 +25,11 @@ def like(name, *more, **options):
     return Op(name, *samples, *more, dtypes=ALL, grad=False, **options)
 
 
+def text(torch, x):
+    """The representation, without the name of a device that PyTorch has not."""
+    return repr(x).replace(f", device='{x.device.type}:0'", "")
+
+
 FILLED = [
     *(made(name, S(3), S(3, 4), S((2, 3)), S([2, 0]), S(()), S(size=(2,)),
         *(S(2, dtype=Name(dtype)) for dtype in DTYPES), S(2, requires_grad=True),
@@ -65,6 +70,12 @@ RANGES = [
         errors=[E(-1), E(2, -1)]),
     made("tril_indices", S(3, 3), S(3, 4, 1), S(4, 2, -1), S(0, 2), S(3, 3, offset=5)),
     made("triu_indices", S(3, 3), S(3, 4, 1), S(4, 2, -1), S(0, 2)),
+    made("range", S(0, 4), S(1, 2, 0.5), S(5, 1, -2), S(0, 4.5, dtype=Name("int64")),
+        errors=[E(0, 4, 0), E(0, 4, -1)]),
+    *(made(f"{name}_window", S(5), S(6, periodic=False), S(1), S(0), S(4, dtype=Name("float64")),
+        S(4, requires_grad=True), errors=[E(-1), E(2.5), E(3, dtype=Name("int64"))],
+        tol={"float32": (2e-5, 1e-6)}, why="cosines of float32 steps")
+        for name in ("hann", "hamming", "blackman", "bartlett", "kaiser")),
 ]
 
 FROM_DATA = [
@@ -75,9 +86,8 @@ FROM_DATA = [
         S([1.0], requires_grad=True), S([2 ** 40]), S([float("inf"), float("nan")]), S(range(3)),
         errors=[E([1, [2]]), E([[1, 2], [3]]), E("x"), E(["a"]), E([1], requires_grad=True),
         E(None), E({})]),
-    Op("tensor.numpy", *[S(d) for d in ("float64", "float32", "int64", "int32", "uint8", "bool",
-        "float16")], grad=False, layout=False, dtypes=("float32",),
-        call=lambda torch, d: torch.tensor(np.ones((2, 3), d))),
+    made("tensor.numpy", *[S(d) for d in ("float64", "float32", "int64", "int32", "uint8", "bool",
+        "float16")], call=lambda torch, d, **kw: torch.tensor(np.ones((2, 3), d), **kw)),
     made("as_tensor", S([1.0, 2.0]), S(3), S([1], dtype=Name("float64"))),
     made("asarray", S([1.0, 2.0]), S(3), S([1], dtype=Name("float64"))),
     Op("as_tensor.tensor", S(T(2, 3)), S(T(2, 3), dtype=Name("float64")),
@@ -85,11 +95,9 @@ FROM_DATA = [
     made("scalar_tensor", S(3), S(2.5, dtype=Name("float64"))),
     Op("Tensor.repr", S(V([1.0, 2.5])), S(T(2, 3)), S(V(3)), S(T(0)), S(V([1e-8, 1.0])),
         S(V([1e10, 1.0])), S(V([float("nan"), float("inf"), 1.0])), S(C(3, 3, 3)),
-        call=lambda torch, x: repr(x).replace(", device='cuda:0'", "").replace(", device='strict'",
-        ""), dtypes=("float32", "float64"), grad=False, layout=False),
+        call=text, dtypes=("float32", "float64"), grad=False, layout=False),
     Op("Tensor.repr.int", S(V([1, 25])), S(T(2, 3)), S(T(0)), S(T(1200)),
-        call=lambda torch, x: repr(x).replace(", device='cuda:0'", "").replace(", device='strict'",
-        ""), dtypes=("int64", "bool", "int32"), grad=False, layout=False),
+        call=text, dtypes=("int64", "bool", "int32"), grad=False, layout=False),
     Op("Tensor.numpy", S(T(2, 3)), S(T()), call=lambda torch, x: x.cpu().numpy().tolist(),
         dtypes=("float64", "float32", "int64", "bool"), grad=False, layout=False),
 ]

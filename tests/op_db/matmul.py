@@ -3,7 +3,7 @@
 # fmt: off
 from __future__ import annotations
 
-from tests.op_db._case import FLOATS, WIDE, E, Op, S, T
+from tests.op_db._case import FLOATS, WIDE, E, Forward, Op, S, T, V
 
 HALVES = {"float16": (1e-2, 2e-2), "bfloat16": (6e-2, 1e-1), "float32": (1e-5, 1e-5)}
 WHY = "sums of products of rounded numbers"
@@ -95,4 +95,32 @@ LINEAR = [
         T(2, 5, 4))]),
 ]
 
-OPS = PRODUCTS + EINSUMS + LINEAR
+LOOSE = {"float32": (2e-4, 2e-4)}
+UNEVEN = "inverses of drawn matrices are not well conditioned"
+SQUARE = [E(T(2, 3)), E(T(3)), E(T(2, 2, dtype="int64"))]
+
+
+def square(name, *samples, **options):
+    """A row of a function of square matrices."""
+    return Op(name, *samples, dtypes=WIDE, tol=LOOSE, why=UNEVEN, **options)
+
+
+MATRICES = [
+    *(square(name, S(T(3, 3)), S(T(2, 2, 2)), S(T(1, 1)), errors=SQUARE, out=name == "inverse")
+        for name in ("det", "inverse")),  # det's `out=` refuses integers in another way
+    square("linalg.det", S(T(2, 3, 3)), S(T(4, 4)), Forward(V([[1.0, 2.0], [2.0, 4.0]])),
+        errors=SQUARE, call=lambda torch, x: torch.linalg.det(x)),
+    square("linalg.inv", S(T(2, 3, 3)), S(T(4, 4)), call=lambda torch, x: torch.linalg.inv(x),
+        errors=[*SQUARE, E(V([[1.0, 2.0], [2.0, 4.0]]))]),
+    *(square(name, S(T(3, 3), 2), S(T(2, 3, 3), 3), S(T(3, 3), 0), S(T(3, 3), 1),
+        S(T(3, 3), -1), S(T(2, 2), -2), S(T(2, 2), 6), errors=[E(T(2, 3), 2), E(T(3), 2)],
+        call=call) for name, call in (("matrix_power", None),
+        ("linalg.matrix_power", lambda torch, x, n: torch.linalg.matrix_power(x, n)))),
+    Op("vander", S(T(3)), S(T(3), 4), S(T(3), increasing=True), S(T(3), N=2), Forward(T(3), 1),
+        Forward(T(3), 0), dtypes=(*WIDE, "int64"), errors=[E(T(2, 2)), E(T(3), -1)],
+        grad=False),  # PyTorch's gradient fails: it writes into what it has saved
+    Op("linalg.vander", S(T(3)), S(T(2, 3), N=4), dtypes=(*WIDE, "int64"), errors=[E(T(3), N=1)],
+        call=lambda torch, x, **kw: torch.linalg.vander(x, **kw)),
+]
+
+OPS = PRODUCTS + EINSUMS + LINEAR + MATRICES

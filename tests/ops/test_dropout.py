@@ -37,7 +37,8 @@ class TestStream(unittest.TestCase):
             side.module.manual_seed(3)
             function = getattr(side.module.nn.functional, name)
             y = side.call(function, x, p=0.3, training=True, **options)
-            results.append((side.numpy(y), side.numpy(side.module.rand(3))))
+            following = side.module.rand(3, device=side.device)
+            results.append((side.numpy(y), side.numpy(following)))
         return results
 
     @parameterized.expand(CASES)
