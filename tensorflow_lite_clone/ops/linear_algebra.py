@@ -169,9 +169,9 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 of (..., n) numbers as (..., n, N); N is n by default."""
     expect_tensors("linalg_vander", x)
-    count = N
-    if count is None:
-        count = x.shape[-1] if x.ndim else 1
+    if not x.ndim:
+        x = x.unsqueeze(0)
+    count = x.shape[-1] if N is None else N
     if count <= 1:
         raise RuntimeError("N must be greater than 1.")
     return _powers(x, count)

@@ -32,7 +32,7 @@ def described(value):
     array = value.detach().cpu()
     if str(array.dtype) == "torch.bfloat16":
         array = array.float()
-    return str(value.dtype), tuple(value.shape), array.numpy()
+    return str(value.dtype), tuple(value.shape), array.numpy().copy()  # as it is now
 
 
 def assert_same(function, tolerance=0.0):
