@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.autograd import anomaly as anomaly_mode
 from tensorflow_lite_clone.autograd import (
     attributes,  # noqa: F401  binds a tensor's side of the graph
+    function,
     functional,
     graph,
 )
+from tensorflow_lite_clone.autograd import mode as grad_mode
 from tensorflow_lite_clone.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.gradcheck import gradcheck, gradgradcheck
@@ -22,11 +25,14 @@ from tensorflow_lite_clone.tensor import Tensor as Variable
 __all__ = [
     "Function",
     "Variable",
+    "anomaly_mode",
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "function",
     "functional",
     "grad",
+    "grad_mode",
     "gradcheck",
     "gradgradcheck",
     "graph",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import traceback
 import warnings
-import weakref
 from typing import Any
 
 from tensorflow_lite_clone.autograd import engine
 from tensorflow_lite_clone.autograd.node import creation_hooks
-
-_traces: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+from tensorflow_lite_clone.core.public import public
 
 
 class _State:
@@ -18,13 +16,23 @@ class _State:
     check_nan = True
 
 
+@public("torch")
 def is_anomaly_enabled() -> bool:
     """Whether anomaly detection is on."""
     return _State.enabled
 
 
+@public("torch")
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly detection, when on, looks for NaN."""
+    return _State.check_nan
+
+
 def _remember(node: Any) -> None:
-    _traces[node] = "".join(traceback.format_stack()[:-2])
+    node.metadata["traceback_"] = traceback.format_stack()[:-2]
+    walk = engine.current.walk
+    if walk is not None and walk.node is not None:
+        node.metadata["parent_"] = walk.node
 
 
 def _switch(enabled: bool, check_nan: bool) -> None:
@@ -48,7 +56,8 @@ def _inspect(node: Any, results: Any, error: BaseException | None) -> None:
         if g is None:
             continue
         array = g._storage.array if hasattr(g, "_storage") else g
-        if bool((array != array).any()):
+        backend = node.backend
+        if bool(backend.to_host(backend.F.any(array != array))):
             _warn(node)
             raise RuntimeError(
                 f"Function '{node.name()}' returned nan values in its {position}th output."
@@ -56,12 +65,22 @@ def _inspect(node: Any, results: Any, error: BaseException | None) -> None:
 
 
 def _warn(node: Any) -> None:
-    trace = _traces.get(node, "  (recorded before anomaly detection was switched on)\n")
-    warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-        f"{trace}",
-        stacklevel=4,
-    )
+    what = "Traceback of forward call that caused the error:"
+    message = f"Error detected in {node.name()}. "
+    while node is not None:
+        lines = node.metadata.get("traceback_")
+        if lines is None:
+            message += (
+                "No forward pass information available. Enable detect anomaly during forward pass "
+                "for more information."
+            )
+        else:
+            message += f"{what}\n{''.join(lines)}"
+        warnings.warn(message, stacklevel=6)
+        node = node.metadata.get("parent_")
+        if node is not None:
+            message = f"\n\nPrevious calculation was induced by {node.name()}. "
+            what = "Traceback of forward call that induced the previous calculation:"
 
 
 class set_detect_anomaly:

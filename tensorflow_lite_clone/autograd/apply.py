@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import appliers
 from tensorflow_lite_clone.autograd.node import (
@@ -87,9 +88,9 @@ def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
     output._storage = made
     output._edge = None
     if not op.differentiable:
-        output._base = None
+        output._view = None
         return output
-    parent = input._base
+    parent = input._view
     remembered = _new(View)
     remembered.version = root.version
     if parent is None:
@@ -102,7 +103,7 @@ def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
         remembered.base = parent.base
         remembered.chain = (*parent.chain, (op, parameters, None))
         remembered.restriction = parent.restriction
-    output._base = remembered
+    output._view = remembered
     if not mode.grad:
         remembered.restriction = remembered.restriction or "no_grad"
     elif edge is not None:
@@ -134,7 +135,7 @@ def edges_of(inputs: tuple) -> tuple[tuple, int]:
     for tensor in inputs:
         edge = None
         if tensor is not None:
-            edge = tensor._edge if tensor._base is None else current_edge(tensor)
+            edge = tensor._edge if tensor._view is None else current_edge(tensor)
             if edge is not None:
                 mask |= bit
         edges.append(edge)
@@ -210,7 +211,7 @@ def record_several(
 
 def current_edge(tensor: Tensor) -> Any:
     """The edge of a tensor that may be a view whose base was written in place since."""
-    view = tensor._base
+    view = tensor._view
     if view is None:
         return tensor._edge
     version = tensor._storage.current_version()
@@ -229,6 +230,8 @@ def current_edge(tensor: Tensor) -> Any:
                     if number is not None:
                         twin = twin[number]
             tensor._edge = twin._edge
+            if tensor._retains_grad and twin._edge is not None:
+                move_retained(tensor, edge)
     return tensor._edge
 
 
@@ -255,7 +258,7 @@ def restriction_message(restriction: str, edge: Any, what: str) -> str:
 
 def current_node(tensor: Tensor) -> Any:
     """The node that made `tensor`, its `Leaf`, or None."""
-    edge = tensor._edge if tensor._base is None else current_edge(tensor)
+    edge = tensor._edge if tensor._view is None else current_edge(tensor)
     return None if edge is None else edge[0]
 
 
@@ -282,12 +285,12 @@ def _wrap_output(array: Any, backend: Any, root: Storage | None) -> Tensor:
 
 
 def _remember_views(source: Any, outputs: tuple, op: type[Op], parameters: dict) -> None:
-    parent = source._base
+    parent = source._view
     base, chain = (source, ()) if parent is None else (parent.base, parent.chain)
     version = outputs[0]._storage.current_version()
     restriction = None if parent is None else parent.restriction
     restriction = restriction or ("multiple" if mode.grad else "no_grad")
     number = 0
     for output in outputs:
-        output._base = View(base, (*chain, (op, parameters, number)), version, restriction)
+        output._view = View(base, (*chain, (op, parameters, number)), version, restriction)
         number += 1

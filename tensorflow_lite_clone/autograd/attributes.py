@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import weakref
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_node
+from tensorflow_lite_clone.autograd.hooks import Handle, hooks_at, retain
 from tensorflow_lite_clone.autograd.inplace import rebuild
-from tensorflow_lite_clone.autograd.node import Handle, Leaf, ListHandle
+from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
+
+_ONLY_LEAVES = "you can only change requires_grad flags of leaf variables."
+_DETACH = (
+    " If you want to use a computed variable in a subgraph that doesn't require differentiation "
+    "use var_no_grad = var.detach()."
+)
 
 
 def _get_requires_grad(self: Tensor) -> bool:
@@ -32,19 +39,26 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
                 raise RuntimeError(
                     "only Tensors of floating point dtype can require gradients"
                 )
-            self._edge = (Leaf(self), 0)
+            leaf = vars(self).pop("_frozen", None)  # with the hooks it had
+            if leaf is None:
+                leaf = Leaf(self)
+            else:
+                leaf.adopt(self)
+            self._edge = (leaf, 0)
     elif not requires_grad:
         if not isinstance(node, Leaf):
-            raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables. If you want to use a "
-                "computed variable in a subgraph that doesn't require differentiation use "
-                "var_no_grad = var.detach()."
-            )
+            raise RuntimeError(_ONLY_LEAVES + _DETACH)
+        vars(self)["_frozen"] = node
         self._edge = None
     return self
 
 
 def _set_requires_grad(self: Tensor, requires_grad: bool) -> None:
+    node = current_node(self)
+    if node is not None and not isinstance(node, Leaf):
+        raise RuntimeError(_ONLY_LEAVES + ("" if requires_grad else _DETACH))
+    if requires_grad and self.dtype.kind not in "fc":
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     requires_grad_(self, requires_grad)
 
 
@@ -62,7 +76,18 @@ def _grad_fn(self: Tensor) -> Any:
 
 def _get_grad(self: Tensor) -> Tensor | None:
     """The gradient that backward passes accumulated; None before the first."""
-    return self._grad
+    g = self._grad
+    if g is None and self._edge is not None and not self._retains_grad:
+        node = current_node(self)
+        if node is not None and type(node) is not Leaf:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
+                ".grad attribute won't be populated during autograd.backward(). If you indeed "
+                "want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() "
+                "on the non-leaf Tensor.",
+                stacklevel=2,
+            )
+    return g
 
 
 def _set_grad(self: Tensor, grad: Tensor | None) -> None:
@@ -77,7 +102,8 @@ def _set_grad(self: Tensor, grad: Tensor | None) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     if grad.dtype is not self.dtype:
         raise RuntimeError(
-            f"assigned grad has data of a different type: expected {self.dtype}, got {grad.dtype}"
+            f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with dtype "
+            f"'{self.dtype}'. The gradient must match the tensor's dtype."
         )
     if grad._storage.backend is not self._storage.backend:
         raise RuntimeError(
@@ -86,8 +112,9 @@ def _set_grad(self: Tensor, grad: Tensor | None) -> None:
         )
     if grad.shape != self.shape:
         raise RuntimeError(
-            f"assigned grad has data of a different size: expected {list(self.shape)}, got "
-            f"{list(grad.shape)}"
+            f"attempting to assign a gradient of size '{list(grad.shape)}' to a tensor of size "
+            f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same "
+            "size"
         )
     self._grad = grad
 
@@ -105,14 +132,22 @@ def detach(input: Tensor) -> Tensor:
 @public("torch", "method")
 def detach_(input: Tensor) -> Tensor:
     """Take the tensor itself out of the graph, as a leaf that requires no gradient."""
-    if input._base is not None:
+    if input._view is not None:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead. If you are using "
             "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
-            "True, gradients are views of DDP buckets."
+            "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+            "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
+            "function in torch/optim/optimizer.py as the solution."
         )
     input._edge = None
     return input
+
+
+def _get_base(self: Tensor) -> Tensor | None:
+    """The tensor that this one is a view of, None for one that owns its memory."""
+    view = self._view
+    return None if view is None else view.base
 
 
 def _get_data(self: Tensor) -> Tensor:
@@ -124,7 +159,12 @@ def _get_data(self: Tensor) -> Tensor:
 def _set_data(self: Tensor, data: Tensor) -> None:
     if not isinstance(data, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
-    self._storage = Storage(data._storage.array, data._storage.backend)
+    source = data._storage
+    if source.array is self._storage.array:  # ``x.data += 1``: the write has happened
+        return
+    version = self._storage.current_version()
+    self._storage = Storage(source.array, source.backend)
+    self._storage.version = version
     if self._edge is not None and isinstance(self._edge[0], Leaf):
         self._edge[0].adopt(self)
 
@@ -145,54 +185,20 @@ def retain_grad(self: Tensor) -> None:
     if isinstance(node, Leaf) or self._retains_grad:
         return
     self._retains_grad = True
-    reference, index = weakref.ref(self), self._edge[1]  # type: ignore[index]  # has a node
-
-    def keep(grads: list) -> None:
-        tensor = reference()
-        g = grads[index]
-        if tensor is None or g is None:
-            return
-        if tensor._grad is None:
-            tensor._grad = g if g._edge is not None else g.clone()
-        else:
-            tensor._grad = tensor._grad + g
-
-    keep.last = True  # type: ignore[attr-defined]  # after the tensor's own hooks
-    _pre_hooks(node).append(keep)
-
-
-def _pre_hooks(node: Any) -> list:
-    if node.pre_hooks is None:
-        node.pre_hooks = []
-    return node.pre_hooks
+    retain(self, self._edge)
 
 
 @public("method")
-def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> ListHandle:
-    """Call ``hook(grad)`` when this tensor's gradient is computed; it may return another one."""
+def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Handle:
+    """Call ``hook(grad)`` when this tensor's gradient is computed; it may return another one.
+
+    Where other outputs of the same operation have gradients and this one has none, the hook gets
+    None.
+    """
     node = current_node(self)
     if node is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    index = self._edge[1]  # type: ignore[index]  # has a node
-
-    def edit(grads: list) -> None:
-        if grads[index] is not None:
-            replaced = hook(grads[index])
-            if replaced is not None:
-                if not isinstance(replaced, Tensor):
-                    raise TypeError(
-                        f"expected Variable, but hook returned '{type(replaced).__name__}'"
-                    )
-                if replaced.shape != grads[index].shape:
-                    raise RuntimeError(
-                        f"hook '{getattr(hook, '__name__', hook)}' has changed the size of value"
-                    )
-                grads[index] = replaced
-
-    hooks = _pre_hooks(node)
-    handle = ListHandle(hooks, edit)
-    hooks.sort(key=lambda entry: getattr(entry, "last", False))
-    return handle
+    return Handle(hooks_at(node).tensor, (self._edge[1], hook))  # type: ignore[index]
 
 
 @public("method")
@@ -210,7 +216,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
 @public("method")
 def _is_view(self: Tensor) -> bool:
-    return self._base is not None
+    return self._view is not None
 
 
 for _name, _accessor in {
@@ -219,6 +225,7 @@ for _name, _accessor in {
     "grad_fn": property(_grad_fn),
     "grad": property(_get_grad, _set_grad, _delete_grad),
     "data": property(_get_data, _set_data),
+    "_base": property(_get_base),
     "output_nr": property(lambda self: 0 if self._edge is None else self._edge[1]),
     "retains_grad": property(lambda self: self._retains_grad),
 }.items():

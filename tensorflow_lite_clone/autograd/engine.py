@@ -7,10 +7,13 @@ else; a gradient is accumulated in place only when the engine owns its memory.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import recording, wrap
+from tensorflow_lite_clone.autograd.hooks import check_replacements
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.core.shape import reduced_axes
@@ -18,9 +21,15 @@ from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
 Edge = tuple[GraphNode, int]
-#: Run after the backward pass that is under way, then forgotten.
-final_callbacks: list[Any] = []
+_accumulating = threading.Lock()
 
+
+class _Current(threading.local):
+    walk: _Walk | None = None
+
+
+#: This thread's backward pass that is under way.
+current = _Current()
 #: Anomaly detection: called as (node, gradients or None, error or None) after each node.
 inspector: Any = None
 
@@ -39,13 +48,27 @@ def run_backward(
 
     Gradients are arrays, or Tensors with `create_graph`. Leaves accumulate into ``.grad`` if
     `accumulate`. With `wanted`, only what leads to these edges is computed, and the gradients
-    that arrived there are returned (edges that none reached are absent).
+    that arrived there are returned (edges that none reached are absent); nobody else holds them.
     """
-    with recording(create_graph):
-        captured = _Walk(retain_graph, create_graph, wanted, accumulate).run(roots)
-    while final_callbacks:
-        final_callbacks.pop(0)()
+    outer = current.walk
+    current.walk = walk = _Walk(retain_graph, create_graph, wanted, accumulate)
+    try:
+        with recording(create_graph):
+            captured = walk.run(roots)
+        for callback in walk.callbacks:  # they may queue more
+            callback()
+    finally:
+        current.walk = outer
     return captured
+
+
+def queue_callback(callback: Callable[[], Any]) -> None:
+    """Call `callback` at the end of this thread's backward pass; RuntimeError outside of one."""
+    if current.walk is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    if not current.walk.callbacks:
+        current.walk.callbacks = []
+    current.walk.callbacks.append(callback)
 
 
 class _Walk:
@@ -56,8 +79,8 @@ class _Walk:
     """
 
     __slots__ = (
-        "accumulate", "captured", "create_graph", "missing", "pending", "retain_graph", "useful",
-        "wanted",
+        "accumulate", "callbacks", "captured", "create_graph", "missing", "node", "notes",
+        "pending", "retain_graph", "useful", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +90,9 @@ class _Walk:
         self.create_graph = create_graph
         self.wanted = wanted
         self.accumulate = accumulate
+        self.callbacks: Any = ()  # a list once there are any
+        self.notes: dict[Any, Any] = {}  # of hooks, for the time of this pass
+        self.node: Any = None  # the one that is being visited, when there is an inspector
         self.pending: dict[Any, list] = {}
         self.captured: dict[Edge, Any] = {}
         self.useful: set[Any] = set()  # the nodes and leaves that gradients are for
@@ -157,29 +183,34 @@ class _Walk:
         if slot is None:
             return
         g, owned = slot
-        if leaf.pre_hooks:
-            (g,), owned = self._run_pre_hooks(leaf, [g]), False
-        if self.wanted is not None:
-            self._capture(leaf, [g])
-        if self.accumulate and g is not None:
+        if leaf.arrival_hooks:
+            (g,), owned = self._run_arrival_hooks(leaf, [g], self.accumulate), False
+        if not self.accumulate:
+            self._capture(leaf, [g], [owned])
+        elif g is not None:
             self._accumulate(leaf, g, owned)
 
     def _visit(self, node: Any, slot: list) -> None:
         """Compute a node's input gradients and hand them on."""
         grads = slot[::2]
-        if node.pre_hooks:
-            grads = self._run_pre_hooks(node, grads)
         useful = self.useful
         if self.wanted is not None:
-            self._capture(node, grads)
-            if not any([edge is not None and edge[0] in useful for edge in node.edges]):
+            # As in PyTorch, hooks change what is captured only where the walk ends.
+            ends = not any([edge is not None and edge[0] in useful for edge in node.edges])
+            flags = slot[1::2]
+            if ends and node.arrival_hooks:
+                grads, flags = self._run_arrival_hooks(node, grads, False), [False] * len(grads)
+            self._capture(node, grads, flags)
+            if ends:
                 return
+        if node.arrival_hooks:
+            grads = self._run_arrival_hooks(node, grads, True)
         create_graph = self.create_graph
         saved = node.saved
         if inspector is None:
             results = node.gradients(grads, create_graph)
         else:
-            results = _inspected(node, grads, create_graph)
+            results = self._inspected(node, grads)
         if node.hooks:
             results = self._run_hooks(node, results, grads)
         position = -1
@@ -223,41 +254,61 @@ class _Walk:
             gx = F.real(gx)
         return F.astype(gx, dtype)
 
+    def _inspected(self, node: Any, grads: list) -> Any:
+        self.node = node
+        try:
+            results = node.gradients(grads, self.create_graph)
+        except Exception as error:
+            inspector(node, None, error)
+            raise
+        finally:
+            self.node = None
+        inspector(node, results, None)
+        return results
+
     def _namespace(self, node: GraphNode) -> Any:
         return recorded(node.backend) if self.create_graph else node.backend.F
 
-    def _capture(self, node: GraphNode, grads: list) -> None:
+    def _capture(self, node: GraphNode, grads: list, owned: list) -> None:
         assert self.wanted is not None
         for index, g in enumerate(grads):
             if g is not None and (node, index) in self.wanted:
+                if not self.create_graph and not owned[index]:
+                    g = node.backend.F.copy(g)
                 self.captured[node, index] = g
 
     def _accumulate(self, leaf: Leaf, g: Any, owned: bool) -> None:
         tensor = leaf.reference()
-        if tensor is None:
+        if tensor is None or tensor._edge is None:  # it died, or wants no gradient any more
             return
-        present = tensor._grad
         backend = leaf.backend
-        if self.create_graph:
-            tensor._grad = g if present is None else present + g
-        elif present is None:
-            if not owned or type(g) is not backend.array_type:
-                g = backend.F.copy(g)
-            tensor._grad = wrap(g, backend)
-        elif present._edge is not None:
-            tensor._grad = present + wrap(g, backend)
-        else:
-            storage = present._storage
-            storage.array += g
-            storage.bump()
+        with _accumulating:  # threads may share leaves
+            present = tensor._grad
+            if self.create_graph:
+                tensor._grad = g.clone() if present is None else present + g
+            elif present is None:
+                if not owned or type(g) is not backend.array_type:
+                    g = backend.F.copy(g)
+                tensor._grad = wrap(g, backend)
+            else:
+                storage = present._storage
+                storage.array += g
+                storage.bump()
         if tensor._post_accumulate_hooks:
             for hook in list(tensor._post_accumulate_hooks.values()):
-                hook(tensor)
+                result = hook(tensor)
+                if result is not None and result is not tensor:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        if leaf.hooks:
+            self._run_hooks(leaf, (), [g])
 
-    def _run_pre_hooks(self, node: GraphNode, grads: list) -> list:
+    def _run_arrival_hooks(self, node: GraphNode, grads: list, visited: bool) -> list:
+        hooks = node.arrival_hooks
+        assert hooks is not None
         tensors = self._as_tensors(grads, node)
-        for hook in list(node.pre_hooks or ()):
-            hook(tensors)
+        hooks.of_tensors(tensors)
+        if visited and hooks.before:
+            hooks.of_node(tensors)
         return self._as_values(tensors)
 
     def _run_hooks(self, node: Any, results: Any, grads: list) -> Any:
@@ -266,7 +317,8 @@ class _Walk:
         for hook in list(node.hooks.values()):
             replaced = hook(inputs, outputs)
             if replaced is not None:
-                inputs = replaced if isinstance(replaced, tuple) else (replaced,)
+                check_replacements(inputs, replaced, hook)
+                inputs = replaced
         return self._as_values(inputs)
 
     def _as_tensors(self, values: Any, node: GraphNode) -> list:
@@ -278,16 +330,6 @@ class _Walk:
         if self.create_graph:
             return list(tensors)
         return [t._storage.array if isinstance(t, Tensor) else t for t in tensors]
-
-
-def _inspected(node: Any, grads: list, create_graph: bool) -> Any:
-    try:
-        results = node.gradients(grads, create_graph)
-    except Exception as error:
-        inspector(node, None, error)
-        raise
-    inspector(node, results, None)
-    return results
 
 
 def _is_fresh(

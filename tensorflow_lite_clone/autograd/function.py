@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import edges_of, recording, wrap
-from tensorflow_lite_clone.autograd.inplace import check_inplace
+from tensorflow_lite_clone.autograd.apply import current_edge, edges_of, recording, wrap
+from tensorflow_lite_clone.autograd.hooks import move_retained
+from tensorflow_lite_clone.autograd.inplace import check_inplace, record_in_base
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import SeveralNode, creation_hooks, next_sequence_number
+from tensorflow_lite_clone.autograd.saved import active as saved_hooks
+from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -60,15 +64,40 @@ class FunctionCtx:
 
 
 class _SavedTensor:
-    """A saved tensor as storage + place in the graph, so that outputs make no cycle."""
+    """A saved tensor as storage + place in the graph, so that outputs make no cycle.
 
-    __slots__ = ("index", "node", "storage", "version")
+    `output` is its number if it is an output of the function.
+    """
 
-    def __init__(self, tensor: Tensor, node: Any) -> None:
-        self.storage: Storage = tensor._storage
+    __slots__ = ("edge", "output", "storage", "version")
+
+    def __init__(self, tensor: Tensor, output: int | None) -> None:
+        self.edge = current_edge(tensor)
+        self.output = output
         self.version = tensor._storage.current_version()
-        self.node = node
-        self.index = 0 if tensor._edge is None else tensor._edge[1]
+        held = [tensor._storage]
+        if saved_hooks:
+            pack_all(held)
+        self.storage: Any = held[0]
+
+    def restored(self, node: FunctionNode) -> Tensor:
+        """The tensor at its place in the graph; RuntimeError if it was written to since."""
+        storage = self.storage
+        if type(storage) is not Storage:
+            storage = storage.storage()  # unpack
+        elif storage.current_version() != self.version:
+            name = storage.backend.dtypes[storage.array.dtype].short_name
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an "
+                f"inplace operation: [torch.{name}Tensor {list(storage.array.shape)}], saved by "
+                f"{node.name()}, is at version {storage.current_version()}; expected version "
+                f"{self.version} instead. Hint: enable anomaly detection to find the operation "
+                "that failed to compute its gradient, with "
+                "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+            )
+        tensor = new_tensor(storage)
+        tensor._edge = self.edge if self.output is None else (node, self.output)
+        return tensor
 
 
 class FunctionNode(SeveralNode):
@@ -89,24 +118,13 @@ class FunctionNode(SeveralNode):
         """The saved tensors at their places in the graph."""
         if self.saved is None:
             self._unpack((0,), False)  # raises
-        tensors: list[Tensor | None] = []
-        entry: Any
-        for entry in self.saved or ():
-            if entry is None:
-                tensors.append(None)
-                continue
-            if entry.storage.current_version() != entry.version:
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an "
-                    f"inplace operation: a tensor of shape {list(entry.storage.array.shape)} saved "
-                    f"by {self.name()} is at version {entry.storage.current_version()}; expected "
-                    f"version {entry.version} instead."
-                )
-            tensor = new_tensor(entry.storage)
-            if entry.node is not None:
-                tensor._edge = (self if entry.node == "output" else entry.node, entry.index)
-            tensors.append(tensor)
-        return tuple(tensors)
+        entries: list[Any] = self.saved or []
+        return tuple([None if entry is None else entry.restored(self) for entry in entries])
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "context":
+            raise AttributeError(name)
+        return getattr(self.context, name)
 
     def gradients(self, grads: list, create_graph: bool) -> Any:
         given: list[Tensor | None] = []
@@ -118,7 +136,7 @@ class FunctionNode(SeveralNode):
             elif not create_graph:
                 g = wrap(g, self.backend)
             given.append(g)
-        results = self.function.backward(self.context, *given)
+        results = self.function._gradient()(self.context, *given)
         if not isinstance(results, tuple):
             results = (results,)
         count = len(self.slots)
@@ -134,37 +152,42 @@ class FunctionNode(SeveralNode):
             if slot is None:
                 if result is not None:
                     raise RuntimeError(
-                        f"function {self.name()} returned a gradient different from None at "
+                        f"function {self.name()} returned a gradient different than None at "
                         f"position {len(values) + 1}, but the corresponding forward input was not "
                         "a Variable"
                     )
                 continue
             if result is not None and not isinstance(result, Tensor):
-                raise TypeError(
-                    f"expected Variable or None (got {type(result).__name__})"
-                )
+                raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
             values.append(result)
-        self._check_shapes(values)
+        self._check(values)
         if create_graph:
             return values
         return [None if value is None else value._storage.array for value in values]
 
-    def _check_shapes(self, values: list) -> None:
+    def _check(self, values: list) -> None:
+        """Raise RuntimeError for gradients that cannot be reduced to their input's shape."""
         for position, (edge, value) in enumerate(zip(self.edges, values, strict=True)):
             if edge is None or value is None:
                 continue
             shape = edge[0].shape_of(edge[1])
+            dtype = edge[0].backend.dtypes[edge[0].dtype_of(edge[1])]
             given = value._storage.array.shape
-            offset = len(given) - len(shape)
-            expandable = offset >= 0 and all(
-                have == want or want == 1
-                for have, want in zip(given[offset:], shape, strict=True)
-            )
-            if not expandable:
+            problem = f"Function {self.name()} returned an invalid gradient at index {position} - "
+            if given != shape and not _reducible(given, shape):
                 raise RuntimeError(
-                    f"Function {self.name()} returned an invalid gradient at index {position} - "
-                    f"got {list(given)} but expected shape compatible with {list(shape)}"
+                    f"{problem}got {list(given)} but expected shape compatible with {list(shape)}"
                 )
+            if value.dtype.kind == "c" and dtype.kind != "c":
+                raise RuntimeError(f"{problem}got {value.dtype} but expected {dtype}")
+
+
+def _reducible(given: tuple, shape: tuple) -> bool:
+    """Whether `given` is a shape to which `shape` could have been broadcast."""
+    offset = len(given) - len(shape)
+    return offset >= 0 and all(
+        [have == want or want == 1 for have, want in zip(given[offset:], shape)]
+    )
 
 
 class Function:
@@ -176,10 +199,12 @@ class Function:
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(
-            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are "
-            "all static, so you should invoke them on the class itself. Instantiating an autograd "
-            "function will raise an error in a future version of PyTorch."
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself. Instantiating an autograd "
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
         )
 
     @staticmethod
@@ -197,41 +222,90 @@ class Function:
             "autograd.Function to use it with backward mode AD."
         )
 
+    vjp = backward
     #: Called with (ctx, inputs, output) when forward takes no ctx.
     setup_context: Callable[..., None] | None = None
+
+    @classmethod
+    def _gradient(cls) -> Callable[..., Any]:
+        """The one of ``backward`` and ``vjp`` that the class defines."""
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is Function.backward:
+            return cls.vjp
+        raise RuntimeError(
+            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+            "should only implement one of them."
+        )
+
+    @classmethod
+    def _bound(cls, args: tuple, kwargs: dict) -> tuple:
+        """All arguments by position, defaults included; TypeError for unknown keywords."""
+        forward: Any = cls.forward
+        code = getattr(forward, "__code__", None)
+        if code is None:  # a partial function, say
+            return args
+        names = code.co_varnames[cls.setup_context is None : code.co_argcount]
+        defaults = forward.__defaults__ or ()
+        values = dict(zip(names[len(names) - len(defaults) :], defaults))
+        for name, value in kwargs.items():
+            if name not in names[len(args) :]:
+                raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+            values[name] = value
+        bound = list(args)
+        for name in names[len(args) :]:
+            if name not in values:
+                raise TypeError(f"forward() missing a required argument: '{name}'")
+            bound.append(values[name])
+        return tuple(bound)
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward`` and record one node whose gradient is ``backward``."""
         context = FunctionCtx()
+        if kwargs or cls.setup_context is not None:
+            args = cls._bound(args, kwargs)
         tensors = [argument for argument in args if isinstance(argument, Tensor)]
         edges, mask = edges_of(tuple(tensors))
         recorded = bool(mask) and mode.grad
         context.needs_input_grad = tuple(
-            isinstance(argument, Tensor) and argument.requires_grad for argument in args
+            [isinstance(argument, Tensor) and argument.requires_grad for argument in args]
         )
         with recording(False):
             if cls.setup_context is None:
-                output = cls.forward(context, *args, **kwargs)
+                output = cls.forward(context, *args)
             else:
-                output = cls.forward(*args, **kwargs)
+                output = cls.forward(*args)
                 cls.setup_context(context, args, output)
         single = not isinstance(output, tuple)
         outputs = [output] if single else list(output)
-        saved_identities = {id(value): i for i, value in enumerate(outputs)}
-        inputs = {id(tensor): tensor for tensor in tensors}
+        made = {id(value): index for index, value in enumerate(outputs)}
+        if context._dirty:
+            _check_dirty(context, tensors, made, recorded)
+        inputs = {id(tensor) for tensor in tensors}
         for index, value in enumerate(outputs):
-            if isinstance(value, Tensor) and id(value) in inputs:
-                if id(value) in context._dirty:
-                    check_inplace(value, recorded)
-                else:  # an input handed through unchanged becomes a tensor of its own
-                    alias = new_tensor(value._storage)
-                    if id(value) in context._nondifferentiable:
-                        context._nondifferentiable.add(id(alias))
-                    outputs[index] = alias
-        if recorded and any(isinstance(value, Tensor) for value in outputs):
-            _record(cls, context, args, edges, mask, outputs, saved_identities)
+            identity = id(value)
+            if identity in inputs and identity not in context._dirty:
+                alias = new_tensor(value._storage)  # an input handed through unchanged
+                if identity in context._nondifferentiable:
+                    context._nondifferentiable.add(id(alias))
+                outputs[index] = alias
+        if recorded and any([isinstance(value, Tensor) for value in outputs]):
+            _record(cls, context, args, edges, mask, outputs, made)
         return outputs[0] if single else tuple(outputs)
+
+
+def _check_dirty(context: FunctionCtx, tensors: list, made: dict[int, int], recorded: bool) -> None:
+    """Count the writes into dirty inputs; RuntimeError where PyTorch forbids them."""
+    if not context._dirty <= made.keys():
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. "
+            "The inputs that are modified inplace must all be outputs of the Function."
+        )
+    for tensor in tensors:
+        if id(tensor) in context._dirty:
+            check_inplace(tensor, recorded)
+            tensor._storage.bump()
 
 
 def _record(
@@ -241,7 +315,7 @@ def _record(
     edges: tuple,
     mask: int,
     outputs: list,
-    identities: dict[int, int],
+    made: dict[int, int],
 ) -> None:
     node = object.__new__(FunctionNode)
     node.function = cls
@@ -256,12 +330,10 @@ def _record(
         if tensor is None:
             saved.append(None)
             continue
-        entry = _SavedTensor(tensor, None if tensor._edge is None else tensor._edge[0])
-        if id(tensor) in identities:
-            index = identities[id(tensor)]
-            if id(outputs[index]) not in context._nondifferentiable:
-                entry.node, entry.index = "output", index
-        saved.append(entry)
+        output = made.get(id(tensor))
+        if output is not None and id(outputs[output]) in context._nondifferentiable:
+            output = None
+        saved.append(_SavedTensor(tensor, output))
     node.saved = saved
     node.versions = []
     context._saved = ()
@@ -278,9 +350,22 @@ def _record(
         if not isinstance(value, Tensor) or id(value) in context._nondifferentiable:
             continue
         if value.dtype.kind in "fc":
-            value._edge = (node, index)
+            _place(value, node, index, id(value) in context._dirty)
     for hook in creation_hooks:
         hook(node)
+
+
+def _place(output: Tensor, node: FunctionNode, index: int, dirty: bool) -> None:
+    """Make `output` number `index` of `node`'s outputs."""
+    before, view = output._edge, output._view
+    if dirty and view is not None:
+        part = new_tensor(output._storage)
+        part._edge = (node, index)
+        record_in_base(view, part)
+        return
+    output._edge = (node, index)
+    if dirty and output._retains_grad:
+        move_retained(output, before)
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

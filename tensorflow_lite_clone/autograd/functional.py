@@ -52,6 +52,8 @@ def _vectors(v: Any, like: tuple[Tensor, ...], caller: str, what: str) -> tuple[
         return (like[0].detach() * 0 + 1,)
     _, vectors = _as_tuple(v, "v", caller)
     if len(vectors) != len(like):
+        if len(like) == 1:
+            raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(
             f"v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}."
         )
@@ -73,6 +75,11 @@ def _grads(
 ) -> tuple[Tensor, ...]:
     """Vector-Jacobian products with zeros for independent pairs, an error when `strict`."""
     pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad]
+    if strict is not None and len(pairs) < len(outputs):
+        raise RuntimeError(
+            f"The output of {strict} does not require gradients. The outputs must be computed in a "
+            "differentiable manner from the input when running in strict mode."
+        )
     found: Any = (None,) * len(inputs)
     if pairs:
         found = grad(
@@ -169,6 +176,11 @@ def jacobian(
 
 def _rows(output: Tensor, xs: tuple, create_graph: bool, strict: bool) -> list[Tensor]:
     """The Jacobian of one output with respect to every input."""
+    if output.is_complex():
+        raise RuntimeError(
+            "grad can be implicitly created only for real scalar outputs but got "
+            f"{output.dtype}"
+        )
     name = "the user-provided function" if strict else None
     per_element = []
     for index in range(output.numel()):
@@ -200,7 +212,7 @@ def hessian(
     several, _ = _as_tuple(inputs, "inputs", "hessian")
 
     def gradient(*xs: Tensor) -> Any:
-        output = _scalar(func(*xs), "hessian")
+        output = _scalar(func(*xs), "hessian").reshape(())
         rows = _rows(output, xs, True, strict)
         return tuple(rows) if several else rows[0]
 
@@ -214,9 +226,10 @@ def _scalar(output: Any, caller: str) -> Tensor:
         )
     if output.numel() != 1:
         raise RuntimeError(
-            "The Tensor returned by the function given to hessian should contain a single element"
+            f"The Tensor returned by the function given to {caller} should contain a single "
+            "element"
         )
-    return output.reshape(())
+    return output
 
 
 def vhp(
@@ -234,6 +247,7 @@ def vhp(
         output = _scalar(func(*xs), "vhp")
         name = "the user-provided function" if strict else None
         gradient = _grads((output,), xs, (output.detach() * 0 + 1,), True, name)
+        name = "the jacobian of the user-provided function" if strict else None
         product = _grads(gradient, xs, vectors, create_graph, name)
     return (
         _finished((output,), False, create_graph),

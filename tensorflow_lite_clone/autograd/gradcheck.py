@@ -51,13 +51,12 @@ def _numerical(function: Callable[..., Any], inputs: tuple, x: Tensor, eps: floa
     return columns
 
 
-def _analytical(outputs: list[Tensor], x: Tensor, which: int) -> list[Tensor]:
-    """The rows of d outputs[which] / d x, one per output element."""
-    output = outputs[which]
+def _analytical(output: Tensor, x: Tensor, seed: complex) -> list[Tensor]:
+    """The rows of d output / d x, one per output element, for the cotangent `seed`."""
     rows = []
     for index in range(output.numel()):
         vector = (output.detach() * 0).reshape(-1)
-        vector[index] = 1
+        vector[index] = seed
         (row,) = grad(
             output, x, vector.reshape(output.shape), retain_graph=True, allow_unused=True
         )
@@ -103,7 +102,7 @@ def _check(
     wanted = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the "
+            "gradcheck expects at least one input tensor to require gradient, but none of "
             "them have requires_grad=True."
         )
     for number, x in enumerate(inputs):
@@ -126,22 +125,40 @@ def _check(
     for number, x in enumerate(wanted):
         columns = _numerical(func, inputs, x, eps)
         for which, position in enumerate(positions):
-            rows = _analytical(outputs, x, which)
-            _compare(rows, columns, position, outputs[which], x, (which, number), atol, rtol)
-            again = _analytical(outputs, x, which)
-            for row, repeated in zip(rows, again, strict=True):
-                if row.numel() and ((row - repeated).abs() > nondet).any():
-                    raise GradcheckError(
-                        "Backward is not reentrant, i.e., running backward with same input and "
-                        "grad_output multiple times gives different values, although analytical "
-                        "gradient matches numerical gradient."
-                    )
+            output = outputs[which]
+            for seed in (1j, 1) if output.is_complex() else (1,):
+                rows = _analytical(output, x, seed)
+                numerical = [column[position] for column in columns]
+                _compare(rows, numerical, seed, output, x, (which, number), atol, rtol)
+                _check_repeatable(rows, _analytical(output, x, seed), nondet)
+    _check_linear(outputs, wanted)
+
+
+def _check_repeatable(rows: list[Tensor], repeated: list[Tensor], nondet: float) -> None:
+    for row, again in zip(rows, repeated, strict=True):
+        if row.numel() and ((row - again).abs() > nondet).any():
+            raise GradcheckError(
+                "Backward is not reentrant, i.e., running backward with same input and "
+                "grad_output multiple times gives different values, although analytical gradient "
+                "matches numerical gradient. The tolerance for nondeterminism was "
+                f"{nondet}."
+            )
+
+
+def _check_linear(outputs: list[Tensor], wanted: list[Tensor]) -> None:
+    """A cotangent of zeros must give gradients of zeros."""
+    if not outputs:
+        return
+    zeros = [output.detach() * 0 for output in outputs]
+    for g in grad(outputs, wanted, zeros, retain_graph=True, allow_unused=True):
+        if g is not None and (g != 0).any():
+            raise GradcheckError("backward not multiplied by grad_output")
 
 
 def _compare(
     rows: list[Tensor],
-    columns: list[list],
-    position: int,
+    columns: list,
+    seed: complex,
     output: Tensor,
     x: Tensor,
     numbers: tuple[int, int],
@@ -151,18 +168,22 @@ def _compare(
     """Check every element of one Jacobian.
 
     For a complex x = a + ib, torch's gradient of a real output is dL/da + i dL/db; with a complex
-    output, row k is the gradient of the real part of output k (its cotangent being 1).
+    output, row k is the gradient of the real part of output k (its cotangent being 1), or of its
+    imaginary part (1j).
     """
     per = 2 if x.is_complex() else 1
+    prefix = ""
+    if output.is_complex():
+        part = "real" if seed == 1 else "imaginary"
+        prefix = f"While considering the {part} part of complex outputs only, "
     for k, row in enumerate(rows):
         for i in range(x.numel()):
-            entries = [columns[i * per + j][position][k] for j in range(per)]
-            parts = [e.real if output.is_complex() else e for e in entries]
-            expected = complex(*[part.item() for part in parts])
+            entries = [complex(columns[i * per + j][k].item()) for j in range(per)]
+            expected = complex(*[e.real if seed == 1 else e.imag for e in entries])
             actual = complex(row[i].item())
             if not abs(actual - expected) <= atol + rtol * abs(expected):
                 raise GradcheckError(
-                    f"Jacobian mismatch for output {numbers[0]} with respect to input "
+                    f"{prefix}Jacobian mismatch for output {numbers[0]} with respect to input "
                     f"{numbers[1]},\nnumerical:{expected}\nanalytical:{actual}\n"
                     f"(output element {k}, input element {i})"
                 )

@@ -2,47 +2,71 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.autograd.apply import current_edge, wrap
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
 
 
+class GradientEdge(NamedTuple):
+    """A place in the graph where a gradient arrives: a node's output, by number."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
 def _roots(
-    outputs: Sequence[Tensor], grads: Sequence[Tensor | None], create_graph: bool
+    outputs: Sequence[Any], grads: Sequence[Tensor | None], create_graph: bool
 ) -> list[tuple[Edge, Any]]:
+    """Per output its edge and the gradient that starts there."""
     if len(outputs) != len(grads):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     roots = []
-    for output, g in zip(outputs, grads, strict=True):
-        edge = current_edge(output)
+    for index, (output, g) in enumerate(zip(outputs, grads, strict=True)):
+        if isinstance(output, GradientEdge):
+            edge: Any = (output.node, output.output_nr)
+        else:
+            edge = current_edge(output)
         if edge is None:
             raise RuntimeError(
-                "element 0 of tensors does not require grad and does not have a grad_fn"
+                f"element {index} of tensors does not require grad and does not have a grad_fn"
             )
-        storage = output._storage
-        array = storage.array
+        node = edge[0]
+        shape, native = node.shape_of(edge[1]), node.dtype_of(edge[1])
+        dtype = node.backend.dtypes[native]
         if g is None:
-            if array.size != 1:
+            if math.prod(shape) != 1 or not isinstance(output, Tensor):
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if storage.backend.dtypes[array.dtype].kind != "f":
+            if dtype.kind != "f":
                 raise RuntimeError(
                     "grad can be implicitly created only for real scalar outputs but got "
-                    f"{output.dtype}"
+                    f"{dtype!r}"
                 )
-            g = wrap(storage.backend.xp.ones(array.shape, array.dtype), storage.backend)
+            g = wrap(node.backend.xp.ones(shape, dtype=native), node.backend)
         elif not isinstance(g, Tensor):
             raise TypeError(
                 f"gradients can be either Tensors or None, but got {type(g).__name__}"
             )
-        elif g._storage.array.shape != array.shape:
+        elif g._storage.array.shape != shape:
             raise RuntimeError(
-                f"Mismatch in shape: grad_output[0] has a shape of {g.shape} and output[0] has a "
-                f"shape of {output.shape}."
+                f"Mismatch in shape: grad_output[{index}] has a shape of {g.shape} and "
+                f"output[{index}] has a shape of {Size(shape)}."
             )
+        elif (g.dtype.kind == "c") != (dtype.kind == "c"):
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have the same "
+                f"dtype. Mismatch in dtype: grad_output[{index}] has a dtype of {g.dtype} and "
+                f"output[{index}] has a dtype of {dtype}."
+            )
+        elif g.dtype is not dtype:
+            g = recorded(node.backend).astype(g, dtype)
         roots.append((edge, g if create_graph else g._storage.array))
     return roots
 
@@ -50,19 +74,21 @@ def _roots(
 def _as_sequence(value: Any) -> tuple:
     if value is None:
         return ()
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+    return (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
 
 
-def _edges(inputs: tuple, caller: str) -> list[Edge]:
-    edges = []
-    for tensor in inputs:
-        edge = current_edge(tensor)
-        if edge is None:
-            raise RuntimeError(
-                f"One of the differentiated Tensors does not require grad (input of {caller})"
-            )
-        edges.append(edge)
-    return edges
+def _edge_of(value: Any) -> Edge:
+    """The edge of a tensor or gradient edge to differentiate by."""
+    if isinstance(value, GradientEdge):
+        return value.node, value.output_nr
+    if not isinstance(value, Tensor):
+        raise RuntimeError(
+            f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
+        )
+    edge = current_edge(value)
+    if edge is None:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return edge
 
 
 def backward(
@@ -89,19 +115,16 @@ def backward(
     chosen = _as_sequence(inputs)
     if not chosen:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    edges = _edges(chosen, "backward")
-    captured = run_backward(
+    for value in chosen:
+        if isinstance(value, Tensor) and not (value.requires_grad and value.is_leaf):
+            value.retain_grad()
+    run_backward(
         roots,
         retain_graph=retain,
         create_graph=create_graph,
-        wanted=set(edges),
+        wanted={_edge_of(value) for value in chosen},
         accumulate=True,
     )
-    for tensor, edge in zip(chosen, edges, strict=True):
-        if not tensor.is_leaf and edge in captured:
-            g = captured[edge]
-            g = g if create_graph else wrap(g, tensor._storage.backend)
-            tensor._grad = g if tensor._grad is None else tensor._grad + g
 
 
 def grad(
@@ -120,46 +143,81 @@ def grad(
     Returns one tensor per input; an input that the outputs do not depend on is an error, None
     with `allow_unused`, or zeros with `materialize_grads`.
     """
-    if is_grads_batched:
-        raise NotImplementedError("grad(): is_grads_batched=True is not supported")
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
             "allow_unused=False."
         )
+    retain = create_graph if retain_graph is None else retain_graph
     outs, ins = _as_sequence(outputs), _as_sequence(inputs)
     grads = _as_sequence(grad_outputs) or (None,) * len(outs)
+    if not ins:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    unused = bool(allow_unused or materialize_grads)
+    if is_grads_batched:
+        found = _batched(outs, ins, grads, retain, create_graph, unused)
+    else:
+        found = _vector_products(outs, ins, grads, retain, create_graph, unused)
+    if materialize_grads:
+        found = [_zeros(x) if g is None else g for x, g in zip(ins, found)]
+    return tuple(found)
+
+
+def _vector_products(
+    outs: tuple, ins: tuple, grads: tuple, retain: bool, create_graph: bool, allow_unused: bool
+) -> list[Tensor | None]:
     roots = _roots(outs, grads, create_graph)
-    edges = _edges(ins, "grad")
+    edges = [_edge_of(value) for value in ins]
     captured = run_backward(
         roots,
-        retain_graph=create_graph if retain_graph is None else retain_graph,
+        retain_graph=retain,
         create_graph=create_graph,
         wanted=set(edges),
         accumulate=False,
     )
     results: list[Tensor | None] = []
-    for tensor, edge in zip(ins, edges, strict=True):
-        backend = tensor._storage.backend
+    for index, edge in enumerate(edges):
         g = captured.get(edge)
-        if g is None:
-            if materialize_grads:
-                g = wrap(backend.F.zeros_like(tensor._storage.array), backend)
-            elif not allow_unused:
-                raise RuntimeError(
-                    "One of the differentiated Tensors appears to not have been used in the "
-                    "graph. Set allow_unused=True if this is the desired behavior."
-                )
-            results.append(g)
+        if g is not None:
+            results.append(g if create_graph else wrap(g, edge[0].backend))
+        elif allow_unused:
+            results.append(None)
         else:
-            results.append(g if create_graph else _own(g, backend))
-    return tuple(results)
+            raise RuntimeError(
+                f"The differentiated Tensor at index {index} appears to not have been used in the "
+                "graph. Set allow_unused=True if this is the desired behavior."
+            )
+    return results
 
 
-def _own(g: Any, backend: Any) -> Tensor:
-    if type(g) is not backend.array_type or not backend.owns_memory(g):
-        g = backend.F.copy(g)
-    return wrap(g, backend)
+def _batched(
+    outs: tuple, ins: tuple, grads: tuple, retain: bool, create_graph: bool, allow_unused: bool
+) -> list[Tensor | None]:
+    """`_vector_products` for every entry along the first dimension of `grads`, stacked."""
+    sizes = {len(g) for g in grads if g is not None}
+    if len(sizes) != 1:
+        raise RuntimeError("grad(): is_grads_batched=True expects grad_outputs of one batch size")
+    size = sizes.pop()
+    rows = []
+    for i in range(size):
+        vectors = tuple([None if g is None else g[i] for g in grads])
+        keep = retain or i < size - 1
+        rows.append(_vector_products(outs, ins, vectors, keep, create_graph, allow_unused))
+    stacked: list[Tensor | None] = []
+    for column in zip(*rows):
+        if column[0] is None:
+            stacked.append(None)
+        else:
+            F = recorded(column[0]._storage.backend)
+            stacked.append(F.stack(column, axis=0))
+    return stacked
+
+
+def _zeros(like: Any) -> Tensor:
+    """Zeros for a tensor or gradient edge that was not used."""
+    node, index = _edge_of(like)
+    zeros = node.backend.xp.zeros(node.shape_of(index), dtype=node.dtype_of(index))
+    return wrap(zeros, node.backend)
 
 
 @public("method", names=("backward",))

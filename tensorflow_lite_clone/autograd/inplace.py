@@ -15,6 +15,7 @@ from tensorflow_lite_clone.autograd.apply import (
     restriction_message,
     wrap,
 )
+from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.dtypes import can_cast
@@ -22,7 +23,7 @@ from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor import Tensor, View
 
 
 class Restride(Op):
@@ -49,7 +50,7 @@ class ViewScatter(Op):
     what `as_strided` shows, depends on them.
     """
 
-    label = "CopySlices"
+    label = "torch::autograd::CopySlices"
 
     def forward(F, base, part, *, chain, strides):
         out = F.restride(base, strides=strides)
@@ -112,7 +113,7 @@ def check_inplace(target: Tensor, recorded: bool) -> None:
     """
     if not mode.grad:
         return
-    view = target._base
+    view = target._view
     edge = target._edge if view is None else current_edge(target)
     base_edge = None if view is None else view.base._edge
     if edge is None and base_edge is None and not recorded:
@@ -176,20 +177,32 @@ def record_inplace(
     parameters: dict,
 ) -> None:
     """Make `op` the maker of `target`'s new value, in its base's graph too if it is a view."""
-    view = target._base
+    view = target._view
     if view is None:
+        before = target._edge
         record(target, op, backend, edges, mask, storages, parameters)
         _age_aliases(target)
+        if target._retains_grad:
+            move_retained(target, before)
         return
     part = wrap(target._storage.array, backend)
     part._storage = target._storage  # a saved output must see later writes
     record(part, op, backend, edges, mask, storages, parameters)
     _age_aliases(part)
+    record_in_base(view, part)
+
+
+def record_in_base(view: View, part: Tensor) -> None:
+    """Make `part`, the new value of what `view` describes, enter the graph of the view's base."""
     base = view.base
+    backend = base._storage.backend
     base_edges, base_mask = edges_of((base, part))
     where = {"chain": view.chain, "strides": backend.strides(base._storage.array)}
     inputs = (base._storage, part._storage)
+    before = base._edge
     record(base, ViewScatter, backend, base_edges, base_mask, inputs, where)
+    if base._retains_grad:
+        move_retained(base, before)
     view.version = -1  # its edge is stale now
 
 
@@ -256,5 +269,5 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
 def rebuild(target: Tensor, source: Tensor) -> None:
     """Make `target` the tensor that `source` is: array, storage and place in the graph."""
     target._storage = source._storage
-    target._edge, target._base = source._edge, source._base
+    target._edge, target._view = source._edge, source._view
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import threading
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
+
+_GENERATOR = 0x20  # of a code object's flags; `inspect` is slow to import
 
 
 class _Mode(threading.local):
@@ -31,22 +34,18 @@ class _Switch:
     """Base of context managers that also decorate functions (and generators)."""
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        # A generator runs between its yields, not inside the call that makes it.
-        if function.__code__.co_flags & 0x20 if hasattr(function, "__code__") else False:
-
-            @functools.wraps(function)
-            def generate(*args: Any, **kwargs: Any) -> Any:
-                generator = function(*args, **kwargs)
-                value = None
-                while True:
-                    with self.clone():
-                        try:
-                            item = generator.send(value)
-                        except StopIteration as stop:
-                            return stop.value
-                    value = yield item
-
-            return generate
+        if isinstance(function, type):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & _GENERATOR:
+            return self._around_generator(function)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -54,6 +53,31 @@ class _Switch:
                 return function(*args, **kwargs)
 
         return call
+
+    def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """`function` switched between its yields, not in the call that makes the generator."""
+
+        @functools.wraps(function)
+        def generate(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            resume, value = generator.send, None
+            while True:
+                try:
+                    with self.clone():
+                        item = resume(value)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    value = yield item
+                    resume = generator.send
+                except GeneratorExit:
+                    with self.clone():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    resume, value = generator.throw, error
+
+        return generate
 
     def clone(self) -> Any:
         """A fresh context manager with the same arguments."""
@@ -76,7 +100,7 @@ class _GradSwitch(_Switch):
 
     def __enter__(self) -> None:
         self._previous = mode.grad
-        mode.grad = self._enabled
+        mode.grad = self._enabled and not mode.inference
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
         mode.grad = self._previous
@@ -130,9 +154,10 @@ def _set_grad_now(enabled: bool) -> None:
 
 
 class inference_mode(_Switch):
-    """Context manager and decorator: no graph inside, as `no_grad`.
+    """Context manager and decorator: no graph inside, not even with `enable_grad`.
 
-    Tensors made inside are ordinary tensors here: they may be used in graphs later.
+    ``inference_mode(False)`` leaves inference mode and records. Tensors made inside are ordinary
+    tensors here: they may be used in graphs later.
     """
 
     _enabled: bool
@@ -147,9 +172,7 @@ class inference_mode(_Switch):
 
     def __enter__(self) -> None:
         self._previous = mode.grad, mode.inference
-        if self._enabled:
-            mode.grad = False
-        mode.inference = self._enabled
+        mode.grad, mode.inference = not self._enabled, self._enabled
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
         mode.grad, mode.inference = self._previous

@@ -6,6 +6,7 @@ import itertools
 import weakref
 from typing import Any
 
+from tensorflow_lite_clone.autograd.hooks import GradientHooks, Handle, hooks_at
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.op import Op
@@ -28,12 +29,16 @@ class GraphNode:
     dtypes: Any  # likewise, native
     sequence: int  # increases along the graph: a node's is higher than those of its inputs
     # Rarely set, so class-level defaults instead of slots filled in every construction.
-    pre_hooks: list | None = None  # each edits the list of the outputs' gradients, as Tensors
+    arrival_hooks: GradientHooks | None = None
     hooks: dict | None = None  # (grad_inputs, grad_outputs) -> grad_inputs or None
 
     def shape_of(self, index: int) -> tuple:
         """The shape of output number `index`."""
         return self.shapes[index] if self.several else self.shapes
+
+    def dtype_of(self, index: int) -> Any:
+        """The native dtype of output number `index`."""
+        return self.dtypes[index] if self.several else self.dtypes
 
     def name(self) -> str:
         """The class name torch would show, such as ``MulBackward0``."""
@@ -47,16 +52,23 @@ class GraphNode:
     @property
     def metadata(self) -> dict:
         """A dictionary for notes."""
-        return _metadata.setdefault(self, {})
+        return vars(self).setdefault("metadata", {})
+
+    def register_hook(self, fn: Any) -> Handle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after this node; it may replace grad_inputs."""
+        if self.hooks is None:
+            self.hooks = {}
+        return Handle(self.hooks, fn)
+
+    def register_prehook(self, fn: Any) -> Handle:
+        """Call ``fn(grad_outputs)`` before this node; it may replace them."""
+        return Handle(hooks_at(self).before, fn)
 
     def _sequence_nr(self) -> int:
         return self.sequence
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
-
-
-_metadata: weakref.WeakKeyDictionary[GraphNode, dict] = weakref.WeakKeyDictionary()
+        return f"<{self.name().rpartition(':')[2]} object at {id(self):#x}>"
 
 
 class Leaf(GraphNode):
@@ -82,7 +94,7 @@ class Leaf(GraphNode):
         return self.reference()
 
     def name(self) -> str:
-        return "AccumulateGrad"
+        return "torch::autograd::AccumulateGrad"
 
 
 class Node(GraphNode):
@@ -100,7 +112,10 @@ class Node(GraphNode):
     versions: list[int]
 
     def name(self) -> str:
-        return f"{self.op.label}Backward0"
+        label = self.op.label
+        if type(label) is not str:
+            label = label(self)
+        return label if "Backward" in label or ":" in label else f"{label}Backward0"
 
     @property
     def next_functions(self) -> tuple:
@@ -199,35 +214,16 @@ class Node(GraphNode):
         dtype: DType = storage.backend.dtypes[array.dtype]
         kind = "cuda." if storage.backend.device.type == "cuda" else ""
         owner = ""
-        if place < 0:
-            owner = f", which is output {~place} of {self.name()},"
-        elif self.edges[place] is not None and type(self.edges[place][0]) is not Leaf:
-            owner = f", which is output {self.edges[place][1]} of {self.edges[place][0].name()},"
+        edge = (self, ~place) if place < 0 else self.edges[place]
+        if edge is not None and type(edge[0]) is not Leaf:
+            owner = f", which is output {edge[1]} of {edge[0].name().partition('Backward')[0]},"
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace "
             f"operation: [torch.{kind}{dtype.short_name}Tensor {list(array.shape)}]{owner} is at "
             f"version {storage.current_version()}; expected version {version} instead. Hint: "
             "enable anomaly detection to find the operation that failed to compute its gradient, "
-            "with torch.autograd.set_detect_anomaly(True)."
+            "with torch.autograd.set_detect_anomaly(True, check_nan=False)."
         )
-
-    def register_hook(self, hook: Any) -> Any:
-        """Call ``hook(grad_inputs, grad_outputs)`` after this node; it may replace grad_inputs."""
-        if self.hooks is None:
-            self.hooks = {}
-        return Handle(self.hooks, hook)
-
-    def register_prehook(self, hook: Any) -> Any:
-        """Call ``hook(grad_outputs)`` before this node; it may replace them."""
-
-        def edit(grads: list) -> None:
-            replaced = hook(tuple(grads))
-            if replaced is not None:
-                grads[:] = replaced
-
-        if self.pre_hooks is None:
-            self.pre_hooks = []
-        return ListHandle(self.pre_hooks, edit)
 
 
 class SeveralNode(Node):
@@ -236,45 +232,3 @@ class SeveralNode(Node):
     __slots__ = ()
 
     several = True
-
-
-class Handle:
-    """Returned by hook registrations; `remove()` takes the hook out again."""
-
-    _ids = itertools.count()
-
-    def __init__(self, hooks: dict, hook: Any) -> None:
-        self.id = next(self._ids)
-        self._hooks = weakref.ref(hooks) if hasattr(hooks, "__weakref__") else lambda: hooks
-        hooks[self.id] = hook
-
-    def remove(self) -> None:
-        """Unregister the hook; harmless when repeated."""
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
-
-
-class ListHandle:
-    """A removable entry of an ordered list of hooks."""
-
-    def __init__(self, hooks: list, hook: Any) -> None:
-        self._hooks, self._hook = hooks, hook
-        hooks.append(hook)
-
-    def remove(self) -> None:
-        """Unregister the hook; harmless when repeated."""
-        if self._hook in self._hooks:
-            self._hooks.remove(self._hook)
-
-    def __enter__(self) -> ListHandle:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()

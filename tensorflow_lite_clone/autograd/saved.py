@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
-#: The (pack, unpack) pairs in force, the innermost last.
+#: The (pack, unpack) pairs in force in any thread: one truth test tells that there are none.
 active: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
+
+
+class _Own(threading.local):
+    """This thread's (pack, unpack) pairs, the innermost last, and why there must be none."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
+        self.refusal: str | None = None
+
+
+_own = _Own()
 
 
 class PackedValue:
@@ -20,9 +33,13 @@ class PackedValue:
     root = None
     version = -1  # a packed value has nothing that could be written in place
 
-    def __init__(self, storage: Storage) -> None:
-        pack, self._unpack = active[-1]
-        self._packed = pack(new_tensor(storage))
+    def __init__(self, tensor: Tensor) -> None:
+        pack, self._unpack = _own.pairs[-1]
+        enabled, mode.grad = mode.grad, False
+        try:
+            self._packed = pack(tensor)
+        finally:
+            mode.grad = enabled
 
     @property
     def array(self) -> Any:
@@ -38,10 +55,11 @@ class PackedValue:
 
 
 def pack_all(saved: list) -> None:
-    """Replace every saved storage by what the innermost hooks make of it."""
-    for position, storage in enumerate(saved):
-        if storage is not None:
-            saved[position] = PackedValue(storage)
+    """Replace every saved storage by what this thread's innermost hooks make of it."""
+    if _own.pairs:
+        for position, storage in enumerate(saved):
+            if storage is not None:
+                saved[position] = PackedValue(new_tensor(storage))
 
 
 class saved_tensors_hooks:
@@ -54,10 +72,28 @@ class saved_tensors_hooks:
         self._hooks = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
+        if _own.refusal is not None:
+            raise RuntimeError(_own.refusal)
+        _own.pairs.append(self._hooks)
         active.append(self._hooks)
 
     def __exit__(self, *exception: object) -> None:
-        active.pop()
+        active.remove(_own.pairs.pop())
+
+
+class disable_saved_tensors_hooks:
+    """Context manager: setting such hooks inside raises a RuntimeError with this message."""
+
+    def __init__(self, error_message: str) -> None:
+        self._message = error_message
+
+    def __enter__(self) -> None:
+        if _own.pairs:
+            raise RuntimeError(self._message)
+        self._previous, _own.refusal = _own.refusal, self._message
+
+    def __exit__(self, *exception: object) -> None:
+        _own.refusal = self._previous
 
 
 class save_on_cpu(saved_tensors_hooks):

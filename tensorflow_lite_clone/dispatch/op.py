@@ -56,7 +56,7 @@ class Op:
     """Base of all ops; a subclass that defines `forward` enters the table under `name`."""
 
     name: str
-    label: str  # the word in ``<LabelBackward0>``
+    label: Any  # the word in ``<LabelBackward0>``, or a function that makes it from the node
     view = False  # the output shares the first input's memory
     nondifferentiable: tuple[int, ...] = ()  # positions of outputs that never have a gradient
     hints: tuple[int, ...] = ()  # saved outputs that a recorded backward gets as None

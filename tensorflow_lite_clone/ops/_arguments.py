@@ -91,6 +91,17 @@ def reduced_count(shape: tuple, axes: tuple) -> int:
     return count
 
 
+def reduction_label(name: str) -> Any:
+    """A label for reductions, as torch has it: ``NAMEBackward0`` where everything is reduced."""
+
+    def label(node: Any) -> str:
+        parameters = node.parameters
+        whole = len(parameters["axis"]) == len(parameters["shape"]) and not parameters["keepdims"]
+        return f"{name}Backward{0 if whole else 1}"
+
+    return label
+
+
 def as_floating(input: Tensor) -> Tensor:
     """Integers as the default dtype, anything else as it is."""
     if input._storage.array.dtype.kind in "biu":

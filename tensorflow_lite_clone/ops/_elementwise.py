@@ -225,7 +225,7 @@ def _of_one(op: type[Pointwise], input: Any, parameters: dict) -> Tensor:
     backend = storage.backend
     output = wrap(run(op, backend, (storage.array,), parameters), backend)
     if op.differentiable and mode.grad:
-        edge = input._edge if input._base is None else current_edge(input)
+        edge = input._edge if input._view is None else current_edge(input)
         if edge is not None:
             record(output, op, backend, (edge,), 1, (storage,), parameters)
     return output

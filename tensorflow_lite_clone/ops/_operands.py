@@ -29,9 +29,18 @@ class Cast(Op):
         return g  # the engine casts to the input's dtype
 
 
+class CastToIntegers(Op):
+    """`Cast` to a dtype without gradients."""
+
+    def forward(F, x, *, dtype):
+        return F.astype(x, dtype)
+
+
 def cast(x: Tensor, dtype: DType) -> Tensor:
     """`x` in `dtype`; `x` itself when it has that dtype already."""
-    return x if x.dtype is dtype else apply(Cast, x, dtype=dtype)
+    if x.dtype is dtype:
+        return x
+    return apply(Cast if dtype.kind in "fc" else CastToIntegers, x, dtype=dtype)
 
 
 def as_number(value: Any) -> Any:

@@ -92,9 +92,9 @@ def unary(
         output = _new(Tensor)
         output._storage = made
         output._edge = None
-        output._base = None
+        output._view = None
         if differentiable:
-            edge = input._edge if input._base is None else current_edge(input)
+            edge = input._edge if input._view is None else current_edge(input)
             if edge is not None and mode.grad:
                 record(output, op, backend, (edge,), 1, (storage,))
         if out is not None:
@@ -108,7 +108,7 @@ def unary(
             array = storage.array
             if (
                 not (slow and array.dtype.kind in slow)
-                and not (mode.grad and (input._edge is not None or input._base is not None))
+                and not (mode.grad and (input._edge is not None or input._view is not None))
                 and 0 not in array.strides
             ):
                 backend = storage.backend
@@ -222,15 +222,15 @@ def binary(
         output = _new(Tensor)
         output._storage = made
         output._edge = None
-        output._base = None
+        output._view = None
         if differentiable:
-            first = input._edge if input._base is None else current_edge(input)
+            first = input._edge if input._view is None else current_edge(input)
             if b is None:
                 if first is not None and mode.grad:
                     b = Storage(right, backend)
                     record(output, op, backend, (first, None), 1, (a, b))
                 return output
-            second = other._edge if other._base is None else current_edge(other)
+            second = other._edge if other._view is None else current_edge(other)
             if (first is not None or second is not None) and mode.grad:
                 mask = 1 if second is None else 2 if first is None else 3
                 record(output, op, backend, (first, second), mask, (a, b))
@@ -252,7 +252,7 @@ def binary(
         left = backend.constant(other, right.dtype)
         output = wrap(run(op, backend, (left, right), {}), backend)
         if differentiable and mode.grad:
-            edge = self._edge if self._base is None else current_edge(self)
+            edge = self._edge if self._view is None else current_edge(self)
             if edge is not None:
                 record(output, op, backend, (None, edge), 2, (Storage(left, backend), storage))
         return output
@@ -295,14 +295,14 @@ def binary(
 
 def _assigned(assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: str) -> bool:
     """Do ``target op= other`` in place if nothing is to be promoted or recorded; say if so."""
-    if _active_hooks or (mode.grad and (target._edge is not None or target._base is not None)):
+    if _active_hooks or (mode.grad and (target._edge is not None or target._view is not None)):
         return False
     storage = target._storage
     array = storage.array
     dtype = array.dtype
     kind = type(other)
     if kind is Tensor or kind is Parameter:
-        if mode.grad and (other._edge is not None or other._base is not None):
+        if mode.grad and (other._edge is not None or other._view is not None):
             return False
         b = other._storage
         right = b.array

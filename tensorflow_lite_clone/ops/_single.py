@@ -36,8 +36,8 @@ def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
     output = _new(Tensor)
     output._storage = made
     output._edge = None
-    output._base = None
-    edge = input._edge if input._base is None else current_edge(input)
+    output._view = None
+    edge = input._edge if input._view is None else current_edge(input)
     if edge is not None and mode.grad:
         record(output, op, backend, (edge,), 1, (storage,), parameters)
     return output

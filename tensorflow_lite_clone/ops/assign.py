@@ -36,7 +36,7 @@ _C_NAMES = {
 class CopyInto(Op):
     """The values of y, cast and broadcast, in place of those of x."""
 
-    label = "Copy"
+    label = "torch::autograd::CopyBackwards"
 
     def forward(F, x, y):
         out = F.copy(x)
@@ -56,6 +56,7 @@ class CopyInto(Op):
 class Fill(Op):
     """One number everywhere."""
 
+    label = "FillBackward2"
     writes_expanded = True
 
     def forward(F, x, *, value):
@@ -187,7 +188,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         _warn_imaginary()
     if source.backend is not storage.backend:
         src = to_device(src, self.device)
-    elif _outside(self) and (src._edge is None or not mode.grad) and src._base is None:
+    elif _outside(self) and (src._edge is None or not mode.grad) and src._view is None:
         check_writable(storage.array)
         CopyInto.write(storage.backend.F, storage.array, source.array)
         storage.bump()
@@ -203,7 +204,7 @@ def _fits(shape: tuple, target: tuple) -> bool:
 
 def _outside(x: Tensor) -> bool:
     """Whether a write into `x` surely has nothing to do with a graph."""
-    return not hooks.active and (not mode.grad or (x._edge is None and x._base is None))
+    return not hooks.active and (not mode.grad or (x._edge is None and x._view is None))
 
 
 @public("torch", "method")

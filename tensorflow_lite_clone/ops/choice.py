@@ -83,6 +83,7 @@ def tensor_where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 class Clamp(Pointwise):
     """x between two numbers, of which one may be None."""
 
+    label = "ClampBackward1"
     refuses = "bc"
 
     def forward(F, x, *, min, max):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.apply import apply, edges_of, record, wrap
+from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import standard_words
 from tensorflow_lite_clone.core import dtypes
@@ -13,7 +13,7 @@ from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op, composite
-from tensorflow_lite_clone.ops._operands import Cast, cast
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -63,8 +63,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     result = self
     if device is not None:
         result = to_device(result, device)
-    if dtype is not None and dtype is not result.dtype:
-        result = apply(Cast, result, dtype=dtype)
+    if dtype is not None:
+        result = cast(result, dtype)
     if memory_format is not None and memory_format.name not in ("preserve_format",):
         result = result.contiguous(memory_format=memory_format)
     return self.clone() if copy and result is self else result

@@ -24,8 +24,20 @@ _Min = result_type("min", "values", "indices")
 _Aminmax = result_type("aminmax", "min", "max")
 
 
+def _extreme_label(name: str) -> Any:
+    """``max()`` of everything and ``amax(dim)`` are one op here and two in torch."""
+
+    def label(node: Any) -> str:
+        whole = len(node.parameters["axis"]) == len(node.parameters["shape"])
+        return f"{name}Backward1" if whole else f"A{name.lower()}Backward0"
+
+    return label
+
+
 class Amax(Op):
     """The largest element over axes; elements that tie share the gradient."""
+
+    label = _extreme_label("Max")
 
     def forward(F, x, *, axis, keepdims, shape):
         return F.max(x, axis=axis, keepdims=keepdims)
@@ -37,6 +49,8 @@ class Amax(Op):
 
 class Amin(Op):
     """The smallest element over axes; elements that tie share the gradient."""
+
+    label = _extreme_label("Min")
 
     def forward(F, x, *, axis, keepdims, shape):
         return F.min(x, axis=axis, keepdims=keepdims)

@@ -155,7 +155,7 @@ def _recorded(target: Tensor, value: Any) -> bool:
     """Whether a write of `value` into `target` has to go the way of the graph."""
     if not mode.grad:
         return False
-    edge = target._edge if target._base is None else current_edge(target)
+    edge = target._edge if target._view is None else current_edge(target)
     if edge is not None:
         return True
     return isinstance(value, Tensor) and current_edge(value) is not None

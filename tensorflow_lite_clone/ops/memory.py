@@ -171,18 +171,18 @@ def _adopt(target: Tensor, view: Tensor) -> Tensor:
     """Make `target` the view of itself that was just taken."""
     check_inplace(target, False)
     edges, mask = edges_of((target,)) if mode.grad else ((), 0)
-    remembered, own = view._base, target._base
+    remembered, own = view._view, target._view
     assert remembered is not None
     op, parameters, _ = remembered.chain[-1]
     before = target._storage
     target._storage = view._storage
     if own is not None:
-        target._base = View(own.base, remembered.chain, remembered.version, own.restriction)
+        target._view = View(own.base, remembered.chain, remembered.version, own.restriction)
     if mask:
         record(target, op, before.backend, edges, mask, (before,), parameters)
     before.bump()
     if own is not None:
-        target._base.version = before.current_version()  # type: ignore[union-attr]
+        target._view.version = before.current_version()  # type: ignore[union-attr]
     return target
 
 

@@ -87,7 +87,7 @@ def _rebuild(cls: type, array: Any, device: Device, requires_grad: bool, extra: 
     tensor = wrap(backend.from_host(array), backend)
     if cls is not Tensor:
         alias: Any = object.__new__(cls)
-        alias._storage, alias._edge, alias._base = tensor._storage, None, None
+        alias._storage, alias._edge, alias._view = tensor._storage, None, None
         tensor = alias
     if requires_grad:
         tensor.requires_grad_()
@@ -122,7 +122,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     backend = storage.backend
     copied = wrap(backend.F.copy(storage.array), backend)
     result = object.__new__(type(self))
-    result._storage, result._edge, result._base = copied._storage, None, None
+    result._storage, result._edge, result._view = copied._storage, None, None
     memo[id(self)] = result
     if self.requires_grad:
         result.requires_grad_()
@@ -146,7 +146,7 @@ def _legacy_constructor(cls: type, *args: Any, device: Any = None) -> Tensor:
     else:
         made = create.empty(*args, device=device)
     tensor: Any = object.__new__(cls)
-    tensor._storage, tensor._edge, tensor._base = made._storage, None, None
+    tensor._storage, tensor._edge, tensor._view = made._storage, None, None
     return tensor
 
 

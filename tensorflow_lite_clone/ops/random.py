@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.inplace import check_inplace, with_out, write
+from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
+from tensorflow_lite_clone.autograd.inplace import check_inplace, record_inplace, with_out, write
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops.create import finish, size_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -267,16 +269,54 @@ def randperm(
     return finish(array, backend, requires_grad)
 
 
+class Sampled(Op):
+    """Random numbers. They are drawn and recorded by hand; their gradient is zero."""
+
+    @staticmethod
+    def label(node: Any) -> str:
+        return node.parameters["label"]
+
+    def forward(F, *inputs, label):
+        raise NotImplementedError("random numbers are drawn from generators")
+
+    def backward(F, g, *, label, needs):
+        return tuple([F.zeros_like(g) if need else None for need in needs])
+
+
+def _fill(target: Tensor, label: str, generator: Generator | None, draw: Any) -> Tensor:
+    """Write ``draw(source, shape, native dtype)`` into `target`, in row-major order."""
+    edges, mask = edges_of((target,)) if mode.grad else ((), 0)
+    check_inplace(target, bool(mask))
+    storage = target._storage
+    backend, array = storage.backend, storage.array
+    write(target, draw(source_of(generator, backend), array.shape, array.dtype))
+    if mask:
+        record_inplace(Sampled, target, backend, edges, mask, (storage,), {"label": label})
+    return target
+
+
+def _sampled(array: Any, label: str, *inputs: Any) -> Tensor:
+    """The tensor of numbers drawn with `inputs` as parameters."""
+    tensors = tuple([value for value in inputs if isinstance(value, Tensor)])
+    backend = tensors[0]._storage.backend
+    output = wrap(array, backend)
+    edges, mask = edges_of(tensors) if mode.grad else ((), 0)
+    if mask and output.dtype.kind in "fc":
+        storages = tuple([tensor._storage for tensor in tensors])
+        record(output, Sampled, backend, edges, mask, storages, {"label": label})
+    return output
+
+
 def _write_drawn(
     self: Tensor, draw: str, generator: Generator | None, *arguments: Any, **parameters: Any
 ) -> Tensor:
-    """Fill `self` in place, in row-major order."""
-    check_inplace(self, False)
-    storage = self._storage
-    source = source_of(generator, storage.backend)
-    array = storage.array
-    write(self, getattr(source, draw)(array.shape, array.dtype, *arguments, **parameters))
-    return self
+    """Fill `self` in place with what the generator's method `draw` gives."""
+    return _fill(
+        self,
+        f"{''.join([part.capitalize() for part in draw.split('_')])}Backward0",
+        generator,
+        lambda source, shape, dtype: getattr(source, draw)(shape, dtype, *arguments, **parameters),
+    )
 
 
 @public("method")
@@ -338,25 +378,31 @@ def random_(
 ) -> Tensor:
     """Fill with integers: ``random_()`` all the dtype holds, ``random_(to)``, ``(from, to)``."""
     if from_ is None:
-        return _write_drawn(self, "random", generator)
+        return _fill(
+            self,
+            "RandomBackward2",
+            generator,
+            lambda source, shape, dtype: source.random(shape, dtype),
+        )
     low, high = (0, from_) if to is None else (from_, to)
-    check_inplace(self, False)
-    storage = self._storage
-    source = source_of(generator, storage.backend)
-    write(self, source.randint(int(low), int(high), storage.array.shape, storage.array.dtype))
-    return self
+    return _fill(
+        self,
+        f"RandomBackward{1 if to is None else 0}",
+        generator,
+        lambda source, shape, dtype: source.randint(int(low), int(high), shape, dtype),
+    )
 
 
 @public("method")
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with ones of probability `p` (a number, or a tensor of probabilities) and zeros."""
-    check_inplace(self, False)
-    storage = self._storage
-    source = source_of(generator, storage.backend)
-    if isinstance(p, Tensor):
-        p = p._storage.array
-    write(self, source.bernoulli(p, storage.array.shape, storage.array.dtype))
-    return self
+    probability = p._storage.array if isinstance(p, Tensor) else p
+    return _fill(
+        self,
+        f"BernoulliBackward{1 if isinstance(p, Tensor) else 2}",
+        generator,
+        lambda source, shape, dtype: source.bernoulli(probability, shape, dtype),
+    )
 
 
 @public("torch", "method")
@@ -369,7 +415,7 @@ def bernoulli(
     array = storage.array
     source = source_of(generator, storage.backend)
     drawn = source.bernoulli(array if p is None else p, array.shape, array.dtype)
-    return wrap(drawn, storage.backend)
+    return _sampled(drawn, "BernoulliBackward0", input)
 
 
 @public("torch", "method")
@@ -392,7 +438,8 @@ def multinomial(
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers drawn from Poisson distributions with the rates that `input` holds."""
     storage = input._storage
-    return wrap(source_of(generator, storage.backend).poisson(storage.array), storage.backend)
+    source = source_of(generator, storage.backend)
+    return _sampled(source.poisson(storage.array), "PoissonBackward0", input)
 
 
 @public("torch")
@@ -419,4 +466,5 @@ def normal(
     if isinstance(std, Tensor) and bool((std < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     noise = _drawn("normal", model.shape, model.dtype, model.device, False, generator)
-    return (noise * std + mean).detach()
+    drawn = (noise * std + mean).detach()
+    return _sampled(drawn._storage.array, "NormalBackward3", mean, std)

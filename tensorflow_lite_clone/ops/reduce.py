@@ -15,6 +15,7 @@ from tensorflow_lite_clone.ops._arguments import (
     is_integral,
     numpy_names,
     reduced_count,
+    reduction_label,
     restored,
     with_dtype,
 )
@@ -25,6 +26,8 @@ from tensorflow_lite_clone.tensor import Tensor
 
 class Sum(Op):
     """Sum over axes, in another dtype if one is given."""
+
+    label = reduction_label("Sum")
 
     def forward(F, x, *, axis, keepdims, dtype, shape):
         return F.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
@@ -59,6 +62,8 @@ def sum(
 
 class Mean(Op):
     """The arithmetic mean over axes."""
+
+    label = reduction_label("Mean")
 
     def forward(F, x, *, axis, keepdims, shape):
         return F.mean(x, axis=axis, keepdims=keepdims)

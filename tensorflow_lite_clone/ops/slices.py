@@ -249,7 +249,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     output = apply_view(
         AsStrided, input, shape=shape, strides=strides, offset=start - own, source=source
     )
-    view = input._base
+    view = input._view
     if view is not None and view.base.dtype is input.dtype:
         # It may look beyond its input: after a write the way to the base must not lead there.
         base = view.base._storage
@@ -259,7 +259,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             "offset": start - offset_of(base),
             "source": (base.array.shape, backend.strides(base.array)),
         }
-        output._base.chain = ((AsStrided, parameters, None),)  # type: ignore[union-attr]
+        output._view.chain = ((AsStrided, parameters, None),)  # type: ignore[union-attr]
     return output
 
 

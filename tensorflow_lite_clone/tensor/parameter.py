@@ -53,5 +53,5 @@ def _alias(cls: type, data: Tensor | None) -> Any:
     tensor: Any = object.__new__(cls)
     tensor._storage = data._storage
     tensor._edge = None
-    tensor._base = None
+    tensor._view = None
     return tensor

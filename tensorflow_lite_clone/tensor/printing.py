@@ -325,7 +325,7 @@ def _grad_fn_name(tensor: Any) -> str | None:
     if grad_fn is None:
         return None
     name = getattr(grad_fn, "name", None)
-    return name() if callable(name) else type(grad_fn).__name__
+    return name().rpartition(":")[2] if callable(name) else type(grad_fn).__name__
 
 
 def tensor_repr(tensor: Any, *, tensor_contents: str | None = None) -> str:

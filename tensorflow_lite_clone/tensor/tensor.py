@@ -34,15 +34,15 @@ class Tensor:
     """An n-dimensional array with a place in the autograd graph, as ``torch.Tensor``.
 
     `_edge` is its place in the graph: the node that made it (a `Leaf` for a leaf that requires a
-    gradient) and which of the node's outputs it is, or None when no gradient is wanted; `_base`
+    gradient) and which of the node's outputs it is, or None when no gradient is wanted; `_view`
     is a `View` or None.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_base", "_edge", "_storage")
+    __slots__ = ("__dict__", "__weakref__", "_edge", "_storage", "_view")
 
     _storage: Storage
     _edge: tuple[Any, int] | None
-    _base: View | None
+    _view: View | None
 
     # Rarely set, so class-level defaults instead of slots filled in every construction.
     _grad: Tensor | None = None
@@ -109,5 +109,5 @@ def new_tensor(storage: Storage) -> Tensor:
     tensor = _new(Tensor)
     tensor._storage = storage
     tensor._edge = None
-    tensor._base = None
+    tensor._view = None
     return tensor

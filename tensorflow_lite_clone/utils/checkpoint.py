@@ -8,12 +8,37 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tensorflow_lite_clone.autograd import engine
 from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.gradients import backward
 from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from tensorflow_lite_clone.autograd.saved import saved_tensors_hooks
 from tensorflow_lite_clone.ops.random import get_rng_state, set_rng_state
 from tensorflow_lite_clone.tensor import Tensor
+
+
+class _Defaults:
+    early_stop: bool | None = None
+
+
+class set_checkpoint_early_stop:
+    """Context manager: whether recomputations of checkpoints made inside stop as soon as all that
+    was saved is there."""
+
+    def __init__(self, enable: bool) -> None:
+        self._enable = enable
+
+    def __enter__(self) -> None:
+        self._previous = _Defaults.early_stop
+        _Defaults.early_stop = self._enable
+
+    def __exit__(self, *exception: object) -> None:
+        _Defaults.early_stop = self._previous
+
+
+def noop_context_fn() -> tuple:
+    """The default `context_fn`: two contexts that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 class CheckpointError(RuntimeError):
@@ -116,6 +141,14 @@ class _Reentrant(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        walk = engine.current.walk
+        if walk is not None and walk.wanted is not None:
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
+                "passing an `inputs` parameter to .backward(). To resolve this error, you can "
+                "either set use_reentrant=False, or call .backward() without passing the `inputs` "
+                "argument."
+            )
         arguments = list(ctx.arguments)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             copy = tensor.detach()
@@ -144,7 +177,7 @@ def checkpoint(
     function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool | None = None,
-    context_fn: Callable[[], tuple] | None = None,
+    context_fn: Callable[[], tuple] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,
@@ -174,9 +207,7 @@ def checkpoint(
                 "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
             )
         return _Reentrant.apply(function, preserve_rng_state, *args)
-    first, second = (
-        (contextlib.nullcontext(), contextlib.nullcontext()) if context_fn is None else context_fn()
-    )
+    first, second = context_fn()
     if not is_grad_enabled():
         with first:
             return function(*args, **kwargs)
@@ -186,7 +217,8 @@ def checkpoint(
             function(*args, **kwargs)
 
     state = get_rng_state() if preserve_rng_state else None
-    frame = _Frame(recompute, state, early_stop)
+    chosen = _Defaults.early_stop
+    frame = _Frame(recompute, state, early_stop if chosen is None else chosen)
     with first, saved_tensors_hooks(frame.pack, frame.unpack):
         return function(*args, **kwargs)
 

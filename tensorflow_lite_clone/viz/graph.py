@@ -73,7 +73,7 @@ def _describe(node: GraphNode, names: dict[int, str], show_shapes: bool) -> str:
         kind = "parameter" if isinstance(tensor, Parameter) else "leaf"
         name = names.get(id(tensor)) or getattr(tensor, "name", None) or kind
         return f'[label="{_label(name, node.shapes, dtype, show_shapes)}" {_STYLES[kind]}]'
-    title = node.name().removesuffix("0").removesuffix("Backward")
+    title = node.name().rpartition(":")[2].partition("Backward")[0]
     shape, native = node.shapes, node.dtypes
     if node.several:
         shape, native = shape[0], native[0]

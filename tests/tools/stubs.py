@@ -41,7 +41,7 @@ def new_tensor(storage: Storage) -> Tensor: ...
 class Tensor:
     _storage: Storage
     _edge: tuple[Any, builtins.int] | None
-    _base: View | None
+    _view: View | None
     _grad: Tensor | None
     _backward_hooks: Any
     _post_accumulate_hooks: Any

@@ -1,0 +1,129 @@
+"""Hooks on gradients: nodes and leaves keep them, the engine runs them."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class Handle:
+    """Returned by hook registrations; `remove()` takes the hook out again."""
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks: dict, hook: Any) -> None:
+        self.id = next(self._ids)
+        self._hooks = weakref.ref(hooks) if hasattr(hooks, "__weakref__") else lambda: hooks
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        """Unregister the hook; harmless when repeated."""
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+class GradientHooks:
+    """What is called with the gradients that arrive at a node's outputs, in this order:
+
+    the hooks of the output tensors, the tensors that keep their gradient, the node's own prehooks.
+    """
+
+    __slots__ = ("before", "retained", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, tuple[int, Callable[..., Any]]] = {}  # with the output's number
+        self.retained: dict[int, weakref.ref[Tensor]] = {}  # by the output's number
+        self.before: dict[int, Callable[..., Any]] = {}
+
+    def of_tensors(self, grads: list) -> None:
+        """Let the output tensors' hooks edit `grads`, a Tensor or None per output."""
+        for index, hook in list(self.tensor.values()):
+            given = grads[index]
+            replaced = hook(given)
+            if replaced is not None and replaced is not given:
+                check_replacement(given, replaced, hook)
+                grads[index] = replaced
+        for index, reference in self.retained.items():
+            tensor, g = reference(), grads[index]
+            if tensor is not None and g is not None:
+                tensor._grad = g.clone() if tensor._grad is None else tensor._grad + g
+
+    def of_node(self, grads: list) -> None:
+        """Let the node's own prehooks edit `grads`."""
+        for hook in list(self.before.values()):
+            given = tuple(grads)
+            replaced = hook(given)
+            if replaced is not None:
+                check_replacements(given, replaced, hook)
+                grads[:] = replaced
+
+
+def check_replacements(given: tuple, replaced: Any, hook: Any) -> None:
+    """Raise torch's errors when a hook's result cannot stand for the gradients it was given."""
+    if not isinstance(replaced, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(replaced).__name__}'")
+    if len(replaced) != len(given):
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has returned an incorrect number of values (got "
+            f"{len(replaced)}, but expected {len(given)})"
+        )
+    for original, value in zip(given, replaced):
+        if value is not None:
+            check_replacement(original, value, hook)
+
+
+def check_replacement(original: Tensor | None, value: Any, hook: Any) -> None:
+    """`check_replacements` for one gradient."""
+    if original is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
+    if not isinstance(value, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(value).__name__}'")
+    if value.dtype is not original.dtype:
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has changed the type of value (was "
+            f"torch.{original.dtype.short_name}Tensor got torch.{value.dtype.short_name}Tensor)"
+        )
+    if value._storage.backend is not original._storage.backend:
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has changed the device of value (was {original.device} got "
+            f"{value.device})"
+        )
+    if value.shape != original.shape:
+        raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
+
+
+def _name(hook: Any) -> str:
+    return getattr(hook, "__name__", "<unknown>")
+
+
+def hooks_at(node: Any) -> GradientHooks:
+    """The node's hooks on arriving gradients."""
+    if node.arrival_hooks is None:
+        node.arrival_hooks = GradientHooks()
+    return node.arrival_hooks
+
+
+def retain(tensor: Tensor, edge: Any) -> None:
+    """Let the gradients that arrive at `edge` be kept in ``tensor.grad``."""
+    hooks_at(edge[0]).retained[edge[1]] = weakref.ref(tensor)
+
+
+def move_retained(tensor: Tensor, before: Any) -> None:
+    """Follow a tensor that keeps its gradient from the edge `before` to its present one."""
+    if before is not None and before[0].arrival_hooks is not None:
+        retained = before[0].arrival_hooks.retained
+        reference = retained.get(before[1])
+        if reference is not None and reference() is tensor:
+            del retained[before[1]]
+    retain(tensor, tensor._edge)
