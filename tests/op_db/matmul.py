@@ -118,7 +118,7 @@ MATRICES = [
         ("linalg.matrix_power", lambda torch, x, n: torch.linalg.matrix_power(x, n)))),
     Op("vander", S(T(3)), S(T(3), 4), S(T(3), increasing=True), S(T(3), N=2), Forward(T(3), 1),
         Forward(T(3), 0), dtypes=(*WIDE, "int64"), errors=[E(T(2, 2)), E(T(3), -1)],
-        grad=False),  # PyTorch's gradient fails: it writes into what it has saved
+        torch_orders=0),  # PyTorch's gradient fails: it writes into what it has saved
     Op("linalg.vander", S(T(3)), S(T(2, 3), N=4), dtypes=(*WIDE, "int64"), errors=[E(T(3), N=1)],
         call=lambda torch, x, **kw: torch.linalg.vander(x, **kw)),
 ]
