@@ -13,6 +13,7 @@ _FOLDERS = {"cpu": "numpy", "cuda": "cupy"}  # device types served by a folder o
 _factories: dict[str, Callable[[int], Backend]] = {}
 _loaded: dict[tuple[str, int], Backend] = {}
 _by_device: dict[object, Backend] = {}
+_seeds: list[int] = []  # the last one that `seed_others` was given
 
 
 def register(device_type: str, factory: Callable[[int], Backend]) -> None:
@@ -40,6 +41,8 @@ def load(device: Device | str | int | None = None) -> Backend:
     factory = _factories.get(parsed.type) or _find(parsed.type)
     backend = factory(parsed.index if parsed.index is not None else -1)
     key = (parsed.type, backend.device.index or 0)
+    if key not in _loaded and _seeds:
+        backend.generator.manual_seed(_seeds[0])
     backend = _loaded.setdefault(key, backend)
     _by_device[device] = backend
     return backend
@@ -48,6 +51,14 @@ def load(device: Device | str | int | None = None) -> Backend:
 def loaded() -> list[Backend]:
     """The backends in use so far."""
     return list(_loaded.values())
+
+
+def seed_others(seed: int) -> None:
+    """Seed the default generators of all devices but the CPU, also of those first used later."""
+    _seeds[:] = [seed]
+    for (device_type, _), backend in _loaded.items():
+        if device_type != "cpu":
+            backend.generator.manual_seed(seed)
 
 
 def _find(device_type: str) -> Callable[[int], Backend]:

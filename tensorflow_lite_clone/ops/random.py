@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -76,8 +76,8 @@ export(Generator, "torch", name="Generator")
 class _DefaultGenerator(Generator):
     """The stream that functions draw from when no generator is passed."""
 
-    def __init__(self) -> None:
-        self._backend = backends.load("cpu")
+    def __init__(self, device: Any = "cpu") -> None:
+        self._backend = backends.load(device)
 
     @property
     def _source(self) -> Any:  # made on the first draw
@@ -103,9 +103,7 @@ def source_of(generator: Generator | None, backend: Any) -> Any:
 @public("torch")
 def manual_seed(seed: int) -> Generator:
     """Seed the default generators of all devices; on the CPU the stream is PyTorch's."""
-    for backend in backends.loaded():
-        if backend is not default_generator._backend:
-            backend.generator.manual_seed(int(seed))
+    backends.seed_others(int(seed))
     return default_generator.manual_seed(int(seed))
 
 
@@ -135,13 +133,33 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """Restore the default generators' states at the end of the block."""
-    state = get_rng_state() if enabled else None
+    """Restore the default generators' states at the end of the block.
+
+    Those of the CPU and of `devices`; None: of all devices in use.
+    """
+    if devices is None:
+        devices = [backend.device for backend in backends.loaded()]
+    states = default_states(devices) if enabled else []
     try:
         yield
     finally:
-        if state is not None:
-            set_rng_state(state)
+        restore(states)
+
+
+def default_states(devices: Iterable[Any] = ()) -> list[tuple[Generator, Tensor]]:
+    """The default generators of the CPU and of other devices, with their states."""
+    sources: dict[Any, Generator] = {default_generator._backend: default_generator}
+    for device in devices:
+        backend = backends.load(device)
+        if backend not in sources:
+            sources[backend] = _DefaultGenerator(device)
+    return [(generator, generator.get_state()) for generator in sources.values()]
+
+
+def restore(states: list[tuple[Generator, Tensor]]) -> None:
+    """Let the generators continue from these states."""
+    for generator, state in states:
+        generator.set_state(state)
 
 
 def _drawn(

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.gradients import backward
 from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from tensorflow_lite_clone.autograd.saved import saved_tensors_hooks
-from tensorflow_lite_clone.ops.random import get_rng_state, set_rng_state
+from tensorflow_lite_clone.ops.random import default_states, restore
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -45,18 +45,20 @@ class CheckpointError(RuntimeError):
     """The recomputation saved other tensors than the original forward."""
 
 
+def _states(args: Any) -> list:
+    """The random generators' states on the CPU and on the devices of the arguments."""
+    return default_states({value.device for value in args if isinstance(value, Tensor)})
+
+
 @contextlib.contextmanager
-def _replaying(state: Tensor | None) -> Iterator[None]:
+def _replaying(states: list) -> Iterator[None]:
     """Draw the same random numbers as the original forward did, then go on as before."""
-    if state is None:
-        yield
-        return
-    present = get_rng_state()
-    set_rng_state(state)
+    present = [(generator, generator.get_state()) for generator, _ in states]
+    restore(states)
     try:
         yield
     finally:
-        set_rng_state(present)
+        restore(present)
 
 
 class _Handle:
@@ -73,10 +75,10 @@ class _Frame:
     """One checkpointed call: what it saved, by position, and how to run it again."""
 
     def __init__(
-        self, recompute: Callable[[], Any], state: Tensor | None, early_stop: bool
+        self, recompute: Callable[[], Any], states: list, early_stop: bool
     ) -> None:
         self.recompute = recompute
-        self.state = state
+        self.states = states
         self.early_stop = early_stop
         self.shapes: list[tuple] = []
         self.positions: weakref.WeakKeyDictionary[_Handle, int] = weakref.WeakKeyDictionary()
@@ -112,7 +114,7 @@ class _Frame:
             return tensor
 
         with (
-            _replaying(self.state),
+            _replaying(self.states),
             enable_grad(),
             saved_tensors_hooks(keep, lambda tensor: tensor),
             contextlib.suppress(_Enough),
@@ -132,7 +134,7 @@ class _Reentrant(Function):
     @staticmethod
     def forward(ctx: Any, function: Callable[..., Any], preserve: bool, *args: Any) -> Any:
         ctx.function = function
-        ctx.state = get_rng_state() if preserve else None
+        ctx.states = _states(args) if preserve else []
         ctx.arguments = [None if isinstance(value, Tensor) else value for value in args]
         ctx.places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.save_for_backward(*[args[i] for i in ctx.places])
@@ -153,7 +155,7 @@ class _Reentrant(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             copy = tensor.detach()
             arguments[place] = copy.requires_grad_(ctx.needs_input_grad[place + 2])
-        with _replaying(ctx.state), enable_grad():
+        with _replaying(ctx.states), enable_grad():
             outputs = ctx.function(*arguments)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [
@@ -216,9 +218,9 @@ def checkpoint(
         with second:
             function(*args, **kwargs)
 
-    state = get_rng_state() if preserve_rng_state else None
+    states = _states(args) if preserve_rng_state else []
     chosen = _Defaults.early_stop
-    frame = _Frame(recompute, state, early_stop if chosen is None else chosen)
+    frame = _Frame(recompute, states, early_stop if chosen is None else chosen)
     with first, saved_tensors_hooks(frame.pack, frame.unpack):
         return function(*args, **kwargs)
 
