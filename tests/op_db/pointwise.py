@@ -273,7 +273,7 @@ CLAMP_AND_CHOICE = [
         errors=[E(T(3)), E(T(3), "low"), E(T(3), C(4))]),
     Op("clamp.int", S(T(3, 4), -2, 3), S(T(3, 4), min=0), S(T(3), max=1.5), S(T(3), -0.5),
         dtypes=("int64", "int32"), grad=False),
-    *(Op(f"clamp_{name}", S(T(3, 4), 0.25), S(T(3, 4), C(4)), of=STEPS, dtypes=WIDE,
+    *(Op(f"clamp_{name}", S(T(3, 4), 0.25), S(T(3, 4), T(4, of=NORMAL)), of=STEPS, dtypes=WIDE,
         inplace=f"clamp_{name}_", out=True) for name in ("min", "max")),
     Op("where", S(B(3, 4), T(3, 4), T(3, 4)), S(B(3, 1), T(4), T(2, 1, 1)), S(B(3), T(3), 0.0),
         S(B(3), -1.5, T(3)), S(B(), T(3), T()), S(B(0, 3), T(1, 3), T(3)), dtypes=ALL,
