@@ -143,13 +143,12 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     if n == 1:
         return input.clone()
     result = None
-    while True:
+    while n > 1:
         if n & 1:
             result = input if result is None else matmul(result, input)
-        n >>= 1
-        if not n:
-            return result
         input = matmul(input, input)
+        n >>= 1
+    return input if result is None else matmul(result, input)
 
 
 @public("torch")

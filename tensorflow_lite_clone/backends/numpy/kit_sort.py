@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -110,8 +111,8 @@ def searchsorted(
     x1, x2 = _sortable(x1), _sortable(x2)
     if x1.ndim == 1:
         return np.searchsorted(x1, x2, side)
-    rows = x1.reshape(-1, x1.shape[-1])
-    wanted = x2.reshape(len(rows), -1)
+    count = prod(x1.shape[:-1])
+    rows, wanted = x1.reshape(count, x1.shape[-1]), x2.reshape(count, x2.shape[-1])
     found = [np.searchsorted(row, values, side) for row, values in zip(rows, wanted)]
     return np.array(found, np.int64).reshape(x2.shape)
 
