@@ -21,6 +21,18 @@ def _additive(mask: Tensor, like: Tensor) -> Tensor:
     return mask
 
 
+def _open_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The mask with rows opened that may attend to nothing, and where they are.
+
+    Their softmax would be NaN, and so would every gradient.
+    """
+    if mask.dtype is dtypes.bool_:
+        closed = mask.any(-1, keepdim=True).logical_not()
+        return mask.logical_or(closed), closed
+    closed = mask.detach().amax(-1, keepdim=True) == -inf
+    return mask.masked_fill(closed, 0.0), closed
+
+
 @public("functional")
 def scaled_dot_product_attention(
     query: Tensor,
@@ -61,17 +73,16 @@ def scaled_dot_product_attention(
         key = key.repeat_interleave(repeats, -3)
         value = value.repeat_interleave(repeats, -3)
     scores = (query * root).matmul(key.transpose(-2, -1) * root)
+    closed = None
     if is_causal:
         attn_mask = ones(length, size, dtype=dtypes.bool_, device=query.device).tril()
+    elif attn_mask is not None and size:
+        attn_mask, closed = _open_rows(attn_mask)
     if attn_mask is not None:
         scores = scores + _additive(attn_mask, query)
-    weights = softmax(scores, -1)
-    if attn_mask is not None and attn_mask.dtype is dtypes.bool_:
-        # a row that may attend to nothing gives zeros, not NaN
-        nothing = attn_mask.any(-1, keepdim=True).logical_not()
-        if bool(nothing.any()):
-            weights = weights.masked_fill(nothing, 0.0)
-    return dropout(weights, dropout_p, dropout_p > 0.0).matmul(value)
+    weights = dropout(softmax(scores, -1), dropout_p, dropout_p > 0.0)
+    output = weights.matmul(value)
+    return output if closed is None else output.masked_fill(closed, 0.0)
 
 
 def _projected(

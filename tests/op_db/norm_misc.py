@@ -3,6 +3,8 @@
 # fmt: off
 from __future__ import annotations
 
+from math import inf
+
 from tests.op_db._case import POSITIVE, V64, WIDE, C, E, Kink, N, Op, S, T, V
 
 HALVES = {"float16": (2e-2, 2e-2), "bfloat16": (1e-1, 1e-1), "float32": (2e-5, 2e-5)}
@@ -97,6 +99,8 @@ Q, K, W = T(2, 3, 4), T(2, 5, 4), T(2, 5, 6)
 HEADS = (T(2, 2, 3, 4), T(2, 2, 3, 4), T(2, 2, 3, 4))
 MASK = V([[True, False, True, True, False], [True, True, True, True, True],
     [False, True, False, False, False]], dtype="bool")
+CLOSED = [[0.0, 1.0, -inf, 0.5, 0.0], [-inf] * 5, [0.0] * 5]
+NOTHING = V([[value == 0 for value in row] for row in CLOSED], dtype="bool", grad=False)
 
 
 def attention(torch, *args, **kw):
@@ -113,7 +117,8 @@ ATTENTION = [
         S(Q, K, W, MASK), S(Q, K, W, attn_mask=T(3, 5)), S(Q, K, W, T(2, 1, 5)),
         S(Q, K, W, scale=0.3), S(T(3, 4), T(5, 4), T(5, 4)), S(T(2, 3, 4), T(2, 5, 4), T(2, 5, 4),
         is_causal=True), S(T(2, 4, 3, 4), T(2, 2, 5, 4), T(2, 2, 5, 4), enable_gqa=True),
-        S(Q, K, W, dropout_p=0.0), call=attention, tol=HALVES, why=WHY, order3=True,
+        S(Q, K, W, dropout_p=0.0), S(Q, K, W, NOTHING), S(Q, K, W, V(CLOSED, grad=False)),
+        call=attention, tol=HALVES, why=WHY, order3=True,
         errors=[E(Q, K, W, MASK, is_causal=True), E(Q, T(2, 5, 3), W), E(Q, K, T(2, 4, 4)),
         E(Q, K, W, T(2, 2))]),
 ]
