@@ -235,7 +235,7 @@ class _Walk:
                 gx is not given or _is_fresh(node, gx, position, results, grads, saved)
             )
             self._arrive(child, index, gx, owned)
-        if not self.retain_graph:
+        if not self.retain_graph and node.saved:
             node.release()
 
     def _reduce(self, gx: Any, child: GraphNode, shape: tuple) -> Any:

@@ -42,15 +42,17 @@ def _roots(
         shape, native = node.shape_of(edge[1]), node.dtype_of(edge[1])
         dtype = node.backend.dtypes[native]
         if g is None:
-            if math.prod(shape) != 1 or not isinstance(output, Tensor):
+            if (shape and math.prod(shape) != 1) or not isinstance(output, Tensor):
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
             if dtype.kind != "f":
                 raise RuntimeError(
                     "grad can be implicitly created only for real scalar outputs but got "
                     f"{dtype!r}"
                 )
-            g = wrap(node.backend.xp.ones(shape, dtype=native), node.backend)
-        elif not isinstance(g, Tensor):
+            ones = node.backend.xp.ones(shape, dtype=native)
+            roots.append((edge, wrap(ones, node.backend) if create_graph else ones))
+            continue
+        if not isinstance(g, Tensor):
             raise TypeError(
                 f"gradients can be either Tensors or None, but got {type(g).__name__}"
             )

@@ -55,6 +55,8 @@ def broadcast_to(x: Any, shape: tuple) -> Any:
         x = np.asarray(x)
     shift = len(shape) - x.ndim
     strides = [0] * shift
+    if not x.ndim:
+        return np.ndarray(shape, x.dtype, x, 0, strides)
     for size, stride, wanted in zip(x.shape, x.strides, shape[shift:], strict=True):
         if size != wanted and size != 1:
             raise ValueError(f"cannot broadcast shape {x.shape} to {shape}")
