@@ -24,6 +24,6 @@ FAMILIES = {
 }
 LATER = later.OPS
 OPS = [op for rows in FAMILIES.values() for op in rows] + (LATER if SELF_CHECK else [])
-_names = [op.name for op in OPS]
+_names = [op.name.replace(".", "_") for op in OPS]  # as in the tests' names
 if len(set(_names)) != len(_names):
     raise ValueError(f"rows of one name: {sorted({n for n in _names if _names.count(n) > 1})}")

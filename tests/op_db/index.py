@@ -130,7 +130,7 @@ INDEX_FUNCTIONS = [
         src=T(2, 1)), S(T(5), 0, V64([4, 2]), value=1.0), dtypes=FEW,
         errors=[E(T(3, 4), 1, V64([[4]]), T(1, 1)), E(T(3, 4), 1, V64([[0, 1]]), T(1, 1)),
         E(T(3, 4), 1, V64([0]), T(1)), E(T(3), 0, V64([0]), C(1, dtype="int64"))]),
-    *(Op(f"scatter.{how}", S(T(3, 4), 1, N(3, 4, high=4), C(3, 4), reduce=how), dtypes=WIDE,
+    *(Op(f"scatter.reduce_{how}", S(T(3, 4), 1, N(3, 4, high=4), C(3, 4), reduce=how), dtypes=WIDE,
         grad=False) for how in ("add", "multiply")),
     written("scatter_add", S(T(3, 4), 1, N(3, 5, high=4), T(3, 5)), S(T(3, 4), 0, N(2, 3), C(4, 4)),
         S(T(5), 0, N(7, high=5), T(7)), S(T(3, 4), dim=1, index=N(3, 2), src=T(3, 2)), dtypes=FEW,
