@@ -12,8 +12,9 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import recording, wrap
+from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.hooks import check_replacements
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.core.shape import reduced_axes
@@ -50,14 +51,16 @@ def run_backward(
     `accumulate`. With `wanted`, only what leads to these edges is computed, and the gradients
     that arrived there are returned (edges that none reached are absent); nobody else holds them.
     """
-    outer = current.walk
+    outer, recorded_outside = current.walk, mode.grad
     current.walk = walk = _Walk(retain_graph, create_graph, wanted, accumulate)
+    mode.grad = create_graph
     try:
-        with recording(create_graph):
-            captured = walk.run(roots)
+        captured = walk.run(roots)
+        mode.grad = recorded_outside
         for callback in walk.callbacks:  # they may queue more
             callback()
     finally:
+        mode.grad = recorded_outside
         current.walk = outer
     return captured
 
@@ -206,6 +209,7 @@ class _Walk:
         if node.arrival_hooks:
             grads = self._run_arrival_hooks(node, grads, True)
         create_graph = self.create_graph
+        pending = self.pending
         saved = node.saved
         if inspector is None:
             results = node.gradients(grads, create_graph)
@@ -218,11 +222,10 @@ class _Walk:
             position += 1
             if edge is None:
                 continue
-            gx = results[position]
+            given = gx = results[position]
             child, index = edge
             if gx is None or child not in useful:
                 continue
-            given = gx
             shape, dtype = child.shapes, child.dtypes
             if child.several:
                 shape, dtype = shape[index], dtype[index]
@@ -234,7 +237,10 @@ class _Walk:
             owned = not create_graph and (
                 gx is not given or _is_fresh(node, gx, position, results, grads, saved)
             )
-            self._arrive(child, index, gx, owned)
+            if child in pending or child.several:
+                self._arrive(child, index, gx, owned)
+            else:
+                pending[child] = [gx, owned]
         if not self.retain_graph and node.saved:
             node.release()
 
@@ -338,9 +344,8 @@ def _is_fresh(
     """Whether nobody else holds this gradient's memory: no view, no input, not given twice."""
     if not node.makes_new_gradients or not node.backend.owns_memory(gx):
         return False
-    for g in grads:
-        if gx is g:
-            return False
+    if gx is grads[0] or (len(grads) > 1 and any([gx is g for g in grads])):
+        return False
     if len(results) > 1:
         for other, value in enumerate(results):
             if gx is value and other != position:

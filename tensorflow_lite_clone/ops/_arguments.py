@@ -22,12 +22,13 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
+        try:
+            if not kwargs:
+                return function(*args)
             for word in kwargs:
                 if word in _NUMPY:
                     kwargs = {_NUMPY.get(key, key): value for key, value in kwargs.items()}
                     break
-        try:
             return function(*args, **kwargs)
         except AttributeError:
             expect_tensor(name, args[0] if args else kwargs.get("input"))
