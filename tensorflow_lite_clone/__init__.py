@@ -56,7 +56,7 @@ globals().update(_dtypes.NAMES)
 globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
-_LAZY = ("cuda", "nn", "optim", "utils", "vision", "viz", "linalg", "return_types", "special")
+_LAZY = tuple("cuda linalg nn optim random return_types special utils vision viz".split())
 
 
 def __getattr__(name: str) -> Any:

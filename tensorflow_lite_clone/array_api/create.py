@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.array_api._register import creation_word, word
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.ops import create, progressions
+from tensorflow_lite_clone.ops import create, interchange, progressions
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -33,7 +33,7 @@ def asarray(
     obj: Any, /, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
     """Numbers, nested sequences or an array as an array."""
-    return create.as_tensor(obj, dtype=dtype, device=device, copy=copy)
+    return interchange.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
 @creation_word

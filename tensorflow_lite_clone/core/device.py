@@ -69,6 +69,24 @@ class Device:
         _Default.device = _Default.stack.pop()
 
 
+class Layout:
+    """How a tensor's elements are kept, as ``torch.layout``; all tensors here are strided."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+strided = Layout("strided")
+
+
 class _Default:
     device = Device("cpu")
     stack: list[Device] = []

@@ -57,6 +57,19 @@ class DType:
         return self
 
 
+_PYTHON: dict[object, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+
+def as_dtype(value: object) -> DType:
+    """The dtype that an argument `dtype` names: a DType, or one of Python's number types."""
+    if isinstance(value, DType):
+        return value
+    name = _PYTHON.get(value) if isinstance(value, type) else None
+    if name is None:
+        raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(value).__name__}")
+    return _BY_NAME[name]
+
+
 def dtype_by_name(name: str) -> DType:
     """The dtype called `name` (``"float32"``)."""
     return _BY_NAME[name]

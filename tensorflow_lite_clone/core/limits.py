@@ -1,6 +1,9 @@
-"""``finfo`` and ``iinfo``: the numerical limits of dtypes."""
+"""The numerical limits of dtypes: ``finfo``, ``iinfo``, which numbers they hold."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
@@ -14,11 +17,31 @@ _FORMATS = {
 }
 
 
-class finfo:
+def _checked(name: str, value: Any) -> DType:
+    if isinstance(value, DType):
+        return value
+    raise TypeError(
+        f"{name}(): argument 'type' (position 1) must be torch.dtype, not {type(value).__name__}"
+    )
+
+
+class _Limits:
+    """Base of the two: equal for equal dtypes."""
+
+    dtype: str
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.dtype))
+
+
+class finfo(_Limits):
     """Limits of a floating-point dtype: ``eps``, ``max``, ``min``, ``tiny``, ``resolution``."""
 
     def __init__(self, type: DType | None = None) -> None:
-        dtype = (type or get_default_dtype()).to_real()
+        dtype = _checked("finfo", type or get_default_dtype()).to_real()
         if dtype not in _FORMATS:
             raise TypeError(
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
@@ -40,10 +63,12 @@ class finfo:
         )
 
 
-class iinfo:
+class iinfo(_Limits):
     """Limits of an integer dtype: ``max``, ``min``, ``bits``."""
 
     def __init__(self, type: DType) -> None:
+        if _checked("iinfo", type).kind == "b":
+            raise TypeError(f"{type!r} is not supported by torch.iinfo")
         if type.kind not in "iu":
             raise TypeError(
                 "torch.iinfo() requires an integer input type. Use torch.finfo to handle "
@@ -56,4 +81,66 @@ class iinfo:
         self.min = -(2 ** (self.bits - 1)) if signed else 0
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+
+#: The C++ types that torch's messages speak of.
+_C_NAMES = {
+    "float32": "float",
+    "float64": "double",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+_LARGEST_FLOAT = 3.4028234663852886e38
+
+
+def range_of(dtype: DType) -> tuple[float, float] | None:
+    """The numbers from which torch refuses to convert to `dtype`; None if it takes all.
+
+    Negative integers wrap around in unsigned dtypes, and 16-bit floats are made from float32.
+    """
+    if dtype.kind in "iu":
+        high = 1 << (8 * dtype.itemsize - (dtype.kind == "i"))
+        return (1 - high if dtype.kind == "u" else -high), high - 1
+    wide = dtype.kind == "b" or dtype.to_real() is dtypes.float64
+    return None if wide else (-_LARGEST_FLOAT, _LARGEST_FLOAT)
+
+
+def overflow(dtype: DType) -> RuntimeError:
+    """torch's error for a number that `dtype` does not hold."""
+    name = _C_NAMES.get(dtype.name, dtype.name)
+    return RuntimeError(f"value cannot be converted to type {name} without overflow")
+
+
+def fitting_number(value: Any, dtype: DType) -> Any:
+    """A Python number that `dtype` holds; RuntimeError when it does not."""
+    kind = dtype.kind
+    if kind == "b":
+        return bool(value)
+    if isinstance(value, complex):
+        if kind != "c" and value.imag:
+            raise overflow(dtype)
+        if kind == "c":
+            fitting_number(value.real, dtype)
+            fitting_number(value.imag, dtype)
+            return value
+        value = value.real
+    if not math.isfinite(value):
+        if kind in "iu":
+            raise overflow(dtype)
+        return value
+    bounds = range_of(dtype)
+    if bounds is not None and not bounds[0] <= value <= bounds[1]:
+        raise overflow(dtype)
+    if kind == "u":
+        if value < 0 and isinstance(value, float):
+            raise overflow(dtype)
+        return int(value) % (1 << 8 * dtype.itemsize)
+    return int(value) if kind == "i" else value

@@ -142,6 +142,7 @@ def binary(
     inplace: tuple[str, ...] = ("method",),
     alias: tuple[str, ...] = (),
     special: tuple[str, ...] = (),
+    arrays: bool = False,
     document: str | None = None,
 ) -> Any:
     """A row ``z = forward(x, y)`` with gradients ``backward_x`` and ``backward_y``.
@@ -150,7 +151,8 @@ def binary(
     functions of their own because they answer NotImplemented to operands they do not know.
     ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
     `numbers` off only Tensors are operands (of the function; its attribute `with_numbers` takes
-    numbers all the same). The rest is as in `unary`.
+    numbers all the same). With `arrays` the operators take the device's own arrays. The rest is as
+    in `unary`.
     """
     body = {
         "backward_x": x,
@@ -167,6 +169,10 @@ def binary(
 
     def general(input, other):
         operands = promote(op, (input, other))
+        if operands is None and arrays and isinstance(input, Tensor):
+            backend = input._storage.backend
+            if isinstance(other, backend.array_type):
+                operands = promote(op, (input, wrap(other, backend)))
         return NotImplemented if operands is None else apply_pointwise(op, *operands)
 
     def operator(input, other):
@@ -227,7 +233,8 @@ def binary(
             first = input._edge if input._view is None else current_edge(input)
             if b is None:
                 if first is not None and mode.grad:
-                    b = Storage(right, backend)
+                    if op.plans[1].saves:
+                        b = Storage(right, backend)
                     record(output, op, backend, (first, None), 1, (a, b))
                 return output
             second = other._edge if other._view is None else current_edge(other)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
@@ -18,19 +17,6 @@ from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to_device
 from tensorflow_lite_clone.ops.slices import as_strided, diagonal, offset_of
 from tensorflow_lite_clone.tensor import Tensor
-
-_LARGEST = {"float32": 3.4028234663852886e38}
-_C_NAMES = {
-    "float32": "float",
-    "float64": "double",
-    "int8": "int8_t",
-    "int16": "int16_t",
-    "int32": "int",
-    "int64": "int64_t",
-    "uint8": "uint8_t",
-    "float16": "at::Half",
-    "bfloat16": "at::BFloat16",
-}
 
 
 class CopyInto(Op):
@@ -82,30 +68,6 @@ class Zero(Op):
 
     def backward_x(F, g):
         return F.zeros_like(g)
-
-
-def fitting_number(value: Any, dtype: DType) -> Any:
-    """A Python number that `dtype` holds; RuntimeError when it does not."""
-    kind = dtype.kind
-    if isinstance(value, complex) and kind != "c" and value.imag == 0:
-        value = value.real
-    if kind == "b":
-        return bool(value)
-    if kind in "iu" and not isinstance(value, complex) and math.isfinite(value):
-        value = int(value)
-        bits = 8 * dtype.itemsize
-        high = 1 << (bits if kind == "u" else bits - 1)
-        low = 1 - high if kind == "u" else -high  # negative numbers wrap around, as in C
-        if low <= value < high:
-            return value % (1 << bits) if kind == "u" else value
-    elif kind == "c":
-        return value
-    elif kind == "f" and not isinstance(value, complex):
-        limit = _LARGEST.get(dtype.name)
-        if limit is None or not math.isfinite(value) or abs(value) <= limit:
-            return value
-    name = _C_NAMES.get(dtype.name, dtype.name)
-    raise RuntimeError(f"value cannot be converted to type {name} without overflow")
 
 
 def held_value(like: Tensor, value: Any) -> Tensor:

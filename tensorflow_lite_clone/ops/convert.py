@@ -10,7 +10,8 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import standard_words
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype
+from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._operands import cast
@@ -70,36 +71,45 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return self.clone() if copy and result is self else result
 
 
-def parse_to(
-    *args: Any,
-    device: Any = None,
-    dtype: DType | None = None,
-    non_blocking: bool = False,
-    copy: bool = False,
-    memory_format: Any = None,
-    other: Tensor | None = None,
-) -> tuple[Device | None, DType | None, bool, Any]:
-    """The arguments of `Tensor.to` in any of their forms: device, dtype, copy, memory format."""
-    flags = []
-    for value in args:
-        if isinstance(value, DType):
-            dtype = value
+def parse_to(*args: Any, **kwargs: Any) -> tuple[Device | None, DType | None, bool, Any]:
+    """The arguments of `Tensor.to` in any of their forms: device, dtype, copy, memory format.
+
+    Raises TypeError for other arguments, and for a device or dtype named twice.
+    """
+    named = dict(kwargs)
+    memory_format = named.pop("memory_format", None)
+    values: dict[str, Any] = {}
+    flags = [value for value in args if type(value) is bool]
+    for name, value in zip(("non_blocking", "copy"), flags):
+        named.setdefault(name, value)
+    copy = bool(named.pop("copy", False))
+    named.pop("non_blocking", None)
+    given = [value for value in args if type(value) is not bool and value is not None]
+    for name in ("other", "tensor", "device", "dtype"):
+        value = named.pop(name, None)
+        if value is not None:
+            given.append(as_dtype(value) if name == "dtype" else value)
+    for value in given:
+        if isinstance(value, (DType, type)):
+            found: dict[str, Any] = {"dtype": as_dtype(value)}
         elif isinstance(value, Tensor):
-            other = value
-        elif isinstance(value, bool):
-            flags.append(value)
+            found = {"device": value.device, "dtype": value.dtype}
         elif isinstance(value, (str, Device, int)):
-            device = value
-        elif value is not None:
-            raise TypeError(
-                f"to() received an invalid combination of arguments - got "
-                f"({', '.join(type(argument).__name__ for argument in args)})"
-            )
-    if len(flags) > 1:
-        copy = flags[1]
-    if other is not None:
-        device, dtype = other.device, other.dtype
-    return None if device is None else Device(device), dtype, copy, memory_format
+            found = {"device": Device(value)}
+        else:
+            raise _invalid(args, kwargs)
+        if found.keys() & values.keys():
+            raise _invalid(args, kwargs)
+        values.update(found)
+    if named or len(flags) > 2:
+        raise _invalid(args, kwargs)
+    return values.get("device"), values.get("dtype"), copy, memory_format
+
+
+def _invalid(args: tuple, kwargs: dict) -> TypeError:
+    got = [type(value).__name__ for value in args]
+    got += [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
+    return TypeError(f"to() received an invalid combination of arguments - got ({', '.join(got)})")
 
 
 def _converter(dtype: DType) -> Any:
@@ -109,7 +119,8 @@ def _converter(dtype: DType) -> Any:
     return convert
 
 
-for _name, _dtype in {**dtypes.ALIASES, "bfloat16": dtypes.bfloat16}.items():
+_METHODS = {"bfloat16": dtypes.bfloat16, "byte": dtypes.uint8, "char": dtypes.int8}
+for _name, _dtype in {**dtypes.ALIASES, **_METHODS}.items():
     _method = _converter(_dtype)
     _method.__name__ = _method.__qualname__ = _name
     _method.__doc__ = f"This tensor as ``{_dtype}``; itself when it has that dtype already."
@@ -142,72 +153,22 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
         prefix = "torch." if self.is_cpu else f"torch.{self.device.type}."
         return f"{prefix}{self.dtype.short_name}Tensor"
-    if isinstance(dtype, str):
-        word = dtype.rpartition(".")[2].removesuffix("Tensor")
-        matches = [candidate for candidate in dtypes.ALL if candidate.short_name == word]
-        if not matches:
-            raise ValueError(f"invalid type: '{dtype}'")
-        dtype = matches[0]
-    return cast(self, getattr(dtype, "tensor_dtype", dtype))
+    name = getattr(dtype, "tensor_type", dtype)
+    if isinstance(name, str):
+        space, _, word = name.rpartition(".")
+        matches = [d for d in dtypes.ALL if f"{d.short_name}Tensor" == word]
+        if not matches or space.partition(".")[0] != "torch":
+            raise ValueError(f"invalid type: '{name}'")
+        device = space.partition(".")[2] or "cpu"
+        return to(self, self.device if device == self.device.type else device, matches[0])
+    if not isinstance(dtype, DType):
+        raise ValueError(f"invalid type: {dtype!r}")
+    return cast(self, dtype)
 
 
 def _host(tensor: Tensor) -> Any:
     storage = tensor._storage
     return storage.backend.to_host(storage.array)
-
-
-@public("method")
-def numpy(self: Tensor, *, force: bool = False) -> Any:
-    """The values as a NumPy array that shares this CPU tensor's memory.
-
-    With `force` a tensor on another device or in a graph is copied or detached first.
-    """
-    if not force:
-        if self.requires_grad:
-            raise RuntimeError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
-                "instead."
-            )
-        if not self.is_cpu:
-            raise TypeError(
-                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to "
-                "copy the tensor to host memory first."
-            )
-        if self.dtype is dtypes.bfloat16:
-            raise TypeError("Got unsupported ScalarType BFloat16")
-    return _host(self)
-
-
-@public("method")
-def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    array = numpy(self)
-    if dtype is not None and array.dtype != dtype:
-        return array.astype(dtype)
-    return array.copy() if copy else array
-
-
-@public("method")
-def __dlpack__(self: Tensor, **kwargs: Any) -> Any:
-    """A DLPack capsule over this tensor's memory."""
-    if self.requires_grad:
-        raise BufferError(
-            "Can't export tensors that require gradient, use tensor.detach()"
-        )
-    return self._storage.array.__dlpack__(**kwargs)
-
-
-@public("method")
-def __dlpack_device__(self: Tensor) -> tuple:
-    """DLPack's (device type, device number)."""
-    return self._storage.array.__dlpack_device__()
-
-
-@public("torch")
-def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A tensor that shares the memory of any object with ``__dlpack__``."""
-    kind = ext_tensor.__dlpack_device__()[0]
-    backend = backends.load("cpu" if int(kind) in (1, 3) else "cuda")
-    return wrap(backend.xp.from_dlpack(ext_tensor), backend)
 
 
 @public("method")
@@ -247,14 +208,18 @@ def _only(tensor: Tensor) -> Any:
     return item(tensor)
 
 
+def _real(value: Any, dtype: DType) -> Any:
+    return fitting_number(value, dtype) if isinstance(value, complex) else value
+
+
 @public("method")
 def __float__(self: Tensor) -> float:
-    return float(_only(self))
+    return float(_real(_only(self), dtypes.float64))
 
 
 @public("method")
 def __int__(self: Tensor) -> int:
-    return int(_only(self))
+    return int(_real(_only(self), dtypes.int64))
 
 
 @public("method")

@@ -2,39 +2,67 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.inplace import with_out
-from tensorflow_lite_clone.core import dtypes
-from tensorflow_lite_clone.core.dtypes import DType, dtype_of_scalar, get_default_dtype
-from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.device import Layout, strided
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
+from tensorflow_lite_clone.core.errors import OutOfMemoryError
+from tensorflow_lite_clone.core.limits import fitting_number
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.strides import (
+    contiguous_format,
+    extent,
+    format_strides,
+    preserve_format,
+)
+from tensorflow_lite_clone.ops._data import array_of, warn_if_read_only
+from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to
 from tensorflow_lite_clone.tensor import Tensor
 
+export(Layout, "torch", name="layout")
+export(strided, "torch", name="strided")
+export(property(lambda self: strided), "property", name="layout")
+
 
 def size_of(size: tuple) -> tuple[int, ...]:
-    """``f(2, 3)``, ``f((2, 3))`` and ``f(tensor.shape)`` alike."""
-    if len(size) == 1 and not hasattr(size[0], "__index__"):
+    """``f(2, 3)``, ``f((2, 3))`` and ``f(tensor.shape)`` alike; TypeError for other things."""
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
+    lengths = []
     for length in size:
-        if not hasattr(length, "__index__"):
-            raise TypeError(f"size must be a tuple of ints, not of {type(length).__name__}")
+        if type(length) is not int:
+            length = _length(length)
         if length < 0:
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {length}: {list(size)}"
             )
-    return tuple([int(length) for length in size])
+        lengths.append(length)
+    return tuple(lengths)
+
+
+def _length(value: Any) -> int:
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)
+        except (TypeError, RuntimeError):
+            pass
+    raise TypeError(f"argument 'size' must be tuple of ints, not {type(value).__name__}")
 
 
 def finish(array: Any, backend: Any, requires_grad: bool) -> Tensor:
     """Wrap a new array, as a leaf that requires a gradient if asked for."""
     tensor = wrap(array, backend)
-    return _requiring_grad(tensor) if requires_grad else tensor
+    return requiring_grad(tensor) if requires_grad else tensor
 
 
-def _requiring_grad(tensor: Tensor) -> Tensor:
+def requiring_grad(tensor: Tensor) -> Tensor:
+    """The tensor, as one that requires a gradient; RuntimeError for integers."""
     if tensor.dtype.kind not in "fc":
         raise RuntimeError(
             "Only Tensors of floating point and complex dtype can require gradients"
@@ -43,17 +71,48 @@ def _requiring_grad(tensor: Tensor) -> Tensor:
 
 
 def _filled(
-    value: Any, size: tuple, dtype: DType | None, device: Any, requires_grad: bool
+    value: Any,
+    size: tuple,
+    dtype: DType | None,
+    device: Any,
+    requires_grad: bool,
+    memory_format: Any = None,
 ) -> Tensor:
     backend = backends.load(device)
-    array = backend.empty(size, dtype or get_default_dtype())
+    dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
+    array = _allocated(size, dtype, backend, memory_format)
     if value is not None and array.size:
         backend.write(array, value)
     return finish(array, backend, requires_grad)
 
 
-def _explicit_size(size: tuple, keyword: Any) -> tuple[int, ...]:
-    return size_of(size if keyword is None else (keyword,))
+def _allocated(size: tuple, dtype: DType, backend: Any, memory_format: Any) -> Any:
+    """An uninitialised array; RuntimeError when there is no room."""
+    strides = None
+    if memory_format is not None and memory_format is not contiguous_format:
+        strides = format_strides(size, memory_format)
+    try:
+        if strides is None:
+            return backend.empty(size, dtype)
+        return backend.F.as_strided(backend.empty((math.prod(size),), dtype), size, strides)
+    except (MemoryError, ValueError):
+        number = math.prod(size) * dtype.itemsize
+        if number >= 1 << 63:
+            raise RuntimeError(
+                f"Storage size calculation overflowed with sizes={list(size)}"
+            ) from None
+        raise OutOfMemoryError(
+            f"can't allocate memory: you tried to allocate {number} bytes."
+        ) from None
+
+
+def explicit_size(name: str, size: tuple, keyword: Any) -> tuple[int, ...]:
+    """A size given positionally or as `keyword`; TypeError when there is none."""
+    if keyword is not None:
+        return size_of((keyword,))
+    if not size:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    return size_of(size)
 
 
 def _filler(name: str, value: float | None, document: str) -> Any:
@@ -67,7 +126,8 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         pin_memory: bool = False,
         memory_format: Any = None,
     ) -> Tensor:
-        return _filled(value, _explicit_size(args, size), dtype, device, requires_grad)
+        shape = explicit_size(name, args, size)
+        return _filled(value, shape, dtype, device, requires_grad, memory_format)
 
     def fill_like(
         input: Tensor,
@@ -78,7 +138,7 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         requires_grad: bool = False,
         memory_format: Any = None,
     ) -> Tensor:
-        return _filled_like(value, input, dtype, device, requires_grad)
+        return _filled_like(name, value, input, dtype, device, requires_grad, memory_format)
 
     def new_fill(
         self: Tensor,
@@ -90,7 +150,7 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         layout: Any = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        shape = _explicit_size(args, size)
+        shape = explicit_size(f"new_{name}", args, size)
         return _filled(value, shape, dtype or self.dtype, device or self.device, requires_grad)
 
     for function, exported, place in (
@@ -110,18 +170,53 @@ empty, empty_like = _filler("empty", None, "A tensor of whatever lay in memory."
 
 
 def _filled_like(
-    value: Any, input: Tensor, dtype: DType | None, device: Any, requires_grad: bool
+    name: str,
+    value: Any,
+    input: Tensor,
+    dtype: DType | None,
+    device: Any,
+    requires_grad: bool,
+    memory_format: Any,
 ) -> Tensor:
     """A filled tensor of `input`'s shape that keeps the order of its strides."""
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"{name}_like(): argument 'input' (position 1) must be Tensor, not "
+            f"{type(input).__name__}"
+        )
+    dtype = input.dtype if dtype is None else as_dtype(dtype)
     storage = input._storage
-    if device is not None and backends.load(device) is not storage.backend:
-        return _filled(value, input.shape, dtype or input.dtype, device, requires_grad)
     backend = storage.backend
-    native = None if dtype is None else backend.native[dtype]
-    array = backend.xp.empty_like(storage.array, dtype=native)
+    fixed = memory_format is not None and memory_format is not preserve_format
+    if fixed or (device is not None and backends.load(device) is not backend):
+        place = input.device if device is None else device
+        return _filled(value, input.shape, dtype, place, requires_grad, memory_format)
+    array = backend.xp.empty_like(storage.array, dtype=backend.native[dtype])
     if value is not None and array.size:
         backend.write(array, value)
     return finish(array, backend, requires_grad)
+
+
+def _fill_value(name: str, value: Any, dtype: DType | None) -> tuple[Any, DType]:
+    """The Python number to fill with and the dtype to fill; raises for what does not fit."""
+    number = value.item() if isinstance(value, Tensor) else as_number(value)
+    if number is None:
+        raise TypeError(
+            f"{name}(): argument 'fill_value' must be Number, not {type(value).__name__}"
+        )
+    if dtype is None:
+        return number, value.dtype if isinstance(value, Tensor) else dtype_of_scalar(number)
+    dtype = as_dtype(dtype)
+    return fitting_number(number, dtype), dtype
+
+
+def _size_of_full(name: str, size: Any) -> tuple[int, ...]:
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, not "
+            f"{type(size).__name__}"
+        )
+    return size_of((size,))
 
 
 @public("torch")
@@ -137,11 +232,8 @@ def full(
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor of shape `size` filled with one number, in the number's dtype by default."""
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
-    if dtype is None:
-        dtype = dtype_of_scalar(fill_value)
-    return _filled(fill_value, size_of((size,)), dtype, device, requires_grad)
+    number, dtype = _fill_value("full", fill_value, dtype)
+    return _filled(number, _size_of_full("full", size), dtype, device, requires_grad)
 
 
 @public("torch")
@@ -156,9 +248,9 @@ def full_like(
     memory_format: Any = None,
 ) -> Tensor:
     """A tensor like `input` filled with one number."""
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
-    return _filled_like(fill_value, input, dtype, device, requires_grad)
+    if isinstance(input, Tensor):
+        fill_value, dtype = _fill_value("full_like", fill_value, dtype or input.dtype)
+    return _filled_like("full", fill_value, input, dtype, device, requires_grad, memory_format)
 
 
 @public("method")
@@ -170,10 +262,13 @@ def new_full(
     dtype: DType | None = None,
     device: Any = None,
     requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Tensor:
     """A filled tensor with this tensor's dtype and device."""
-    shape = size_of((size,))
-    return _filled(fill_value, shape, dtype or self.dtype, device or self.device, requires_grad)
+    number, dtype = _fill_value("new_full", fill_value, dtype or self.dtype)
+    shape = _size_of_full("new_full", size)
+    return _filled(number, shape, dtype, device or self.device, requires_grad)
 
 
 @public("method")
@@ -189,88 +284,6 @@ def new_tensor(
     return tensor(
         data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )
-
-
-def _plain(data: Any) -> Any:
-    """Nested sequences with one-element Tensors replaced by their numbers."""
-    if isinstance(data, Tensor):
-        return data.item() if data.ndim == 0 else data.tolist()
-    if isinstance(data, (list, tuple)):
-        return [_plain(entry) for entry in data]
-    return data
-
-
-def _check_rectangular(data: Any, depth: int = 0) -> None:
-    """Raise torch's ValueError for the first ragged level of nested sequences."""
-    if not isinstance(data, (list, tuple)) or not data:
-        return
-    first = data[0]
-    if not isinstance(first, (list, tuple)):
-        for entry in data:
-            if isinstance(entry, (list, tuple)):
-                raise TypeError(f"must be a real number, not {type(entry).__name__}")
-        return
-    for entry in data:
-        if not isinstance(entry, (list, tuple)):
-            raise TypeError("not a sequence")
-        if len(entry) != len(first):
-            raise ValueError(
-                f"expected sequence of length {len(first)} at dim {depth + 1} (got {len(entry)})"
-            )
-        _check_rectangular(entry, depth + 1)
-
-
-def _has_tensor(data: Any) -> bool:
-    return isinstance(data, (list, tuple)) and any(
-        [isinstance(entry, Tensor) or _has_tensor(entry) for entry in data]
-    )
-
-
-def _no_number(data: Any) -> Exception:
-    """torch's complaint about the first entry of nested sequences that cannot be a number."""
-    first = False
-    while isinstance(data, (list, tuple)) and data:
-        text = next((entry for entry in data if isinstance(entry, (str, bytes))), data[0])
-        first = text is data[0]
-        data = text
-    kind = type(data)
-    if kind is int:
-        return ValueError("Overflow when unpacking long long")
-    if first and kind is str and data:  # a sequence too
-        return ValueError("too many dimensions 'str'")
-    if kind is str or kind is bytes:
-        return TypeError(f"new(): invalid data type '{kind.__name__}'")
-    return RuntimeError(f"Could not infer dtype of {kind.__name__}")
-
-
-def _array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
-    """A native array of Python or NumPy data with torch's inferred dtype; may share memory."""
-    if hasattr(data, "__array__") and hasattr(data, "dtype"):
-        array = data
-        if array.dtype not in backend.dtypes:
-            raise TypeError(
-                f"can't convert np.ndarray of type {array.dtype}. The only supported types are: "
-                f"{', '.join(d.name for d in dtypes.ALL)}."
-            )
-        array = backend.from_host(array)
-        return array if dtype is None else backend.F.astype(array, dtype)
-    if _has_tensor(data):
-        data = _plain(data)
-    try:
-        array = backend.asarray(data)
-    except ValueError:
-        _check_rectangular(data)
-        raise
-    if array.dtype not in backend.dtypes:
-        _check_rectangular(data)
-        raise _no_number(data)
-    if dtype is None:
-        dtype = backend.dtypes[array.dtype]
-        if dtype is dtypes.float64:
-            dtype = get_default_dtype()
-        elif dtype is dtypes.complex128:
-            dtype = get_default_dtype().to_complex()
-    return backend.F.astype(array, dtype)
 
 
 @public("torch")
@@ -289,30 +302,24 @@ def tensor(
     """
     if isinstance(data, Tensor):
         copied = to(data.detach(), device, dtype, copy=True)
-        return _requiring_grad(copied) if requires_grad else copied
+        return requiring_grad(copied) if requires_grad else copied
     backend = backends.load(device)
-    array = _array_of(data, dtype, backend)
+    array = array_of(data, dtype, backend)
     if hasattr(data, "__array__"):
         array = backend.F.copy(array)
     return finish(array, backend, requires_grad)
 
 
-@public("torch", names=("as_tensor", "asarray"))
-def as_tensor(
-    data: Any,
-    dtype: DType | None = None,
-    device: Any = None,
-    *,
-    copy: bool | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """`data` as a Tensor, sharing memory with Tensors and NumPy arrays where possible."""
+@public("torch")
+def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """`data` as a Tensor: a Tensor itself, or over a NumPy array's memory, where possible."""
     if isinstance(data, Tensor):
-        return to(data, device, dtype, copy=bool(copy))
-    if copy:
-        return tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+        return to(data, device, dtype)
     backend = backends.load(device)
-    return finish(_array_of(data, dtype, backend), backend, requires_grad)
+    array = array_of(data, dtype, backend)
+    if array is data:
+        warn_if_read_only(data)
+    return wrap(array, backend)
 
 
 @public("torch")
@@ -324,19 +331,23 @@ def from_numpy(ndarray: Any) -> Tensor:
     backend = backends.load("cpu")
     if not isinstance(ndarray, backend.array_type):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    if any(stride < 0 for stride in ndarray.strides):  # type: ignore[attr-defined]
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative "
-            "strides are not currently supported. (You can probably work around this by making a "
-            "copy of your array  with array.copy().)"
-        )
-    return wrap(_array_of(ndarray, None, backend), backend)
+    warn_if_read_only(ndarray)
+    return wrap(array_of(ndarray, None, backend), backend)
 
 
 @public("torch")
-def scalar_tensor(s: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+def scalar_tensor(
+    s: Any,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """A zero-dim tensor of one number in the default dtype."""
-    return _filled(s, (), dtype, device, False)
+    number, dtype = _fill_value("scalar_tensor", s, dtype or get_default_dtype())
+    return _filled(number, (), dtype, device, requires_grad)
 
 
 @public("torch")
@@ -356,17 +367,56 @@ def eye(
     if n < 0 or columns < 0:
         raise RuntimeError(f"n and m must be greater or equal to 0, got {n} and {columns}")
     backend = backends.load(device)
-    array = backend.xp.eye(n, columns, dtype=backend.native[dtype or get_default_dtype()])
+    dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
+    array = backend.xp.eye(n, columns, dtype=backend.native[dtype])
     return finish(array, backend, requires_grad)
 
 
 @public("torch")
 def empty_strided(
-    size: Any, stride: Any, *, dtype: DType | None = None, device: Any = None, **ignored: Any
+    size: Any,
+    stride: Any,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """An uninitialised tensor of the given shape and strides (in elements)."""
     backend = backends.load(device)
-    span = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    memory = backend.empty((max(span, 1),), dtype or get_default_dtype())
-    return wrap(backend.F.as_strided(memory, tuple(size), tuple(stride)), backend)
+    shape, steps = size_of((tuple(size),)), tuple(stride)
+    if len(shape) != len(steps):
+        raise RuntimeError(
+            f"mismatch in length of strides and shape: {len(steps)} strides for {len(shape)} sizes"
+        )
+    dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
+    memory = backend.empty((max(extent(shape, steps), 1),), dtype)
+    return finish(backend.F.as_strided(memory, shape, steps), backend, requires_grad)
 
+
+@public("method")
+def new_empty_strided(
+    self: Tensor, size: Any, stride: Any, dtype: DType | None = None, **options: Any
+) -> Tensor:
+    """`empty_strided` with this tensor's dtype and device."""
+    options["device"] = options.get("device") or self.device
+    return empty_strided(size, stride, dtype=dtype or self.dtype, **options)
+
+
+@public("torch")
+def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
+    """An uninitialised dense tensor whose dimensions lie in memory in the order
+    `physical_layout`, from the slowest to the fastest."""
+    shape = size_of((tuple(size),))
+    if sorted(physical_layout) != list(range(len(shape))):
+        raise RuntimeError(
+            f"Number of dimensions in size does not match the length of the physical_layout or it "
+            f"is no permutation: {list(shape)}, {list(physical_layout)}"
+        )
+    strides = [0] * len(shape)
+    step = 1
+    for dim in reversed(physical_layout):
+        strides[dim] = step
+        step *= shape[dim]
+    return empty_strided(shape, strides, **options)

@@ -9,7 +9,7 @@ from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops.random import source_of
+from tensorflow_lite_clone.ops.generators import source_of
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.inplace import with_out
 from tensorflow_lite_clone.core import dtypes
-from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
+from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.create import finish
 from tensorflow_lite_clone.tensor import Tensor
+
+_WIDE = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}
+
+
+def _number(name: str, value: Any) -> Any:
+    """A real Python number for a number, NumPy scalar or one-element Tensor."""
+    number = value.item() if isinstance(value, Tensor) else as_number(value)
+    if number is None:
+        raise TypeError(f"{name}(): argument must be Number, not {type(value).__name__}")
+    return fitting_number(number, dtypes.float64) if isinstance(number, complex) else number
 
 
 @public("torch")
 @with_out
 def arange(
-    start: Any = 0,
+    start: Any = None,
     end: Any = None,
     step: Any = 1,
     *,
@@ -30,26 +43,34 @@ def arange(
 ) -> Tensor:
     """Numbers from `start` up to (not including) `end` in steps; int64 when all are ints."""
     if end is None:
+        if start is None:
+            raise TypeError('arange() missing 1 required positional arguments: "end"')
         start, end = 0, start
-    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    start, end, step = [_number("arange", v) for v in (0 if start is None else start, end, step)]
     if dtype is None:
-        whole = all(isinstance(value, int) for value in (start, end, step))
+        whole = all([isinstance(value, int) for value in (start, end, step)])
         dtype = dtypes.int64 if whole else get_default_dtype()
+    else:
+        dtype = as_dtype(dtype)
+        _refuse("arange", dtype, "bc")
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     backend = backends.load(device)
-    if dtype.kind in "iu" and all(isinstance(value, int) for value in (start, end, step)):
-        count = -((start - end) // step) if step > 0 else (start - end - step - 1) // -step
-        count = max(0, count)
+    count = math.ceil((end - start) / step)
+    if dtype.kind in "iu":  # as torch: each of them is cut to an integer
+        whole = all([isinstance(value, int) for value in (start, end, step)])
+        start, end, step = int(start), int(end), int(step)
+        if dtype is dtypes.int64 or whole:
+            if not step:
+                raise ValueError("step must be nonzero")
+            count = max(0, -((start - end) // step))
+        array = backend.F.arange(count) * step + start
     else:
-        count = math.ceil((end - start) / step)
-    steps = backend.xp.arange(count)
-    if dtype.kind in "iu" and isinstance(step, int) and isinstance(start, int):
-        array = steps * step + start
-    else:
-        array = steps * float(step) + start
+        array = backend.F.arange(count) * float(step) + start
     return finish(backend.F.astype(array, dtype), backend, requires_grad)
 
 
@@ -91,12 +112,20 @@ def closed_range(
     return finish(backend.F.astype(array, dtype), backend, requires_grad)
 
 
+def _refuse(name: str, dtype: DType | None, kinds: str) -> None:
+    if dtype is not None and dtype.kind in kinds:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype.short_name}'")
+
+
 def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any) -> tuple:
-    if not isinstance(steps, int):
-        raise TypeError(f"steps must be an int, not {type(steps).__name__}")
+    try:
+        steps = operator.index(steps)
+    except TypeError:
+        raise TypeError(f"argument 'steps' must be int, not {type(steps).__name__}") from None
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    dtype = None if dtype is None else as_dtype(dtype)
     if dtype is None:
         dtype = get_default_dtype()
         if isinstance(start, complex) or isinstance(end, complex):
@@ -105,16 +134,19 @@ def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any)
     index = F.arange(steps)
     first_half = index < max(steps // 2, 1)
     if dtype.kind in "iu":
+        start, end = int(start), int(end)
         step = (end - start) / max(steps - 1, 1)
         index = F.astype(index, F.float64)
         back = steps - 1 - index
         return F.trunc(F.where(first_half, start + step * index, end - step * back)), dtype
-    # as torch: from both ends, in the dtype itself
-    work = backend.native[dtypes.float32 if dtype.itemsize < 4 else dtype]
+    # as torch: from both ends, in the dtype itself, and product and sum rounded once
+    work = backend.native[dtype]
     first, last, count = [backend.constant(v, work) for v in (start, end, max(steps - 1, 1))]
     step = (last - first) / count
-    back = F.astype(steps - 1 - index, work)
-    return F.where(first_half, first + step * F.astype(index, work), last - step * back), dtype
+    wide = backend.native[_WIDE.get(dtype, dtype)]
+    first, last, step = [F.astype(v, wide) for v in (first, last, step)]
+    back = F.astype(steps - 1 - index, wide)
+    return F.where(first_half, first + step * F.astype(index, wide), last - step * back), dtype
 
 
 @public("torch")
@@ -132,6 +164,7 @@ def linspace(
 ) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included."""
     backend = backends.load(device)
+    _refuse("linspace", dtype, "b")
     values, dtype = _spaced(start, end, steps, dtype, backend)
     return finish(backend.F.astype(values, dtype), backend, requires_grad)
 
@@ -152,7 +185,8 @@ def logspace(
 ) -> Tensor:
     """``base ** linspace(start, end, steps)``."""
     backend = backends.load(device)
-    final = dtype or get_default_dtype()
+    _refuse("logspace", dtype, "b")
+    final = get_default_dtype() if dtype is None else as_dtype(dtype)
     exponents, _ = _spaced(start, end, steps, final if final.kind in "fc" else None, backend)
     powers = backend.F.pow(backend.constant(base, exponents.dtype), exponents)
     return finish(backend.F.astype(powers, final), backend, requires_grad)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -12,6 +13,8 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops import create
 from tensorflow_lite_clone.ops._operands import operand_dtype
+from tensorflow_lite_clone.ops.slices import offset_of
+from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -77,34 +80,57 @@ def pin_memory(self: Tensor) -> Tensor:
 
 
 @public("method")
+def is_shared(self: Tensor) -> bool:
+    """Always False: processes exchange tensors by copy."""
+    return False
+
+
+@public("method")
 def share_memory_(self: Tensor) -> Tensor:
     """The tensor itself: processes exchange tensors by copy."""
     return self
 
 
+#: What a tensor's dictionary holds for the framework's own use; the rest goes along with copies.
+_OWN = {"_grad", "_frozen", "_retains_grad", "_post_accumulate_hooks"}
+
+
+def _attributes(tensor: Tensor) -> dict:
+    return {name: value for name, value in vars(tensor).items() if name not in _OWN}
+
+
+def _over(cls: type, storage: Storage) -> Any:
+    """A `cls` over `storage`, outside of any graph."""
+    tensor: Any = object.__new__(cls)
+    tensor._storage, tensor._edge, tensor._view = storage, None, None
+    return tensor
+
+
 def _rebuild(cls: type, array: Any, device: Device, requires_grad: bool, extra: dict) -> Tensor:
     backend = backends.load(device)
-    tensor = wrap(backend.from_host(array), backend)
-    if cls is not Tensor:
-        alias: Any = object.__new__(cls)
-        alias._storage, alias._edge, alias._view = tensor._storage, None, None
-        tensor = alias
+    tensor = _over(cls, wrap(backend.from_host(array), backend)._storage)
     if requires_grad:
         tensor.requires_grad_()
-    tensor.__dict__.update(extra)
+    vars(tensor).update(extra)
     return tensor
 
 
 @public("method")
-def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
-    if not self.is_leaf:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) can be pickled; detach() "
-            "the tensor first"
-        )
+def __reduce_ex__(self: Tensor, protocol: Any) -> tuple:
     storage = self._storage
     array = storage.backend.to_host(storage.array)
-    return (_rebuild, (type(self), array, self.device, self.requires_grad, {}))
+    arguments = type(self), array, self.device, self.requires_grad, _attributes(self)
+    return _rebuild, arguments
+
+
+@public("method")
+def __copy__(self: Tensor) -> Tensor:
+    """Another tensor over the same memory, as a leaf."""
+    result = _over(type(self), self._storage)
+    if self.requires_grad:
+        result.requires_grad_()
+    vars(result).update(_attributes(self))
+    return result
 
 
 @public("method")
@@ -118,17 +144,34 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
             "because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
         )
-    storage = self._storage
-    backend = storage.backend
-    copied = wrap(backend.F.copy(storage.array), backend)
-    result = object.__new__(type(self))
-    result._storage, result._edge, result._view = copied._storage, None, None
+    result = _over(type(self), _deep_copied(self._storage, memo))
     memo[id(self)] = result
     if self.requires_grad:
         result.requires_grad_()
     if self._grad is not None:
         result._grad = self._grad.__deepcopy__(memo)
+    vars(result).update(copy.deepcopy(_attributes(self), memo))
     return result
+
+
+def _deep_copied(storage: Storage, memo: dict) -> Storage:
+    """A copy of the whole memory that `storage` shows, made once for all its views, and the same
+    view of it."""
+    backend = storage.backend
+    F = backend.F
+    root = storage.root or storage
+    if root.array.dtype != storage.array.dtype:  # a view of the bytes
+        return Storage(F.copy(storage.array), backend)
+    fresh = memo.get(id(root))
+    if fresh is None:
+        array = F.restride(root.array, strides=backend.strides(root.array))
+        fresh = memo[id(root)] = Storage(array, backend)
+    if root is storage:
+        return fresh
+    array = storage.array
+    offset = offset_of(storage) - offset_of(root)
+    view = F.as_strided(fresh.array, array.shape, backend.strides(array), offset)
+    return Storage(view, backend, fresh)
 
 
 def _legacy_constructor(cls: type, *args: Any, device: Any = None) -> Tensor:
@@ -145,9 +188,7 @@ def _legacy_constructor(cls: type, *args: Any, device: Any = None) -> Tensor:
             made = create.tensor(data, dtype=get_default_dtype(), device=device)
     else:
         made = create.empty(*args, device=device)
-    tensor: Any = object.__new__(cls)
-    tensor._storage, tensor._edge, tensor._view = made._storage, None, None
-    return tensor
+    return _over(cls, made._storage)
 
 
 export(_legacy_constructor, "method", name="_legacy_constructor")

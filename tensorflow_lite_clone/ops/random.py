@@ -1,165 +1,27 @@
-"""Random numbers: generators, distributions, dropout; PyTorch's own streams on the CPU."""
+"""Random tensors: samples of distributions, permutations; PyTorch's own streams on the CPU."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+import operator
 from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
-from tensorflow_lite_clone.autograd.inplace import check_inplace, record_inplace, with_out, write
+from tensorflow_lite_clone.autograd.inplace import (
+    check_inplace,
+    check_writable,
+    record_inplace,
+    with_out,
+    write,
+)
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core import dtypes
-from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
-from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
+from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops.create import finish, size_of
+from tensorflow_lite_clone.ops.create import empty_like, explicit_size, finish, size_of
+from tensorflow_lite_clone.ops.generators import Generator, source_of
 from tensorflow_lite_clone.tensor import Tensor
-
-
-class Generator:
-    """A stream of random numbers on one device, as ``torch.Generator``."""
-
-    def __init__(self, device: Any = "cpu") -> None:
-        self._backend = backends.load(device)
-        self._source = self._backend.make_generator()
-
-    @property
-    def device(self) -> Device:
-        """The device whose tensors this generator fills."""
-        return self._backend.device
-
-    def manual_seed(self, seed: int) -> Generator:
-        """Start the stream that belongs to `seed`; returns the generator."""
-        self._source.manual_seed(seed)
-        return self
-
-    def seed(self) -> int:
-        """Start a stream from a non-deterministic seed, which is returned."""
-        return self._source.seed()
-
-    def initial_seed(self) -> int:
-        """The seed that the stream began with."""
-        return self._source.initial_seed()
-
-    def get_state(self) -> Tensor:
-        """The state as a uint8 tensor, on the CPU in torch's own layout."""
-        return wrap(self._source.get_state(), backends.load("cpu"))
-
-    def set_state(self, new_state: Tensor) -> None:
-        """Continue from a state returned by `get_state`."""
-        if not isinstance(new_state, Tensor):
-            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
-        self._source.set_state(new_state._storage.array)
-
-    def clone_state(self) -> Generator:
-        """An independent generator that continues the same stream."""
-        clone = Generator(self.device)
-        clone.set_state(self.get_state())
-        return clone
-
-    def __reduce__(self) -> tuple:
-        return (_rebuild_generator, (self.device, self.get_state()))
-
-
-def _rebuild_generator(device: Device, state: Tensor) -> Generator:
-    generator = Generator(device)
-    generator.set_state(state)
-    return generator
-
-
-export(Generator, "torch", name="Generator")
-
-
-class _DefaultGenerator(Generator):
-    """The stream that functions draw from when no generator is passed."""
-
-    def __init__(self, device: Any = "cpu") -> None:
-        self._backend = backends.load(device)
-
-    @property
-    def _source(self) -> Any:  # made on the first draw
-        return self._backend.generator
-
-
-default_generator = _DefaultGenerator()
-export(default_generator, "torch", name="default_generator")
-
-
-def source_of(generator: Generator | None, backend: Any) -> Any:
-    """The backend's generator to draw from; RuntimeError for one of another device."""
-    if generator is None:
-        return backend.generator
-    if generator._backend is not backend:
-        raise RuntimeError(
-            f"Expected a '{backend.device.type}' device type for generator but found "
-            f"'{generator.device.type}'"
-        )
-    return generator._source
-
-
-@public("torch")
-def manual_seed(seed: int) -> Generator:
-    """Seed the default generators of all devices; on the CPU the stream is PyTorch's."""
-    backends.seed_others(int(seed))
-    return default_generator.manual_seed(int(seed))
-
-
-@public("torch")
-def seed() -> int:
-    """Seed the default generator non-deterministically; returns the seed."""
-    return default_generator.seed()
-
-
-@public("torch")
-def initial_seed() -> int:
-    """The seed that the default stream began with."""
-    return default_generator.initial_seed()
-
-
-@public("torch")
-def get_rng_state() -> Tensor:
-    """The default CPU generator's state as a uint8 tensor."""
-    return default_generator.get_state()
-
-
-@public("torch")
-def set_rng_state(new_state: Tensor) -> None:
-    """Continue the default CPU stream from a state of `get_rng_state`."""
-    default_generator.set_state(new_state)
-
-
-@contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """Restore the default generators' states at the end of the block.
-
-    Those of the CPU and of `devices`; None: of all devices in use.
-    """
-    if devices is None:
-        devices = [backend.device for backend in backends.loaded()]
-    states = default_states(devices) if enabled else []
-    try:
-        yield
-    finally:
-        restore(states)
-
-
-def default_states(devices: Iterable[Any] = ()) -> list[tuple[Generator, Tensor]]:
-    """The default generators of the CPU and of other devices, with their states."""
-    sources: dict[Any, Generator] = {default_generator._backend: default_generator}
-    for device in devices:
-        backend = backends.load(device)
-        if backend not in sources:
-            sources[backend] = _DefaultGenerator(device)
-    return [(generator, generator.get_state()) for generator in sources.values()]
-
-
-def restore(states: list[tuple[Generator, Tensor]]) -> None:
-    """Let the generators continue from these states."""
-    for generator, state in states:
-        generator.set_state(state)
 
 
 def _drawn(
@@ -173,7 +35,7 @@ def _drawn(
 ) -> Tensor:
     backend = backends.load(device)
     source = source_of(generator, backend)
-    native = backend.native[dtype or get_default_dtype()]
+    native = backend.native[get_default_dtype() if dtype is None else as_dtype(dtype)]
     return finish(getattr(source, draw)(size, native, *arguments), backend, requires_grad)
 
 
@@ -188,7 +50,7 @@ def _sampler(name: str, draw: str, document: str) -> None:
         requires_grad: bool = False,
         pin_memory: bool = False,
     ) -> Tensor:
-        shape = size_of(args if size is None else (size,))
+        shape = explicit_size(name, args, size)
         return _drawn(draw, shape, dtype, device, requires_grad, generator)
 
     def sample_like(
@@ -201,8 +63,14 @@ def _sampler(name: str, draw: str, document: str) -> None:
         requires_grad: bool = False,
         memory_format: Any = None,
     ) -> Tensor:
-        place = device or input.device
-        return _drawn(draw, input.shape, dtype or input.dtype, place, requires_grad, generator)
+        if not isinstance(input, Tensor):
+            raise TypeError(
+                f"{name}_like(): argument 'input' (position 1) must be Tensor, not "
+                f"{type(input).__name__}"
+            )
+        result = empty_like(input, dtype=dtype, device=device, memory_format=memory_format)
+        result = _write_drawn(result, draw, generator)
+        return result.requires_grad_() if requires_grad else result
 
     for function, exported in ((sample, name), (sample_like, f"{name}_like")):
         function.__name__ = function.__qualname__ = exported
@@ -217,7 +85,7 @@ _sampler("randn", "normal", "Numbers drawn from the standard normal distribution
 @public("torch")
 @with_out
 def randint(
-    low: int,
+    low: Any = None,
     high: Any = None,
     size: Any = None,
     *,
@@ -229,15 +97,27 @@ def randint(
     pin_memory: bool = False,
 ) -> Tensor:
     """Integers drawn uniformly from [low, high): ``randint(high, size)`` or with both bounds."""
-    if size is None or not hasattr(high, "__index__"):
-        low, high, size = 0, low if high is None or not hasattr(high, "__index__") else high, (
-            size if size is not None else high
-        )
+    if isinstance(high, (tuple, list)):
+        low, high, size = None, low, high
+    elif high is None:
+        low, high = None, low
+    if size is None or high is None:
+        raise TypeError('randint() missing 1 required positional arguments: "size"')
     return _randint(low, high, size_of((size,)), dtype, device, requires_grad, generator)
 
 
+def _bound(name: str, value: Any) -> int:
+    """An integer bound; TypeError for anything else."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"randint(): argument '{name}' must be int, not {type(value).__name__}"
+        ) from None
+
+
 def _randint(
-    low: int,
+    low: int | None,
     high: int,
     size: tuple[int, ...],
     dtype: DType | None,
@@ -246,8 +126,9 @@ def _randint(
     generator: Generator | None,
 ) -> Tensor:
     backend = backends.load(device)
-    native = backend.native[dtype or dtypes.int64]
-    array = source_of(generator, backend).randint(int(low), int(high), size, native)
+    native = backend.native[dtypes.int64 if dtype is None else as_dtype(dtype)]
+    first, end = 0 if low is None else _bound("low", low), _bound("high", high)
+    array = source_of(generator, backend).randint(first, end, size, native)
     return finish(array, backend, requires_grad)
 
 
@@ -302,12 +183,21 @@ class Sampled(Op):
 
 
 def _fill(target: Tensor, label: str, generator: Generator | None, draw: Any) -> Tensor:
-    """Write ``draw(source, shape, native dtype)`` into `target`, in row-major order."""
+    """Write ``draw(source, shape, native dtype)`` into `target`, in the order of memory."""
     edges, mask = edges_of((target,)) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
     storage = target._storage
     backend, array = storage.backend, storage.array
-    write(target, draw(source_of(generator, backend), array.shape, array.dtype))
+    source = source_of(generator, backend)
+    if backend.is_contiguous(array):
+        write(target, draw(source, array.shape, array.dtype))
+    else:
+        check_writable(array)
+        strides = backend.strides(array)
+        order = sorted(range(array.ndim), key=lambda dim: -strides[dim])
+        part = backend.F.permute_dims(array, tuple(order))
+        backend.write(part, draw(source, part.shape, array.dtype))
+        storage.bump()
     if mask:
         record_inplace(Sampled, target, backend, edges, mask, (storage,), {"label": label})
     return target
@@ -475,13 +365,13 @@ def normal(
     pin_memory: bool = False,
 ) -> Tensor:
     """Normal numbers of the given means and standard deviations (tensors, or numbers + size)."""
+    if not isinstance(std, Tensor) and std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
-        if std < 0:
-            raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
         shape = size_of((size,))
         return _drawn("normal", shape, dtype, device, requires_grad, generator, mean, std)
     model = mean + std * 0 if isinstance(mean, Tensor) else std + mean * 0
-    if isinstance(std, Tensor) and bool((std < 0).any()):
+    if isinstance(std, Tensor) and (std < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
     noise = _drawn("normal", model.shape, model.dtype, model.device, False, generator)
     drawn = (noise * std + mean).detach()

@@ -30,9 +30,6 @@ class Parameter(Tensor):
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
-        return (type(self), (self.data, self.requires_grad))
-
 
 class Buffer(Tensor):
     """A tensor that a module registers as a buffer when it is assigned to it."""

@@ -1,7 +1,7 @@
-"""Tools around training: `utils.data`, `utils.checkpoint`."""
+"""Tools around training: `utils.data`, `utils.checkpoint`, `utils.dlpack`."""
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.utils import checkpoint, data
+from tensorflow_lite_clone.utils import checkpoint, data, dlpack
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "dlpack"]

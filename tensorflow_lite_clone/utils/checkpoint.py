@@ -13,7 +13,7 @@ from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.gradients import backward
 from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from tensorflow_lite_clone.autograd.saved import saved_tensors_hooks
-from tensorflow_lite_clone.ops.random import default_states, restore
+from tensorflow_lite_clone.ops.generators import default_states, restore
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -121,22 +121,46 @@ def same(
     they hold (one of them at least). With `warned` false warnings are not compared.
     """
     (here, here_warned), (there, there_warned) = (outcome(script, lib) for lib in LIBRARIES)
-    ours, theirs = here, there
     if words is not None:
         for kind, message in _failures(there, there_warned if warned else []):
             assert any(word in message for word in words), f"PyTorch: {kind}: {message}"
-        ours, theirs = _reduced(here, words), _reduced(there, words)
-    equal = close(ours, theirs, rtol, atol)
+
+    def ours_fit(ours: Any, theirs: Any) -> bool:
+        if words is not None:
+            ours, theirs = _reduced(ours, words), _reduced(theirs, words)
+        return close(ours, theirs, rtol, atol)
+
+    equal = ours_fit(here, there)
     if warned and equal:
         ours, theirs = map(_as_failures, (here_warned, there_warned))
         if words is not None:
             ours, theirs = _reduced(ours, words), _reduced(theirs, words)
         equal = ours == theirs
-    if not equal:  # in full: pytest's own account would leave out the ends
+    if not equal:
+        where, ours, theirs = _difference(here, there, ours_fit)
         raise AssertionError(
-            f"\nhere:    {here} {here_warned or ''}\nPyTorch: {there} {there_warned or ''}"
+            f"{where}\nhere:    {ours} {here_warned or ''}\nPyTorch: {theirs} {there_warned or ''}"
         )
     return here
+
+
+def _difference(here: Any, there: Any, equal: Callable[[Any, Any], bool]) -> tuple:
+    """The first entries of two results that differ, and where they are."""
+    if isinstance(here, dict) and isinstance(there, dict):
+        keys = [key for key in {**here, **there} if not equal(here.get(key), there.get(key))]
+        ours, theirs = ({key: side.get(key) for key in keys} for side in (here, there))
+        return f"[{len(keys)} of {len(there)}]", ours, theirs
+    where = ""
+    while (
+        type(here) is type(there)
+        and isinstance(here, list)
+        and len(here) == len(there)
+        and not all(map(equal, here, there))
+    ):
+        index = next(i for i, pair in enumerate(zip(here, there)) if not equal(*pair))
+        where += f"[{index}]"
+        here, there = here[index], there[index]
+    return where, here, there
 
 
 def _as_failures(caught: list) -> list:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from tensorflow_lite_clone.ops.random import Generator, default_generator
+from tensorflow_lite_clone.ops.generators import Generator, default_generator
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils.data.sampler import shuffled
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 from typing import Any
 
-from tensorflow_lite_clone.ops.random import Generator
+from tensorflow_lite_clone.ops.generators import Generator
 from tensorflow_lite_clone.utils.data.sampler import Sampler, shuffled
 
 # () -> (number of processes, own rank). The distributed room, which lies above this one, sets it

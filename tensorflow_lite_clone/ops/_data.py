@@ -1,0 +1,196 @@
+"""Reading Python data and NumPy arrays as PyTorch does: inferred dtypes, what does not fit."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype, promote_types
+from tensorflow_lite_clone.core.limits import fitting_number
+from tensorflow_lite_clone.tensor import Tensor
+
+_NUMBERS = {bool, int, float, complex}
+_SEQUENCES = (list, tuple)
+
+
+class _Warned:
+    read_only = False
+
+
+def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
+    """A native array of Python or NumPy data with torch's inferred dtype; may share memory.
+
+    Raises ValueError for ragged sequences, TypeError and RuntimeError for what is no number or
+    does not fit into `dtype`.
+    """
+    if dtype is not None:
+        dtype = as_dtype(dtype)
+    if hasattr(data, "__array__") and hasattr(data, "dtype"):
+        array = _from_array(data, backend)
+        return array if dtype is None else backend.F.astype(array, dtype)
+    leaves = _leaf_dtypes(data)
+    if leaves:
+        data = _plain(data)
+    try:
+        array = backend.asarray(data)
+    except OverflowError:
+        raise ValueError("Overflow when unpacking long long") from None
+    except ValueError:
+        _check_rectangular(data)
+        raise
+    if array.dtype not in backend.dtypes:
+        _check_rectangular(data)
+        error = _no_number(data)
+        if dtype is None or dtype.kind not in "fc" or not isinstance(error, ValueError):
+            raise error
+        array = backend.asarray(data, dtypes.float64)  # integers beyond 64 bits
+    found = backend.dtypes[array.dtype]
+    if dtype is None:
+        return backend.F.astype(array, _inferred(found, leaves))
+    _check_fits(array, found, dtype, backend)
+    return backend.F.astype(array, dtype)
+
+
+def _from_array(data: Any, backend: Any) -> Any:
+    """An array of NumPy or a device, or a NumPy scalar."""
+    if isinstance(data, backend.array_type) and data.dtype in backend.dtypes:
+        array: Any = data
+    elif not hasattr(data, "strides") or hasattr(data, "__cuda_array_interface__"):
+        other = backends.load("cuda")
+        return backend.from_host(other.to_host(other.asarray(data)))
+    else:
+        array = data
+    native = array.dtype
+    if not getattr(native, "isnative", True):
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion "
+            "between byte orders is currently not supported."
+        )
+    if native not in backend.dtypes:
+        raise TypeError(
+            f"can't convert np.ndarray of type {native}. The only supported types are: "
+            f"{', '.join(d.name for d in dtypes.ALL)}."
+        )
+    if any([stride < 0 for stride in array.strides]):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array  with array.copy().) "
+        )
+    return backend.from_host(array)
+
+
+def warn_if_read_only(array: Any) -> None:
+    """Warn, once, of a tensor over memory that must not be written to."""
+    flags = getattr(array, "flags", None)
+    if flags is None or flags["WRITEABLE"] or _Warned.read_only:
+        return
+    _Warned.read_only = True
+    warnings.warn(
+        "The given NumPy array is not writable: writing to this tensor will raise an error. You "
+        "may want to copy the array to protect its data or make it writable before converting it "
+        "to a tensor. This type of warning will be suppressed for the rest of this program.",
+        stacklevel=4,
+    )
+
+
+def _leaf_dtypes(data: Any) -> set[DType]:
+    """The dtypes of all entries of nested sequences, if there are Tensors, arrays or NumPy
+    scalars among them; else nothing."""
+    if type(data) not in _SEQUENCES:
+        return set()
+    kinds = set(map(type, data))
+    if kinds <= _NUMBERS:
+        return set()
+    own: set[DType] = set()
+    for entry in data:
+        if isinstance(entry, _SEQUENCES):
+            own |= _leaf_dtypes(entry)
+        elif isinstance(entry, Tensor):
+            own.add(entry.dtype)
+        elif hasattr(entry, "__array__") and hasattr(entry, "dtype"):
+            try:
+                own.add(backends.load("cpu").dtypes[entry.dtype])
+            except KeyError:
+                continue
+    if own:
+        for kind in kinds & _NUMBERS:
+            own.add(dtypes.dtype_of_scalar(kind()))
+    return own
+
+
+def _inferred(found: DType, leaves: set[DType]) -> DType:
+    if leaves:
+        return functools.reduce(promote_types, leaves)
+    if found is dtypes.float64:
+        return get_default_dtype()
+    return get_default_dtype().to_complex() if found is dtypes.complex128 else found
+
+
+def _plain(data: Any) -> Any:
+    """Nested sequences with one-element Tensors and arrays replaced by numbers and lists."""
+    if isinstance(data, Tensor):
+        if data.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return data.item()
+    if isinstance(data, _SEQUENCES):
+        return [_plain(entry) for entry in data]
+    return data.tolist() if hasattr(data, "__array__") and hasattr(data, "dtype") else data
+
+
+def _check_rectangular(data: Any, depth: int = 0) -> None:
+    """Raise torch's ValueError for the first ragged level of nested sequences."""
+    if not isinstance(data, _SEQUENCES) or not data:
+        return
+    first = data[0]
+    if not isinstance(first, _SEQUENCES):
+        for entry in data:
+            if isinstance(entry, _SEQUENCES):
+                raise TypeError(f"must be real number, not {type(entry).__name__}")
+        return
+    for entry in data:
+        if not isinstance(entry, _SEQUENCES):
+            raise TypeError("not a sequence")
+        if len(entry) != len(first):
+            raise ValueError(
+                f"expected sequence of length {len(first)} at dim {depth + 1} (got {len(entry)})"
+            )
+        _check_rectangular(entry, depth + 1)
+
+
+def _no_number(data: Any) -> Exception:
+    """torch's complaint about the first entry of nested sequences that cannot be a number."""
+    first = False
+    while isinstance(data, _SEQUENCES) and data:
+        odd = next((entry for entry in data if not _may_be_number(entry)), data[0])
+        first = odd is data[0]
+        data = odd
+    kind = type(data)
+    if kind is int:
+        return ValueError("Overflow when unpacking long long")
+    if first and kind is str and data:  # a sequence too
+        return ValueError("too many dimensions 'str'")
+    if kind is str or kind is bytes:
+        return TypeError(f"new(): invalid data type '{kind.__name__}'")
+    return RuntimeError(f"Could not infer dtype of {kind.__name__}")
+
+
+def _may_be_number(data: Any) -> bool:
+    if isinstance(data, _SEQUENCES):
+        return all([_may_be_number(entry) for entry in data])
+    return type(data) in _NUMBERS or hasattr(data, "dtype")
+
+
+def _check_fits(array: Any, found: DType, dtype: DType, backend: Any) -> None:
+    """Raise for Python numbers that an explicitly given dtype does not hold."""
+    if found.kind == "c" and dtype.kind != "c" and dtype.kind != "b":
+        if dtype.kind == "f":
+            raise TypeError("must be real number, not complex")
+        raise TypeError("'complex' object cannot be interpreted as an integer")
+    if dtype.kind in "iu" and found.kind in "if" and array.size:
+        F = backend.F
+        for extreme in (F.min(array), F.max(array)):
+            fitting_number(backend.to_host(extreme).item(), dtype)
