@@ -88,6 +88,8 @@ def warn_if_read_only(array: Any) -> None:
     flags = getattr(array, "flags", None)
     if flags is None or flags["WRITEABLE"] or _Warned.read_only:
         return
+    if not hasattr(array, "__setitem__"):  # a NumPy scalar is copied
+        return
     _Warned.read_only = True
     warnings.warn(
         "The given NumPy array is not writable: writing to this tensor will raise an error. You "
