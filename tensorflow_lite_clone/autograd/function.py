@@ -124,7 +124,7 @@ class FunctionNode(SeveralNode):
     def __getattr__(self, name: str) -> Any:
         if name == "context":
             raise AttributeError(name)
-        return getattr(self.context, name)
+        return getattr(self.context, name)  # in PyTorch the context is the node
 
     def gradients(self, grads: list, create_graph: bool) -> Any:
         given: list[Tensor | None] = []

@@ -7,6 +7,7 @@ import weakref
 from typing import Any
 
 from tensorflow_lite_clone.autograd.hooks import GradientHooks, Handle, hooks_at
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.op import Op
@@ -120,6 +121,31 @@ class Node(GraphNode):
     @property
     def next_functions(self) -> tuple:
         return tuple((None, 0) if edge is None else edge for edge in self.edges)
+
+    def __call__(self, *grads: Tensor | None) -> Any:
+        """The gradients of the inputs for given ones of the outputs, as Tensors."""
+        if mode.grad:
+            results = self.gradients(list(grads), True)
+        else:
+            arrays = [None if g is None else g._storage.array for g in grads]
+            results = [
+                None if g is None else new_tensor(Storage(g, self.backend))
+                for g in self.gradients(arrays, False)
+            ]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def __getattr__(self, name: str) -> Any:
+        """``_saved_result``, ``_saved_self``, ``_saved_other`` and the like, as PyTorch has them:
+        values kept for backward; RuntimeError once they are freed."""
+        if name.startswith("_saved_"):
+            word = name.removeprefix("_saved_")
+            inputs = self.op.inputs
+            names = {"result": ~0, "self": 0, "other": 1}
+            places = {**{n: i for i, n in enumerate(inputs)}, **names}
+            saves = self.op.plans[self.mask].saves
+            if places.get(word) in saves:
+                return self._unpack(saves, True)[saves.index(places[word])]
+        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
 
     def gradients(self, grads: list, create_graph: bool) -> Any:
         """One gradient per input (None where none is wanted), from those of the outputs."""

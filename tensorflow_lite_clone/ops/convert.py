@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
+from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import standard_words
 from tensorflow_lite_clone.core import dtypes
@@ -232,3 +234,26 @@ def __index__(self: Tensor) -> int:
     if self.dtype.kind not in "biu" or self._storage.array.size != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(item(self))
+
+
+@public("method")
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replace every element by ``callable(element)``, called in Python; for CPU tensors."""
+    return map_(self, None, lambda value, _: callable(value))
+
+
+@public("method")
+def map_(self: Tensor, tensor: Tensor | None, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replace every element by ``callable(element, element of tensor)``, called in Python."""
+    if self.requires_grad:
+        raise RuntimeError(
+            "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead."
+        )
+    if not self.is_cpu:
+        raise TypeError("apply_ is only implemented on CPU tensors")
+    backend, array = self._storage.backend, self._storage.array
+    values = array.reshape(-1).tolist()
+    others = values if tensor is None else tensor.expand(self.shape).reshape(-1).tolist()
+    results = [callable(value, other) for value, other in zip(values, others)]
+    write(self, backend.asarray(results, self.dtype).reshape(array.shape))
+    return self

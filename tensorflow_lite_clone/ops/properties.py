@@ -36,10 +36,16 @@ def is_complex(input: Tensor) -> bool:
     return input.dtype.kind == "c"
 
 
-@public("method")
-def is_signed(self: Tensor) -> bool:
+@public("torch", "method")
+def is_signed(input: Tensor) -> bool:
     """Whether the dtype can hold negative numbers."""
-    return self.dtype.is_signed
+    return input.dtype.is_signed
+
+
+#: Kinds of tensors that PyTorch has and we do not.
+for _name in """sparse sparse_csr quantized meta mkldnn mps xpu xla vulkan ipu maia mtia
+nested""".split():
+    export(property(lambda self: False), "property", name=f"is_{_name}")
 
 
 @public("torch", "method")
@@ -60,10 +66,10 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
     return operand_dtype(tensor1, tensor2)
 
 
-@public("method")
-def get_device(self: Tensor) -> int:
+@public("torch", "method")
+def get_device(input: Tensor) -> int:
     """The CUDA device's index, -1 for other devices."""
-    index = self.device.index
+    index = input.device.index
     return -1 if index is None else index
 
 
@@ -121,6 +127,16 @@ def __reduce_ex__(self: Tensor, protocol: Any) -> tuple:
     array = storage.backend.to_host(storage.array)
     arguments = type(self), array, self.device, self.requires_grad, _attributes(self)
     return _rebuild, arguments
+
+
+@public("method")
+def as_subclass(self: Tensor, cls: type) -> Any:
+    """This tensor, in its place in the graph, as an instance of a subclass of Tensor."""
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError(f"as_subclass() expects a subclass of Tensor, not {cls!r}")
+    result = _over(cls, self._storage)
+    result._edge, result._view = self._edge, self._view
+    return result
 
 
 @public("method")

@@ -306,3 +306,48 @@ def test_names(name, f):
         return f(lib.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)).grad_fn.name()
 
     same(script)
+
+
+def test_nodes_can_be_called():
+    def script(lib):
+        x = vector(lib)
+        y = x * x.detach()
+        g = lib.tensor([1.0, 10.0, 100.0])
+        with lib.no_grad():
+            plain = y.grad_fn(g)
+        a, b = (x.unbind(0)[0]).grad_fn, x.exp().grad_fn
+        return plain, b(g).requires_grad, a(*[lib.ones(())] * 3)
+
+    same(script)
+
+
+def test_saved_values():
+    def script(lib):
+        x = vector(lib)
+        y = x.exp()
+        z = x * y
+        saved = y.grad_fn._saved_result, z.grad_fn._saved_self, z.grad_fn._saved_other
+        seen = [saved, saved[0].grad_fn.name(), saved[1].is_leaf]
+        z.sum().backward()
+        return seen, attempt(getattr, y.grad_fn, "_saved_result"), attempt(getattr, z, "nothing")
+
+    same(script, words=("Trying to backward through the graph a second time", "has no attribute"))
+
+
+def test_hooks_on_saved_values_belong_to_a_thread():
+    x = vector(tlc)
+    packed, entered, finished = [], threading.Event(), threading.Event()
+
+    def work():
+        with tlc.autograd.graph.saved_tensors_hooks(lambda t: packed.append(1) or t, lambda t: t):
+            entered.set()
+            finished.wait(10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    entered.wait(10)
+    (x * x).sum().backward()
+    finished.set()
+    thread.join()
+    assert packed == []
+    assert x.grad.tolist() == [2, 4, 6]

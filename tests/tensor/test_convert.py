@@ -174,3 +174,27 @@ def test_questions(expression):
 @pytest.mark.skipif(DEVICE != "cpu", reason="the answers are about the CPU")
 def test_places(expression):
     check(expression)
+
+
+@lines(
+    """
+    f.is_sparse, f.is_quantized, f.is_meta, f.is_nested, f.is_mkldnn, f.is_xpu, f.is_mps
+    torch.is_signed(i), torch.is_signed(i.byte())
+    """
+)
+def test_kinds_we_lack(expression):
+    check(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "f.apply_(lambda v: v * 2 + 1)",
+        "i.t().apply_(lambda v: v + 1)",
+        "f.map_(torch.ones(3), lambda a, b: a - b)",
+        "x.apply_(abs)",
+    ],
+)
+def test_python_functions(expression):
+    if DEVICE == "cpu":
+        check(expression)
