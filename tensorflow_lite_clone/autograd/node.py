@@ -134,18 +134,17 @@ class Node(GraphNode):
             ]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def __getattr__(self, name: str) -> Any:
-        """``_saved_result``, ``_saved_self``, ``_saved_other`` and the like, as PyTorch has them:
-        values kept for backward; RuntimeError once they are freed."""
-        if name.startswith("_saved_"):
-            word = name.removeprefix("_saved_")
-            inputs = self.op.inputs
-            names = {"result": ~0, "self": 0, "other": 1}
-            places = {**{n: i for i, n in enumerate(inputs)}, **names}
-            saves = self.op.plans[self.mask].saves
-            if places.get(word) in saves:
-                return self._unpack(saves, True)[saves.index(places[word])]
-        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+    def _kept(self, place: int) -> Any:
+        """A value kept for backward: an input by position, an output by ``~number``."""
+        saves = self.op.plans[self.mask].saves
+        if place not in saves:
+            raise AttributeError(f"'{self.name()}' object has not saved this")
+        return self._unpack(saves, True)[saves.index(place)]
+
+    # PyTorch's names for what most operations keep (no `__getattr__`: it slows every access)
+    _saved_result = property(lambda self: self._kept(~0))
+    _saved_self = property(lambda self: self._kept(0))
+    _saved_other = property(lambda self: self._kept(1))
 
     def gradients(self, grads: list, create_graph: bool) -> Any:
         """One gradient per input (None where none is wanted), from those of the outputs."""
