@@ -217,7 +217,7 @@ def current_edge(tensor: Tensor) -> Any:
     version = tensor._storage.current_version()
     if view.version != version and view.restriction != "no_grad":
         base_edge, edge = view.base._edge, tensor._edge
-        if base_edge is not None and view.restriction == "multiple":
+        if base_edge is not None and view.restriction is not None:
             what = "its base or another view of its base has been"
             raise RuntimeError(restriction_message(view.restriction, edge, what))
         view.version = version
@@ -246,6 +246,17 @@ def restriction_message(restriction: str, edge: Any, what: str) -> str:
             "output of a function that returns multiple views. Such functions do not allow the "
             "output views to be modified inplace. You should replace the inplace operation by an "
             "out-of-place one."
+        )
+    if restriction == "function":
+        name, number = "a Function", 0
+        if edge is not None:
+            name, number = edge[0].name().removesuffix("Backward"), edge[1]
+        return (
+            f"Output {number} of {name} is a view and {what} modified inplace. This view was "
+            "created inside a custom Function (or because an input was returned as-is) and the "
+            "autograd logic to handle view+inplace would override the custom backward associated "
+            "with the custom Function, leading to incorrect gradients. This behavior is forbidden. "
+            "You can fix this by cloning the output of the custom Function."
         )
     return (
         f"A view was created in no_grad mode and {what} modified inplace with grad mode enabled. "

@@ -16,7 +16,7 @@ from tensorflow_lite_clone.autograd.node import SeveralNode, creation_hooks, nex
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.storage import Storage
-from tensorflow_lite_clone.tensor import Tensor, new_tensor
+from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
 
 class FunctionCtx:
@@ -287,6 +287,9 @@ class Function:
             identity = id(value)
             if identity in inputs and identity not in context._dirty:
                 alias = new_tensor(value._storage)  # an input handed through unchanged
+                if recorded:
+                    base = value if value._view is None else value._view.base
+                    alias._view = View(base, (), value._version, "function")
                 if identity in context._nondifferentiable:
                     context._nondifferentiable.add(id(alias))
                 outputs[index] = alias

@@ -17,14 +17,12 @@ class Handle:
 
     def __init__(self, hooks: dict, hook: Any) -> None:
         self.id = next(self._ids)
-        self._hooks = weakref.ref(hooks) if hasattr(hooks, "__weakref__") else lambda: hooks
+        self._hooks = hooks
         hooks[self.id] = hook
 
     def remove(self) -> None:
         """Unregister the hook; harmless when repeated."""
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
+        self._hooks.pop(self.id, None)
 
     def __enter__(self) -> Handle:
         return self

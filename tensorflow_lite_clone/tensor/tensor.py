@@ -18,7 +18,8 @@ class View:
     parameters, output number or None); `version` is the memory's version for which the
     tensor's edge is right.
     `restriction` says why a recorded write is refused: "multiple" for one of several views made
-    by one call (split, unbind), "no_grad" for a view made while nothing was recorded, or None.
+    by one call (split, unbind), "no_grad" for a view made while nothing was recorded, "function"
+    for an input that a `Function` returned unchanged, or None.
     """
 
     __slots__ = ("base", "chain", "restriction", "version")

@@ -322,3 +322,37 @@ def test_vjp_is_another_name():
         return x.grad
 
     same(script)
+
+
+def test_an_input_returned_unchanged_refuses_recorded_writes():
+    """The custom backward would be lost, and the gradient with it be wrong."""
+
+    def identity(lib):
+        return define(lib, lambda ctx, x: x, lambda ctx, g: g * 3)
+
+    def written(lib):
+        out = identity(lib).apply(vector(lib) * 1)
+        out.mul_(2)
+
+    def written_under_a_module_hook(lib):
+        module = lib.nn.ReLU(inplace=True)
+        module.register_full_backward_hook(lambda module, gx, g: None)
+        module(vector(lib) * 1)
+
+    def base_written(lib):
+        base = vector(lib) * 1
+        out = identity(lib).apply(base)
+        base.mul_(2)
+        return out + 1
+
+    raises(written)
+    raises(written_under_a_module_hook, "is being modified inplace")  # the node has another name
+    raises(base_written)
+
+    def read(lib):
+        x = vector(lib)
+        out = identity(lib).apply(x * 1)
+        (out * out).sum().backward()
+        return x.grad
+
+    same(read)
