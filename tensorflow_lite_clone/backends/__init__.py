@@ -10,6 +10,10 @@ from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.errors import BackendUnavailableError
 
 _FOLDERS = {"cpu": "numpy", "cuda": "cupy"}  # device types served by a folder of another name
+_INSTALL = {
+    "cuda": "For CUDA devices: pip install 'tensorflow_lite_clone[cuda12]' where the NVIDIA driver "
+    "is one of CUDA 12, [cuda13] where it is one of CUDA 13.",
+}
 _factories: dict[str, Callable[[int], Backend]] = {}
 _loaded: dict[tuple[str, int], Backend] = {}
 _by_device: dict[object, Backend] = {}
@@ -44,7 +48,8 @@ def load(device: Device | str | int | None = None) -> Backend:
     if key not in _loaded and _seeds:
         backend.generator.manual_seed(_seeds[0])
     backend = _loaded.setdefault(key, backend)
-    _by_device[device] = backend
+    if parsed.index is not None or backend.device.index is None:
+        _by_device[device] = backend  # "cuda" alone is whichever device is current
     return backend
 
 
@@ -65,7 +70,16 @@ def _find(device_type: str) -> Callable[[int], Backend]:
     folder = _FOLDERS.get(device_type, device_type)
     module_name = f"{__name__}.{folder}"
     if util.find_spec(module_name) is not None:
-        register(device_type, import_module(module_name).backend)
+        try:
+            module = import_module(module_name)
+        except ModuleNotFoundError as error:
+            if device_type not in _INSTALL or str(error.name).startswith(__package__):
+                raise
+            raise BackendUnavailableError(
+                f"Torch not compiled with CUDA enabled: the package '{error.name}' is missing. "
+                f"{_INSTALL[device_type]}"
+            ) from None
+        register(device_type, module.backend)
         return _factories[device_type]
     # Reading the installed packages' metadata is slow, so only for names unknown so far.
     from importlib.metadata import entry_points
@@ -73,8 +87,6 @@ def _find(device_type: str) -> Callable[[int], Backend]:
     for entry_point in entry_points(group="tensorflow_lite_clone.backends", name=device_type):
         register(device_type, entry_point.load())
         return _factories[device_type]
-    if device_type in _FOLDERS:
-        raise BackendUnavailableError(f"this installation has no backend for '{device_type}'")
     raise RuntimeError(
         f"Expected one of {', '.join(sorted(set(_FOLDERS) | set(_factories)))} device type at "
         f"start of device string: {device_type}"

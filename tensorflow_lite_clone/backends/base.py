@@ -116,5 +116,13 @@ class Backend:
         """A new random generator for this device."""
         raise NotImplementedError
 
+    def guarded(self, call: Any) -> Any:
+        """`call` as it must be called on this device: a machine may have several of its kind."""
+        return call
+
+    def adapted(self, op: Any, generic: Any) -> Any:
+        """The generic form of an op or composite, as this device has to run it."""
+        return generic
+
     def __repr__(self) -> str:
         return f"<backend {self.name} for {self.device}>"

@@ -55,9 +55,9 @@ class Raw:
     def _find(self, name: str) -> Any:
         word = getattr(self.backend.kit, name, None)
         if word is not None and not name.startswith("_"):
-            return word
+            return self.backend.guarded(word)
         if name in STANDARD:
-            return getattr(self.backend.xp, name)
+            return self.backend.guarded(getattr(self.backend.xp, name))
         if name in TABLE:
             return table.resolve(TABLE[name], self.backend)
         raise AttributeError(f"F has no word '{name}' in the standard, the kit or the op table")

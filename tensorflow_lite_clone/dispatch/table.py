@@ -46,11 +46,15 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
         word = op.word
     else:
         name, body, word = op.__name__, op, None
-    generic = getattr(backend.F, word) if word is not None else partial(body, backend.F)
+    if word is not None:
+        generic = getattr(backend.F, word)
+    else:
+        generic = backend.guarded(backend.adapted(op, partial(body, backend.F)))
     special = overrides.get((name, backend.name))
     if special is None:
         return generic
-    return _with_fallback((name, backend.name), partial(special, backend.F), generic)
+    special = backend.guarded(partial(special, backend.F))
+    return _with_fallback((name, backend.name), special, generic)
 
 
 def _with_fallback(

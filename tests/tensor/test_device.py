@@ -14,7 +14,7 @@ class MissingDeviceTest(unittest.TestCase):
         assert tlc.cuda.device_count() == 0
         x = tlc.ones(2)
         for use in (x.cuda, lambda: x.to("cuda:0"), lambda: tlc.zeros(2, device="cuda")):
-            with self.assertRaisesRegex(RuntimeError, "no backend for 'cuda'"):
+            with self.assertRaisesRegex(RuntimeError, "cuda12|No CUDA GPUs"):
                 use()
 
     def test_unknown(self):

@@ -1,0 +1,145 @@
+"""A CUDA device as a backend: CuPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import cupy
+import numpy as np
+
+from tensorflow_lite_clone.backends.base import Backend
+from tensorflow_lite_clone.backends.cupy import kit
+from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.backends.cupy.random import Generator
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType
+
+_f32 = np.dtype(np.float32)
+
+
+class CupyBackend(Backend):
+    """Arrays in the memory of one CUDA device."""
+
+    name = "cupy"
+    xp = cupy
+    kit = kit
+    array_type = cupy.ndarray
+    native = NATIVE
+    dtypes = {native: dtype for dtype, native in NATIVE.items()}
+
+    def __init__(self, index: int, alone: bool) -> None:
+        self.device = Device("cuda", index)
+        self.index = index
+        self._alone = alone  # the machine has no other device
+        self._generator: Any = None
+        super().__init__()
+
+    def here(self) -> Any:
+        """A context in which this device is CuPy's current one."""
+        return nullcontext() if self._alone else cupy.cuda.Device(self.index)
+
+    def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        if self._alone or not callable(call) or isinstance(call, type):
+            return call
+        index = self.index
+
+        def on_device(*args: Any, **kwargs: Any) -> Any:
+            with cupy.cuda.Device(index):
+                return call(*args, **kwargs)
+
+        return on_device
+
+    def adapted(self, op: Any, generic: Callable[..., Any]) -> Callable[..., Any]:
+        """bfloat16 formulas run in float32 and are rounded once, as PyTorch's kernels do.
+
+        CuPy would widen them half-way, wherever a Python float occurs.
+        """
+        if getattr(op, "view", False):
+            return generic
+        kept = getattr(op, "hints", ())
+
+        def call(*arrays: Any, **parameters: Any) -> Any:
+            bfloat16 = NATIVE_BFLOAT16
+            if "dtype" in parameters or not any(
+                [a.__class__ is cupy.ndarray and a.dtype == bfloat16 for a in arrays]
+            ):
+                return generic(*arrays, **parameters)
+            wide = [
+                a.astype(_f32) if a.__class__ is cupy.ndarray and a.dtype == bfloat16 else a
+                for a in arrays
+            ]
+            result = generic(*wide, **parameters)
+            if type(result) is not tuple:
+                return _rounded(result)
+            return tuple([r if i in kept else _rounded(r) for i, r in enumerate(result)])
+
+        return call
+
+    @property
+    def generator(self) -> Any:
+        if self._generator is None:
+            self._generator = self.make_generator()
+        return self._generator
+
+    def make_generator(self) -> Any:
+        with self.here():
+            return Generator(self)
+
+    def asarray(self, data: Any, dtype: DType | None = None) -> Any:
+        with self.here():
+            native = None if dtype is None else NATIVE[dtype]
+            if isinstance(data, (np.generic, int, float, complex)):
+                # filled by a kernel: a copy from the host cannot be captured in a graph
+                return cupy.full((), data, native or np.asarray(data).dtype)
+            return cupy.asarray(data, native)
+
+    def from_host(self, array: Any) -> Any:
+        with self.here():
+            return cupy.array(array, order="C")
+
+    def to_host(self, array: Any) -> Any:
+        with self.here():
+            return array.get(order="C")
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
+        with self.here():
+            return cupy.empty(shape, NATIVE[dtype])
+
+    def write(self, target: Any, value: Any) -> None:
+        with self.here():
+            if value.__class__ is cupy.ndarray and value.dtype.kind == "c" != target.dtype.kind:
+                value = value.real
+            target[...] = value
+
+    def constant(self, value: complex, native_dtype: Any) -> Any:
+        if native_dtype.kind == "V":
+            with self.here():
+                return cupy.full((), value, native_dtype)
+        try:
+            return native_dtype.type(value)
+        except OverflowError:  # integers wrap around
+            return np.int64(value).astype(native_dtype)
+
+    def strides(self, array: Any) -> tuple[int, ...]:
+        itemsize = array.itemsize
+        return tuple([stride // itemsize for stride in array.strides])
+
+    def is_contiguous(self, array: Any) -> bool:
+        return array.flags.c_contiguous
+
+    def owns_memory(self, array: Any) -> bool:
+        return array.base is None and array.data.mem.__class__ is not cupy.cuda.UnownedMemory
+
+    def synchronize(self) -> None:
+        cupy.cuda.Device(self.index).synchronize()
+
+
+def _rounded(value: Any) -> Any:
+    if value.__class__ is cupy.ndarray and value.dtype == _f32:
+        return value.astype(NATIVE_BFLOAT16)
+    return value
+
+
+NATIVE_BFLOAT16 = next(native for dtype, native in NATIVE.items() if dtype.name == "bfloat16")

@@ -1,0 +1,95 @@
+"""CuPy's words for geometry and indexing: windows over memory, reads and writes at indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+from cupy.cuda import MemoryPointer
+
+
+def as_strided(x: Any, shape: tuple, strides: tuple, offset: int = 0) -> Any:
+    size = x.itemsize
+    byte_strides = tuple([stride * size for stride in strides])
+    # Memory that says it is not its own: CuPy would give a window no `base`.
+    lent = cupy.cuda.UnownedMemory(x.data.ptr, x.nbytes, x)
+    return cupy.ndarray(tuple(shape), x.dtype, MemoryPointer(lent, offset * size), byte_strides)
+
+
+def broadcast_to(x: Any, shape: tuple) -> Any:
+    return cupy.broadcast_to(x, tuple(shape))
+
+
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
+    if copy:
+        return x.copy().reshape(shape)
+    result = x.reshape(shape)
+    if copy is False and result.data.ptr != x.data.ptr:
+        raise ValueError("the array cannot be reshaped without a copy")
+    return result
+
+
+def permute_dims(x: Any, /, axes: tuple) -> Any:
+    return x.transpose(axes)
+
+
+def squeeze(x: Any, /, axis: Any) -> Any:
+    return x.squeeze(axis)
+
+
+def expand_dims(x: Any, /, *, axis: int = 0) -> Any:
+    return cupy.expand_dims(x, axis)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    return x.swapaxes(-1, -2)
+
+
+def flip(x: Any, /, *, axis: Any = None) -> Any:
+    return cupy.ascontiguousarray(cupy.flip(x, axis))  # tensors have no negative strides
+
+
+def copy(x: Any) -> Any:
+    return x.copy(order="C")
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    return cupy.ascontiguousarray(cupy.concatenate(arrays, axis=axis))
+
+
+def stack(arrays: Any, /, *, axis: int = 0) -> Any:
+    return cupy.ascontiguousarray(cupy.stack(arrays, axis=axis))
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple:
+    return tuple([x.take(i, axis) for i in range(x.shape[axis])])
+
+
+def bitcast(x: Any, dtype: Any) -> Any:
+    return x.view(dtype)
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    return x.take(indices, axis)
+
+
+
+
+def getitem(x: Any, index: Any) -> Any:
+    if type(index) is tuple and any([type(item) is cupy.ndarray for item in index]):
+        return cupy.ascontiguousarray(x[index])
+    if type(index) is cupy.ndarray and index.dtype.kind == "i" and index.ndim:
+        return x.take(index, axis=0)
+    return x[index]
+
+
+def write_at(x: Any, index: Any, value: Any) -> None:
+    x[index] = value
+
+
+def address(x: Any) -> int:
+    return x.data.ptr
+
+
+def check_index(index: Any, size: int, dim: int, *, negative: bool = False) -> None:
+    """Nothing: reading back would stop the queue. CuPy wraps indices that are out of bounds."""

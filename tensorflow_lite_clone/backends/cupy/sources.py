@@ -1,0 +1,111 @@
+"""Finds the kernel files, follows their edits, and inlines the headers they include.
+
+Headers are inlined as text because CuPy's cache of compiled kernels sees the text it is given and
+not what that includes: after an edit of a header it would serve stale binaries.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from functools import cache
+from pathlib import Path
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"[^\n]*$', re.MULTILINE)
+_PATIENCE = 0.25  # seconds between two looks at a file's time of change
+
+
+@cache
+def default_folder() -> Path:
+    """The kernels of the package: those of the checkout, else those in the wheel.
+
+    The environment's TENSORFLOW_LITE_CLONE_KERNELS names another folder.
+    """
+    named = os.environ.get("TENSORFLOW_LITE_CLONE_KERNELS")
+    if named:
+        return Path(named)
+    package = Path(__file__).resolve().parents[2]
+    checkout = package.parent / "kernels"
+    return checkout if checkout.is_dir() else package / "_kernels"
+
+
+class Source:
+    """The text of one kernel file with its headers, read again when one of them changes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.version = 0  # how often the text has changed
+        self.text = ""
+        self._times: dict[Path, int] = {}
+        self._looked = 0.0
+        self._read()
+
+    def refresh(self) -> int:
+        """Look for edits, unless that was done just now; returns the version."""
+        now = time.monotonic()
+        if now - self._looked > _PATIENCE:
+            self._looked = now
+            if any(_changed(path) != then for path, then in self._times.items()):
+                self._read()
+        return self.version
+
+    def _read(self) -> None:
+        self._times = {}
+        text = self._inlined(self.path, set())
+        if text != self.text:
+            self.text = text
+            self.version += 1
+        self._looked = time.monotonic()
+
+    def _inlined(self, path: Path, included: set[Path]) -> str:
+        """The file's text; each header stands where it is first included."""
+        self._times[path] = _changed(path)
+        text = path.read_text()
+
+        def replace(match: re.Match[str]) -> str:
+            header = _find_header(match[1], path)
+            if header is None:
+                return match[0]  # the compiler says what is missing, and where
+            if header in included:
+                return ""
+            included.add(header)
+            body = self._inlined(header, included)
+            line = text.count("\n", 0, match.start()) + 2
+            return f'{body}\n#line {line} "{path.name}"'
+
+        return f'#line 1 "{path.name}"\n' + _INCLUDE.sub(replace, text)
+
+
+def _find_header(name: str, path: Path) -> Path | None:
+    """A header beside the file that includes it, else among the package's own."""
+    for folder in (path.parent, default_folder()):
+        header = folder / name
+        if header.is_file():
+            return header.resolve()
+    return None
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@cache
+def _source(path: Path) -> Source:
+    return Source(path)
+
+
+def source(file: str | Path) -> Source:
+    """The one `Source` of a file: a name in the kernels' folder, or a path.
+
+    Raises FileNotFoundError with the places that were tried.
+    """
+    path = Path(file)
+    if not path.is_absolute() and not path.is_file():
+        path = default_folder() / path
+    if not path.is_file():
+        raise FileNotFoundError(f"no kernel file '{file}' here or in {default_folder()}")
+    return _source(path.resolve())
