@@ -1,0 +1,167 @@
+"""Runs an override on the GPU beside the generic form, both measured from float64 on the CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+ALL = ("float32", "float16", "bfloat16", "float64")
+_UNITS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}
+
+
+def why_not() -> str | None:
+    """Why nothing can be launched here, or None."""
+    if importlib.util.find_spec("cupy") is None:
+        return "CuPy is not installed"
+    import cupy  # an optional extra
+
+    try:
+        return None if cupy.cuda.runtime.getDeviceCount() else "CuPy finds no GPU"
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy finds no GPU: {error}"
+
+
+_REASON = why_not()
+needs_gpu = [pytest.mark.cuda, pytest.mark.skipif(bool(_REASON), reason=str(_REASON))]
+
+
+class Laid(NamedTuple):
+    """A host array that is to lie on the device in another layout."""
+
+    array: np.ndarray
+    layout: str  # channels_last, transposed, sliced, offset, expanded
+
+
+def on_device(value: Any, dtype: str | None) -> Any:
+    """The CUDA array of a host array in its layout; floats in `dtype`."""
+    import cupy
+
+    from tensorflow_lite_clone.backends.cupy.native import NATIVE
+
+    if value is None:
+        return None
+    host, layout = value if isinstance(value, Laid) else (value, "contiguous")
+    host = np.asarray(host)
+    x = cupy.asarray(host)
+    if host.dtype.kind == "f" and dtype is not None:
+        native = next(native for kind, native in NATIVE.items() if kind.name == dtype)
+        x = x.astype(native)
+    if layout == "channels_last":
+        back = (0, x.ndim - 1, *range(1, x.ndim - 1))
+        return cupy.ascontiguousarray(cupy.moveaxis(x, 1, -1)).transpose(back)
+    if layout == "transposed":
+        return cupy.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+    if layout == "sliced":
+        wide = cupy.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
+        wide[..., ::2] = x
+        return wide[..., ::2]
+    if layout == "offset":  # contiguous, and aligned to no more than one element
+        flat = cupy.zeros(x.size + 1, x.dtype)
+        flat[1:] = x.ravel()
+        return flat[1:].reshape(x.shape)
+    if layout == "expanded":
+        return cupy.broadcast_to(x[:1], x.shape)
+    return x
+
+
+def run_override(name: str, arrays: Sequence[Any], parameters: dict) -> Any:
+    """The override's own result on arrays of cuda:0, its outputs in poisoned memory."""
+    import cupy
+
+    from tensorflow_lite_clone import backends
+    from tensorflow_lite_clone.dispatch import table
+
+    poison(cupy)
+    return table.overrides[name, "cupy"](backends.load("cuda:0").F, *arrays, **parameters)
+
+
+def poison(cupy: Any) -> None:
+    """Fill what the pool hands out next with NaNs, so that unwritten outputs show."""
+    held = [cupy.full(count, 0xFF, np.uint8) for count in (1 << i for i in range(9, 25))]
+    held += [cupy.full(count, 0xFF, np.uint8) for count in (1 << i for i in range(9, 23))]
+    del held
+
+
+def check(
+    name: str,
+    arrays: Sequence[Any],
+    parameters: dict[str, Any],
+    dtypes: Sequence[str] = ALL,
+    *,
+    slack: float = 8.0,
+    compare: Callable[[Any], Any] | None = None,
+) -> None:
+    """Assert that the override `name` serves the call in each dtype, and is as good as the generic.
+
+    `arrays` are host arrays, `Laid` ones, or None; floating ones are given in each of `dtypes`.
+    err(override) <= 2 err(generic) + `slack` units in the last place of the largest value, both
+    against the generic form in float64 on the CPU. `compare` picks the outputs to look at.
+    """
+    import cupy
+
+    from tensorflow_lite_clone import backends
+    from tensorflow_lite_clone.dispatch.op import TABLE
+
+    entry: Any = TABLE[name]
+    generic = entry.forward if isinstance(entry, type) else entry
+    host_f, device_f = backends.load("cpu").F, backends.load("cuda:0").F
+    adapted = backends.load("cuda:0").adapted(entry, lambda *a, **p: generic(device_f, *a, **p))
+    for dtype in dtypes:
+        given = [on_device(value, dtype) for value in arrays]
+        before = [None if x is None else x.copy() for x in given]
+        mine = run_override(name, given, parameters)
+        assert mine is not NotImplemented, f"{name} declined {dtype}"
+        cupy.cuda.Device().synchronize()
+        for x, old in zip(given, before):
+            assert x is None or bool((x.view(np.uint8) == old.view(np.uint8)).all()
+                                     if x.flags.c_contiguous else
+                                     ((x == old) | (x != x)).all()), "an input was written"  # fmt: skip
+        exact = [
+            None if x is None else _host(x, np.float64 if x.dtype.kind in "fV" else None)
+            for x in given
+        ]
+        true = generic(host_f, *exact, **parameters)
+        plain = adapted(*given, **parameters)
+        if compare is not None:
+            mine, plain, true = compare(mine), compare(plain), compare(true)
+        for number, (m, p, t) in enumerate(zip(_flat(mine), _flat(plain), _flat(true), strict=True)):
+            if t is None:
+                assert m is None, f"{name} {dtype}: output {number} should be None"
+                continue
+            where = f"{name} {dtype}, output {number}"
+            assert (m.shape, m.dtype) == (p.shape, p.dtype), where
+            as_good(where, m, _host(m), _host(p), np.asarray(t), slack)
+
+
+def as_good(
+    where: str, array: Any, mine: np.ndarray, plain: np.ndarray, true: np.ndarray, slack: float
+) -> None:
+    """Assert err(mine) <= 2 err(plain) + `slack` units in the last place of the largest value."""
+    if array.dtype.kind not in "fV":
+        np.testing.assert_array_equal(mine, true, where)
+        return
+    mine, plain = mine.astype(np.float64), plain.astype(np.float64)
+    finite = np.isfinite(plain) & np.isfinite(true)
+    np.testing.assert_array_equal(mine[~finite], plain[~finite], where)
+    if not finite.any():
+        return
+    unit = _UNITS[array.dtype.name]
+    allowed = 2 * np.abs(plain - true)[finite].max()
+    allowed += slack * unit * np.abs(true[finite]).max()
+    wrong = np.abs(mine - true)[finite].max()
+    assert wrong <= allowed, f"{where}: error {wrong:.3g}, allowed {allowed:.3g}"
+
+
+def _host(x: Any, dtype: Any = None) -> np.ndarray:
+    array = x.get() if hasattr(x, "get") else np.asarray(x)
+    if array.dtype.name == "bfloat16":
+        array = array.astype(np.float32)
+    return array if dtype is None else array.astype(dtype)
+
+
+def _flat(result: Any) -> list:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
