@@ -1,0 +1,81 @@
+"""Numbers that may change between the replays of a captured step.
+
+A replay launches kernels with the arguments they were captured with, and runs no Python. A number
+that Python would read anew at every step, such as a learning rate under a schedule, is therefore
+read through `live`: while a step is captured it is a `LiveNumber`, which has a place on the device
+(its `cell`) that is filled anew before every replay.
+
+    lr = live(lambda: float(group["lr"]))
+
+Kernels that can take a number from the device use the cell; every other formula uses the number
+as the float it is, and thereby freezes it, which `consumed` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class LiveNumber(float):
+    """What `read` returned when it was made, and a cell that holds what it returns now.
+
+    The cell is a zero-dim float32 array on the device. `consumed` says whether anyone took the
+    cell (or a function of the number, see `map`); a number that is not consumed is in the captured
+    step as a constant, if at all, and the step has to be captured again when ``read()`` is no
+    longer equal to it.
+    """
+
+    __slots__ = ("_cell", "consumed", "read")
+
+    _cell: Any
+    consumed: bool
+    read: Callable[[], float]
+
+    def __new__(cls, read: Callable[[], float], cell: Any) -> LiveNumber:
+        number = float.__new__(cls, read())
+        number.read = read
+        number._cell = cell
+        number.consumed = False
+        return number
+
+    @property
+    def cell(self) -> Any:
+        """The zero-dim float32 array; taking it promises to read the number from there alone."""
+        self.consumed = True
+        return self._cell
+
+    def map(self, function: Callable[[float], float]) -> float:
+        """``function`` of this number, live as well: rounded to float32 after it is computed."""
+        self.consumed = True
+        read = self.read
+        return live(lambda: function(read()))
+
+    def __reduce__(self) -> Any:
+        return float, (float(self),)  # copies and pickles are plain numbers
+
+
+class Recorder:
+    """What `live` asks while a step is captured; made by the code that captures."""
+
+    def number(self, read: Callable[[], float]) -> LiveNumber:
+        """A new live number with a cell of its own that holds ``read()``.
+
+        The cell is filled already (kernels of warm-up steps read it), and again before every
+        replay. The recorder keeps the number, to fill its cell and to look at `consumed`.
+        """
+        raise NotImplementedError
+
+
+#: The recorder of the step that is being captured, or None: assign it to start and end.
+recorder: Recorder | None = None
+
+
+def live(read: Callable[[], float]) -> float:
+    """``read()``; while a step is captured as a `LiveNumber`.
+
+    `read` is called again before every replay: it must read host values only.
+    """
+    if recorder is None:
+        return read()
+    return recorder.number(read)
