@@ -9,6 +9,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "2")
 os.environ.setdefault("MPLBACKEND", "agg")
 
+import importlib.metadata  # noqa: E402
 import importlib.util  # noqa: E402
 import random  # noqa: E402
 import sys  # noqa: E402
@@ -19,6 +20,7 @@ import pytest  # noqa: E402
 
 import tensorflow_lite_clone as tlc  # noqa: E402
 from tests.device import DEVICE  # noqa: E402
+from tests.not_here import why_not_here  # noqa: E402
 
 if DEVICE == "strict":
     import tests.strict_backend  # noqa: F401
@@ -48,6 +50,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     needing = [item for item in items if everything or item.get_closest_marker("cuda")]
     if needing and (reason := why_no_gpu()):
         for item in needing:
+            item.add_marker(pytest.mark.skip(reason=reason))
+    version = importlib.metadata.version("torch")
+    for item in items:
+        if reason := why_not_here(item.nodeid, DEVICE, version):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 

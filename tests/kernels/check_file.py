@@ -1,4 +1,4 @@
-"""Compiles kernel files' declared instances: python -m tests.kernels.check_file FILE... [sm_90...]."""
+"""Compiles declared instances: python -m tests.kernels.check_file FILE... [sm_90 ...]."""
 
 from __future__ import annotations
 

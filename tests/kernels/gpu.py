@@ -117,9 +117,7 @@ def check(
         assert mine is not NotImplemented, f"{name} declined {dtype}"
         cupy.cuda.Device().synchronize()
         for x, old in zip(given, before):
-            assert x is None or bool((x.view(np.uint8) == old.view(np.uint8)).all()
-                                     if x.flags.c_contiguous else
-                                     ((x == old) | (x != x)).all()), "an input was written"  # fmt: skip
+            assert x is None or bool(((x == old) | (x != x)).all()), "an input was written"
         exact = [
             None if x is None else _host(x, np.float64 if x.dtype.kind in "fV" else None)
             for x in given
@@ -128,7 +126,8 @@ def check(
         plain = adapted(*given, **parameters)
         if compare is not None:
             mine, plain, true = compare(mine), compare(plain), compare(true)
-        for number, (m, p, t) in enumerate(zip(_flat(mine), _flat(plain), _flat(true), strict=True)):
+        outputs = zip(_flat(mine), _flat(plain), _flat(true), strict=True)
+        for number, (m, p, t) in enumerate(outputs):
             if t is None:
                 assert m is None, f"{name} {dtype}: output {number} should be None"
                 continue

@@ -170,6 +170,11 @@ def Kink(*args, **kwargs):
 E = Forward  # an error row: PyTorch decides which exception it is
 
 
+def Unread(*args, **kwargs):
+    """An error row whose fault is in values; a CUDA device does not read them back to see it."""
+    return Sample(args, kwargs, "unread")
+
+
 class Value(NamedTuple):
     """A drawn tensor on the host."""
 

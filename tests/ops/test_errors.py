@@ -6,13 +6,15 @@ import unittest
 
 from tests.op_db import OPS
 from tests.op_db._case import draw, place
-from tests.op_db._check import TORCH, about, each, run_ours
+from tests.op_db._check import OURS, TORCH, about, each, run_ours
 
 
 class TestErrors(unittest.TestCase):
     @each([op for op in OPS if op.errors])
     def test(self, op):
         for sample in op.errors:
+            if sample.mode == "unread" and OURS.device == "cuda":
+                continue
             with about(sample):
                 drawn = draw(op, sample, "float32")
                 with self.assertRaises(Exception) as theirs:

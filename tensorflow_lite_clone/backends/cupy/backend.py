@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import cupy
+import cupyx
 import numpy as np
 
 from tensorflow_lite_clone.backends.base import Backend
@@ -35,6 +36,7 @@ class CupyBackend(Backend):
         self._alone = alone  # the machine has no other device
         self._generator: Any = None
         super().__init__()
+        cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
 
     def here(self) -> Any:
         """A context in which this device is CuPy's current one."""
@@ -93,7 +95,11 @@ class CupyBackend(Backend):
             if isinstance(data, (np.generic, int, float, complex)):
                 # filled by a kernel: a copy from the host cannot be captured in a graph
                 return cupy.full((), data, native or np.asarray(data).dtype)
-            return cupy.asarray(data, native)
+            if isinstance(data, cupy.ndarray):
+                return data if native is None else data.astype(native, copy=False)
+            host = np.asarray(data, native)
+            # what is no number is handed back, for the caller to say so
+            return cupy.array(host, order="C") if host.dtype in self.dtypes else host
 
     def from_host(self, array: Any) -> Any:
         with self.here():

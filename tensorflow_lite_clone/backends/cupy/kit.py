@@ -28,6 +28,7 @@ from tensorflow_lite_clone.backends.cupy.kit_index import (  # noqa: F401
 )
 from tensorflow_lite_clone.backends.cupy.kit_pointwise import (  # noqa: F401
     clip,
+    count_nonzero,
     exp2,
     floor_divide,
     fmax,
@@ -37,9 +38,14 @@ from tensorflow_lite_clone.backends.cupy.kit_pointwise import (  # noqa: F401
     gcd,
     lcm,
     logaddexp2,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
     make_complex,
     pow,
     remainder,
+    round,
     sign,
     where,
 )

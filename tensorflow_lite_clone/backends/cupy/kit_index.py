@@ -12,7 +12,7 @@ def as_strided(x: Any, shape: tuple, strides: tuple, offset: int = 0) -> Any:
     size = x.itemsize
     byte_strides = tuple([stride * size for stride in strides])
     # Memory that says it is not its own: CuPy would give a window no `base`.
-    lent = cupy.cuda.UnownedMemory(x.data.ptr, x.nbytes, x)
+    lent = cupy.cuda.UnownedMemory(x.data.ptr, x.nbytes, x, x.data.device_id)
     return cupy.ndarray(tuple(shape), x.dtype, MemoryPointer(lent, offset * size), byte_strides)
 
 
@@ -92,4 +92,9 @@ def address(x: Any) -> int:
 
 
 def check_index(index: Any, size: int, dim: int, *, negative: bool = False) -> None:
-    """Nothing: reading back would stop the queue. CuPy wraps indices that are out of bounds."""
+    """IndexError for any index into nothing; what else is out of bounds, CuPy wraps around.
+
+    Reading the indices back would stop the queue.
+    """
+    if not size and index.size:
+        raise IndexError(f"index is out of bounds for dimension {dim} with size 0")

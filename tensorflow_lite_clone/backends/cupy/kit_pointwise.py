@@ -13,10 +13,99 @@ fmin = cupy.fmin
 gcd = cupy.gcd
 lcm = cupy.lcm
 frexp = cupy.frexp
-floor_divide = cupy.floor_divide
-remainder = cupy.remainder
 fmod = cupy.fmod
 logaddexp2 = cupy.logaddexp2
+_f32 = np.dtype(np.float32)
+
+# NumPy's definitions through fmod, whose results CuPy's do not share for infinities and zeros.
+_remainder = cupy.ElementwiseKernel(
+    "T x, T y",
+    "T z",
+    """
+    z = fmod(x, y);
+    if (z != T(0)) {
+      if ((y < T(0)) != (z < T(0))) z += y;
+    } else {
+      z = copysign(z, y);
+    }
+    """,
+    "tlc_remainder",
+)
+_floor_divide = cupy.ElementwiseKernel(
+    "T x, T y",
+    "T z",
+    """
+    if (y == T(0)) {
+      z = x / y;
+    } else {
+      const T rest = fmod(x, y);
+      T quotient = (x - rest) / y;
+      if (rest != T(0) && (y < T(0)) != (rest < T(0))) quotient -= T(1);
+      if (quotient != T(0)) {
+        z = floor(quotient);
+        if (quotient - z > T(0.5)) z += T(1);
+      } else {
+        z = copysign(T(0), x / y);
+      }
+    }
+    """,
+    "tlc_floor_divide",
+)
+
+
+def _of_floats(kernel: Any, plain: Any) -> Any:
+    """`kernel` for real floats, in float32 for two-byte ones; `plain` for other dtypes."""
+
+    def word(x: Any, y: Any) -> Any:
+        dtype = x.dtype if isinstance(x, cupy.ndarray) else y.dtype
+        if dtype.kind not in "fV":
+            return plain(x, y)
+        if dtype.itemsize == 2:
+            wide = [cupy.asarray(v, dtype).astype(_f32) for v in (x, y)]
+            return kernel(*wide).astype(dtype)
+        return kernel(*[v if isinstance(v, cupy.ndarray) else dtype.type(v) for v in (x, y)])
+
+    return word
+
+
+remainder = _of_floats(_remainder, cupy.remainder)
+floor_divide = _of_floats(_floor_divide, cupy.floor_divide)
+
+
+def round(x: Any) -> Any:
+    """To the nearest whole number, ties to even."""
+    if x.dtype.kind in "biu":
+        return x
+    return cupy.rint(x.astype(_f32)).astype(x.dtype) if x.itemsize == 2 else cupy.rint(x)
+
+
+def count_nonzero(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """How many elements are not zero along the axes."""
+    return cupy.sum(x != 0, axis=axis, dtype=np.int64, keepdims=keepdims)
+
+
+def _truth(x: Any) -> Any:
+    return x != 0 if x.dtype.kind == "c" else x
+
+
+def logical_and(x: Any, y: Any) -> Any:
+    """Element-wise, for complex numbers as well."""
+    return cupy.logical_and(_truth(x), _truth(y))
+
+
+def logical_or(x: Any, y: Any) -> Any:
+    """Element-wise, for complex numbers as well."""
+    return cupy.logical_or(_truth(x), _truth(y))
+
+
+def logical_xor(x: Any, y: Any) -> Any:
+    """Element-wise, for complex numbers as well."""
+    return cupy.logical_xor(_truth(x), _truth(y))
+
+
+def logical_not(x: Any) -> Any:
+    """Element-wise, for complex numbers as well."""
+    return cupy.logical_not(_truth(x))
 
 
 def pow(x: Any, y: Any) -> Any:
@@ -53,7 +142,12 @@ def _operand(value: Any, other: Any) -> Any:
 
 def where(condition: Any, x: Any, y: Any) -> Any:
     """x where the condition holds, else y; one of the two may be a number."""
-    return cupy.where(condition, _operand(x, y), _operand(y, x))
+    x, y = _operand(x, y), _operand(y, x)
+    kind = getattr(x, "dtype", None)
+    if kind is not None and kind.kind == "V" and kind == getattr(y, "dtype", None):
+        # CuPy's has no bfloat16: choose among the bits
+        return cupy.where(condition, x.view(np.uint16), y.view(np.uint16)).view(kind)
+    return cupy.where(condition, x, y)
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Any:

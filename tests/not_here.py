@@ -1,0 +1,41 @@
+"""Tests that mean nothing beside an older PyTorch, or on a CUDA device; each with its reason.
+
+GPU tests may have to run beside the PyTorch that a machine has. Its version is then not the pinned
+one, whose behaviour is followed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tests.tools.markdown import ROOT
+
+PINNED = re.search(r"torch==([\d.]+)", (ROOT / "pyproject.toml").read_text())[1]  # type: ignore[index]
+OLDER_TORCH = {
+    r"tests/nn/test_layers\.py.*(Norm|Transformer)": "2.11 prints norms without `bias=`",
+    r"tests/ops/test_errors\.py.*test__": "2.11 refuses dim='x' with another exception type",
+    r"tests/ops/test_grad\.py.*aminmax": "2.11 has no gradient of aminmax",
+    r"tests/autograd/test_views\.py.*test_refused": "2.11 names nodes otherwise in the message",
+    r"tests/autograd/test_modes\.py.*test_on_generators": "2.11 warns of throw()'s signature",
+    r"an_input_returned_unchanged_refuses": "2.11 names nodes otherwise in the message",
+    r"test_state_hooks_may_not_return": "2.11's message lacks spaces",
+    r"test_checkpoint\.py::test_warnings": "2.11 words the advice otherwise",
+}
+
+_STREAM = "PyTorch's random numbers are matched on the CPU alone"
+ON_CUDA = {
+    r"tests/tensor/test_random_functions\.py::test_samples": _STREAM,
+}
+
+
+def why_not_here(name: str, device: str, version: str) -> str | None:
+    """Why the test `name` is skipped on a device beside PyTorch of `version`, or None."""
+    if version.split("+")[0] != PINNED:
+        for pattern, what in OLDER_TORCH.items():
+            if re.search(pattern, name):
+                return f"PyTorch {version} is installed, not {PINNED}: {what}"
+    if device == "cuda":
+        for pattern, what in ON_CUDA.items():
+            if re.search(pattern, name):
+                return what
+    return None
