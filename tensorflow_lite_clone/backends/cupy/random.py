@@ -1,22 +1,345 @@
-"""Random numbers on a CUDA device: Philox, with seed and offset in device memory."""
+"""Random numbers on a CUDA device: Philox by counter, seed and offset in device memory.
+
+Every draw first takes a ticket, in a kernel of one thread: the seed and the offset are copied into
+16 fresh bytes, and the offset moves on by as many counters as the draw needs. The kernel that
+draws reads the ticket, so a draw captured in a graph gives new numbers at every replay, and a
+gradient that keeps the ticket can draw the same numbers again. Nothing here waits for the device
+but `get_state`.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
+from tensorflow_lite_clone.backends.numpy.random import (
+    check_multinomial,
+    check_uniform_bounds,
+    not_continuous,
+)
+from tensorflow_lite_clone.backends.numpy.random_integers import (
+    check_permutation,
+    integer_range,
+    whole_range,
+)
+from tensorflow_lite_clone.backends.numpy.random_state import (
+    DEFAULT_SEED,
+    Shape,
+    describe,
+    flatten,
+    nondeterministic_seed,
+    unsigned_seed,
+    unsupported,
+)
+from tensorflow_lite_clone.core.dtypes import DType
+
+_WORD = "unsigned long long"
+_set_state = Kernel("random.cu", "set_state", params=("U",))
+_take_ticket = Kernel("random.cu", "take_ticket", params=("U",))
+_fill_real = Kernel("random.cu", "fill_real", params=("T", "A", "D"))
+_fill_choices = Kernel("random.cu", "fill_choices", params=("T",))
+_choose_each = Kernel("random.cu", "choose_each", params=("T", "A"))
+_fill_integers = Kernel("random.cu", "fill_integers", params=("T", "BITS"))
+_fill_poisson = Kernel("random.cu", "fill_poisson", params=("T", "A"))
+_search_rows = Kernel("random.cu", "search_rows", params=("A",))
+_NARROW_RANGE = 1 << 16  # integer ranges up to here take 32-bit words
+
+
+def _here(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method with the generator's device as CuPy's current one."""
+
+    @wraps(method)
+    def on_device(self: Generator, *args: Any, **kwargs: Any) -> Any:
+        with self._backend.here():
+            return method(self, *args, **kwargs)
+
+    return on_device
+
 
 class Generator:
-    """One device's stream. `ticket(count)` reserves counters; kernels draw by them."""
+    """A stream of random numbers on one device, and the distributions made of it.
 
-    def __init__(self, backend: Any) -> None:
+    Methods are those of `backends.numpy.random.Generator`, on CuPy's arrays. Parameters that are
+    numbers raise the same errors; those that are arrays are not looked at.
+    """
+
+    def __init__(self, backend: Any, seed: int = DEFAULT_SEED) -> None:
         self._backend = backend
-        self._seed = 0
-        self.manual_seed(67280421310721)
+        with backend.here():
+            # Memory of its own: captured graphs hold the address, and a pool could be theirs.
+            memory = cupy.cuda.MemoryPointer(cupy.cuda.Memory(16), 0)
+            self._state = cupy.ndarray((2,), np.uint64, memory)
+        self.manual_seed(seed)
+
+    # ---- the state
 
     def manual_seed(self, seed: int) -> Generator:
-        self._seed = seed
-        self._state = cupy.asarray(np.array([seed % 2**64, 0], np.uint64))
+        """Restart the stream; see the CPU's generator for what a seed may be."""
+        self._restart(unsigned_seed(seed), 0)
         return self
+
+    @_here
+    def _restart(self, seed: int, offset: int) -> None:
+        self._seed = seed
+        _set_state[_WORD](1, 1, seed, offset, self._state)
+
+    def seed(self) -> int:
+        """Restart the stream from a random 64-bit seed, and return the seed."""
+        self.manual_seed(nondeterministic_seed())
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed the stream was started with, in [0, 2**64)."""
+        return self._seed
+
+    @_here
+    def get_state(self) -> np.ndarray:
+        """Seed and offset as 16 bytes of the host, little endian; waits for the device."""
+        return self._state.get().astype("<u8").view(np.uint8)
+
+    def set_state(self, state: np.ndarray) -> None:
+        """Continue from bytes that `get_state` gave.
+
+        Raises TypeError for anything but a uint8 array, RuntimeError for a wrong size.
+        """
+        if not isinstance(state, np.ndarray):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+        if state.dtype != np.uint8:
+            raise TypeError(f"RNG state must be a torch.ByteTensor, but its dtype is {state.dtype}")
+        if state.size != 16:
+            raise RuntimeError(f"RNG state is wrong size: expected 16 bytes, found {state.size}")
+        seed, offset = np.ascontiguousarray(state).reshape(-1).view("<u8").tolist()
+        self._restart(seed, offset)
+
+    def clone_state(self) -> Generator:
+        """A new generator that goes on as this one would."""
+        clone = type(self)(self._backend)
+        clone.set_state(self.get_state())
+        return clone
+
+    @_here
+    def ticket(self, counters: int) -> Any:
+        """Seed and first counter, uint64 of shape (2,) on the device, of `counters` reserved ones.
+
+        A counter gives four 32-bit words.
+        """
+        ticket = cupy.empty(2, np.uint64)
+        _take_ticket[_WORD](1, 1, self._state, counters, ticket)
+        return ticket
+
+    def _draw(self, instance: Any, y: Any, each: int, *arguments: Any) -> Any:
+        """Fill `y` by a kernel that takes a counter for each `each` elements."""
+        if y.size:
+            groups = -(-y.size // each)
+            blocks = blocks_for(groups, 256)
+            instance(blocks, 256, self.ticket(groups), *arguments, y.size, y)
+        return y
+
+    # ---- real numbers
+
+    def _real(self, shape: Shape, dtype: np.dtype, name: str, a: float, b: float = 0.0) -> Any:
+        wide = dtype.itemsize == 8
+        instance = _fill_real[dtype, "double" if wide else "float", name]
+        y = cupy.empty(flatten(shape)[0], dtype)
+        return self._draw(instance, y, 2 if wide else 4, a, b)
+
+    def _complex(self, method: Any, shape: Shape, dtype: Any, described: DType, *args: Any) -> Any:
+        shape, count = flatten(shape)
+        real = np.dtype(described.to_real().name)
+        return method(2 * count, real, *args).view(dtype).reshape(shape)
+
+    @_here
+    def uniform(
+        self, shape: Shape, dtype: Any = np.float32, low: float = 0.0, high: float = 1.0
+    ) -> Any:
+        """low + u (high - low) in [low, high), of 24 bits, for float64 53; complex: both parts."""
+        dtype, described = describe(dtype)
+        if described.is_complex:
+            return self._complex(self.uniform, shape, dtype, described, low, high)
+        if not described.is_floating_point:
+            raise unsupported("check_uniform_bounds", described)
+        check_uniform_bounds(low, high, described)
+        return self._real(shape, dtype, "Uniform", low, high)
+
+    @_here
+    def normal(
+        self,
+        shape: Shape,
+        dtype: Any = np.float32,
+        mean: Any = 0.0,
+        std: Any = 1.0,
+        *,
+        contiguous: bool = True,
+    ) -> Any:
+        """sample * std + mean, where arrays broadcast; complex: both parts, std / sqrt(2)."""
+        if isinstance(mean, cupy.ndarray) or isinstance(std, cupy.ndarray):
+            sample = self.normal(shape, dtype)
+            return (sample * std + mean).astype(sample.dtype, copy=False)
+        if not std >= 0:
+            raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+        dtype, described = describe(dtype)
+        if described.is_complex:
+            return self._complex(self.normal, shape, dtype, described, mean, std / math.sqrt(2))
+        if not described.is_floating_point:
+            if not flatten(shape)[1]:
+                return cupy.empty(shape, dtype)
+            raise unsupported("normal_kernel_cuda", described)
+        return self._real(shape, dtype, "Normal", mean, std)
+
+    @_here
+    def log_normal(
+        self, shape: Shape, dtype: Any = np.float32, mean: float = 1.0, std: float = 2.0
+    ) -> Any:
+        """exp(normal)."""
+        if not std > 0:
+            raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+        dtype, described = describe(dtype)
+        if not described.is_floating_point:
+            raise unsupported("log_normal_cuda", described)
+        return self._real(shape, dtype, "LogNormal", mean, std)
+
+    @_here
+    def exponential(self, shape: Shape, dtype: Any = np.float32, lambd: float = 1.0) -> Any:
+        """-log(u) / lambd, never 0 for lambd 1."""
+        if not lambd > 0:
+            raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+        dtype, described = describe(dtype)
+        if not described.is_floating_point:
+            raise not_continuous("Exponential", described)
+        return self._real(shape, dtype, "Exponential", lambd)
+
+    @_here
+    def cauchy(
+        self, shape: Shape, dtype: Any = np.float32, median: float = 0.0, sigma: float = 1.0
+    ) -> Any:
+        """median + sigma tan(pi (u - 1/2))."""
+        if not sigma > 0:
+            raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+        dtype, described = describe(dtype)
+        if not described.is_floating_point:
+            raise not_continuous("Cauchy", described)
+        return self._real(shape, dtype, "Cauchy", median, sigma)
+
+    @_here
+    def geometric(self, shape: Shape, dtype: Any = np.float32, p: float = 0.5) -> Any:
+        """ceil(log(u) / log(1 - p)): how many trials until the first success."""
+        if not 0 < p < 1:
+            raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+        dtype, described = describe(dtype)
+        if described.is_complex or described.kind == "b":
+            raise unsupported("geometric_cuda", described)
+        return self._real(shape, dtype, "Geometric", 1.0 / math.log1p(-p))
+
+    # ---- choices
+
+    @_here
+    def bernoulli(self, p: Any, shape: Shape | None = None, dtype: Any = np.float32) -> Any:
+        """Ones where u < p, for a number or an array of p; any real dtype and bool."""
+        dtype, described = describe(dtype)
+        if isinstance(p, cupy.ndarray):
+            return self._bernoulli_array(p, p.shape if shape is None else shape, dtype, described)
+        if not 0 <= p <= 1:
+            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+        if described.is_complex:
+            raise unsupported("bernoulli_scalar_cuda_", described)
+        y = cupy.empty(() if shape is None else flatten(shape)[0], dtype)
+        return self._draw(_fill_choices[dtype], y, 4, threshold(p))
+
+    def _bernoulli_array(self, p: Any, shape: Shape, dtype: np.dtype, described: DType) -> Any:
+        if described.is_complex:
+            raise unsupported("bernoulli_tensor_cuda_self_", described)
+        kind = describe(p.dtype)[1]
+        if not kind.is_floating_point:
+            raise unsupported("bernoulli_tensor_cuda_p_", kind)
+        wide = kind.name == "float64"
+        shape = flatten(shape)[0]
+        p = p if wide else p.astype(np.float32, copy=False)
+        p = cupy.ascontiguousarray(cupy.broadcast_to(p, shape))
+        instance = _choose_each[dtype, "double" if wide else "float"]
+        return self._draw(instance, cupy.empty(shape, dtype), 2 if wide else 4, p)
+
+    def dropout_mask(self, p: float, shape: Shape, dtype: Any = np.bool_) -> Any:
+        """What dropout with probability `p` of a zero keeps: `bernoulli(1 - p)`."""
+        return self.bernoulli(1.0 - p, shape, dtype)
+
+    @_here
+    def poisson(self, rates: Any) -> Any:
+        """Counts with these expected values, of their shape and dtype; negative rates give NaN."""
+        dtype, described = describe(rates.dtype)
+        if not described.is_floating_point:
+            raise unsupported("poisson_cuda", described)
+        means = cupy.ascontiguousarray(rates)
+        return self._draw(_fill_poisson[dtype, "double"], cupy.empty(rates.shape, dtype), 1, means)
+
+    @_here
+    def multinomial(self, probabilities: Any, num_samples: int, replacement: bool = False) -> Any:
+        """Indices drawn in proportion to weights: (n,) or (rows, n) to int64 (..., num_samples).
+
+        Without replacement, or for one sample: the largest of weight / q with q exponential. Else
+        a search of the cumulative sums.
+        """
+        described = describe(probabilities.dtype)[1]
+        check_multinomial(probabilities, num_samples, replacement, described)
+        shape = (*probabilities.shape[:-1], num_samples)
+        if not probabilities.size:
+            if math.prod(shape):
+                raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+            return cupy.empty(shape, np.int64)
+        real = np.dtype(np.float64 if described.name == "float64" else np.float32)
+        weights = cupy.ascontiguousarray(probabilities).astype(real, copy=False)
+        if replacement and num_samples > 1:
+            samples = cupy.empty(shape, np.int64)
+            sums = cupy.cumsum(weights, axis=-1)
+            n = weights.shape[-1]
+            rows = weights.size // n
+            blocks = blocks_for(samples.size, 256)
+            ticket = self.ticket(samples.size)
+            _search_rows[real](blocks, 256, ticket, weights, sums, rows, n, num_samples, samples)
+            return samples
+        finish = weights / self.exponential(weights.shape, real)
+        if num_samples == 1:
+            return cupy.argmax(finish, axis=-1, keepdims=True)
+        order = cupy.argsort(-finish, axis=-1)
+        return cupy.ascontiguousarray(order[..., :num_samples])
+
+    # ---- integers
+
+    def _integers(self, shape: Shape, dtype: np.dtype, low: int, size: int | None) -> Any:
+        """low + an integer of [0, size); None is all that 64 bits hold."""
+        narrow = size is not None and size <= _NARROW_RANGE
+        if size is None or size >= 1 << 64:
+            size = 0
+        y = cupy.empty(flatten(shape)[0], dtype)
+        bits = 32 if narrow else 64
+        return self._draw(_fill_integers[dtype, bits], y, 128 // bits, low, size)
+
+    @_here
+    def random(self, shape: Shape, dtype: Any = np.int64) -> Any:
+        """Integers over all of [0, largest]; floating dtypes: [0, 2**digits]."""
+        dtype, described = describe(dtype)
+        return self._integers(shape, dtype, 0, whole_range(dtype, described))
+
+    @_here
+    def randint(self, low: int, high: int | None, shape: Shape, dtype: Any = np.int64) -> Any:
+        """Integers of [low, high), or with `high=None` from `low` to the dtype's largest."""
+        dtype, described = describe(dtype)
+        return self._integers(shape, dtype, *integer_range(low, high, dtype, described))
+
+    @_here
+    def permutation(self, n: int, dtype: Any = np.int64) -> Any:
+        """A random order of 0, ..., n - 1: where 64-bit words lie when sorted."""
+        dtype, described = describe(dtype)
+        check_permutation(n, dtype, described)
+        keys = self._integers(n, np.dtype(np.int64), 0, None)
+        return cupy.argsort(keys).astype(dtype, copy=False)
+
+
+def threshold(p: float) -> int:
+    """A 32-bit word is below it with probability `p`."""
+    return math.ceil(p * 2.0**32)

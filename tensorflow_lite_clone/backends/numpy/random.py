@@ -117,7 +117,7 @@ class Generator(IntegerGenerator):
             return self.uniform(2 * count, real, low, high).view(dtype).reshape(shape)
         if not described.is_floating_point:
             raise unsupported("check_uniform_bounds", described)
-        _check_uniform_bounds(low, high, described)
+        check_uniform_bounds(low, high, described)
         out = np.empty(count, dtype)
         wide = described.name == "float64"
         shift, span = float(low), float(high) - float(low)
@@ -214,7 +214,7 @@ class Generator(IntegerGenerator):
             raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
         dtype, described = describe(dtype)
         if not described.is_floating_point:
-            raise _not_continuous("Exponential", described)
+            raise not_continuous("Exponential", described)
         return self._from_uniform53(shape, dtype, lambda u: -1.0 / float(lambd) * np.log1p(-u))
 
     def cauchy(
@@ -225,7 +225,7 @@ class Generator(IntegerGenerator):
             raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
         dtype, described = describe(dtype)
         if not described.is_floating_point:
-            raise _not_continuous("Cauchy", described)
+            raise not_continuous("Cauchy", described)
         return self._from_uniform53(
             shape,
             dtype,
@@ -326,7 +326,7 @@ class Generator(IntegerGenerator):
         Without replacement, or for one sample: the largest of weight / q with q exponential, a
         53-bit uniform each. Else a search of the cumulative sums, a 53-bit uniform a sample."""
         dtype, described = describe(probabilities.dtype)
-        _check_multinomial(probabilities, num_samples, replacement, described)
+        check_multinomial(probabilities, num_samples, replacement, described)
         if replacement and num_samples > 1:
             return self._multinomial_by_search(probabilities, num_samples)
         if not (probabilities >= 0).all() or not (probabilities < np.inf).all():
@@ -372,7 +372,7 @@ class Generator(IntegerGenerator):
         return samples.reshape(*probabilities.shape[:-1], num_samples)
 
 
-def _check_uniform_bounds(low: float, high: float, described: DType) -> None:
+def check_uniform_bounds(low: float, high: float, described: DType) -> None:
     largest = LARGEST[described.name]
     for name, bound in (("from", low), ("to", high)):
         if not -largest <= bound <= largest:
@@ -388,7 +388,7 @@ def _check_uniform_bounds(low: float, high: float, described: DType) -> None:
         )
 
 
-def _check_multinomial(
+def check_multinomial(
     probabilities: np.ndarray, num_samples: int, replacement: bool, described: DType
 ) -> None:
     if probabilities.ndim not in (1, 2):
@@ -410,7 +410,7 @@ def _check_multinomial(
         raise RuntimeError(f"number of categories cannot exceed 2^24, but got {categories}")
 
 
-def _not_continuous(name: str, described: DType) -> RuntimeError:
+def not_continuous(name: str, described: DType) -> RuntimeError:
     return RuntimeError(
         f"{name} distribution is a continuous probability distribution. "
         f"dtype must be a floating point but you specified {described.short_name}"

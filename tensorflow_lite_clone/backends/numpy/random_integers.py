@@ -36,12 +36,7 @@ class IntegerGenerator(GeneratorState):
 
         One draw an element; int64 and float64 take 64-bit words."""
         dtype, described = describe(dtype)
-        if described.is_complex:
-            raise unsupported("random_kernel_cpu", described)
-        if described.is_floating_point:
-            modulus = (1 << DIGITS[described.name]) + 1
-        else:
-            modulus = 2 if described.kind == "b" else int(np.iinfo(dtype).max) + 1
+        modulus = whole_range(dtype, described)
         return self._integers(shape, dtype, 0, modulus, wide=described.name in ("int64", "float64"))
 
     def randint(
@@ -52,33 +47,9 @@ class IntegerGenerator(GeneratorState):
         One draw modulo the range; a 64-bit word where the range is 2**28 or more.
         ValueError: a bound needs more than 64 bits; UserWarning: a float cannot hold all values."""
         dtype, described = describe(dtype)
-        for bound in (low, high):
-            if bound is not None and not _INT64_MIN <= bound <= _INT64_MAX:
-                raise ValueError(f"Overflow when unpacking long long: {bound}")
-        if high is None and low == _INT64_MIN:
-            if described.name in ("bool", "float16") or described.is_complex:
-                raise unsupported("random_full_64_bits_range_kernel_cpu", described)
-            if described.kind in "iu" and described.name != "int64":
-                raise RuntimeError(
-                    "random_full_64_bits_range_kernel_cpu handles only int64, double, float and "
-                    f"bfloat16, but got {described!r}"
-                )
-            return self._integers(shape, dtype, 0, None, wide=True)
-        if described.is_complex:
-            raise RuntimeError(
-                "check_random_bounds handles only integral, floating-point and boolean types, "
-                f"but got {described!r}"
-            )
-        last = _last_integer(described, dtype) if high is None else high - 1
-        if high is not None and low >= high:
-            raise RuntimeError(
-                f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
-            )
-        if described.is_floating_point:
-            low, last = _representable_bounds(low, last, high is None, dtype)
-        _check_integer_bounds(low, last, described, dtype)
-        size = last - low + 1
-        return self._integers(shape, dtype, low, size, wide=size >= _WIDE_RANGE)
+        low, size = integer_range(low, high, dtype, described)
+        wide = size is None or size >= _WIDE_RANGE
+        return self._integers(shape, dtype, low, size, wide=wide)
 
     def _integers(
         self, shape: Shape, dtype: np.dtype, low: int, size: int | None, *, wide: bool
@@ -103,19 +74,7 @@ class IntegerGenerator(GeneratorState):
 
         Place i is swapped with place i + draw % (n - i), in a Python loop: 0.1 us an element."""
         dtype, described = describe(dtype)
-        if n < 0:
-            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-        if described.is_complex or described.kind == "b":
-            raise unsupported("randperm", described)
-        if described.is_floating_point:
-            digits = DIGITS[described.name]
-            if n > (1 << digits) + 1 and described.name != "bfloat16":
-                bound = f"2^{digits}+1" if digits > 11 else str((1 << digits) + 1)
-                raise RuntimeError(
-                    f"n cannot be greater than {bound} for {described.short_name} type."
-                )
-        elif n and n - 1 > np.iinfo(dtype).max:
-            raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
+        check_permutation(n, dtype, described)
         if n >= _LARGE_PERMUTATION:
             return self._large_permutation(n).astype(dtype, copy=False)
         order = list(range(n))
@@ -141,6 +100,63 @@ class IntegerGenerator(GeneratorState):
                 order[place] = place
                 order[place], order[other] = order[other], order[place]
         return result
+
+
+def whole_range(dtype: np.dtype, described: DType) -> int:
+    """How many integers `random` chooses from; NotImplementedError for complex dtypes."""
+    if described.is_complex:
+        raise unsupported("random_kernel_cpu", described)
+    return _last_integer(described, dtype) + 1
+
+
+def integer_range(
+    low: int, high: int | None, dtype: np.dtype, described: DType
+) -> tuple[int, int | None]:
+    """The lowest integer and the number of integers that `randint` chooses from.
+
+    The number is None for all that 64 bits hold. Raises what `randint` raises.
+    """
+    for bound in (low, high):
+        if bound is not None and not _INT64_MIN <= bound <= _INT64_MAX:
+            raise ValueError(f"Overflow when unpacking long long: {bound}")
+    if high is None and low == _INT64_MIN:
+        if described.name in ("bool", "float16") or described.is_complex:
+            raise unsupported("random_full_64_bits_range_kernel_cpu", described)
+        if described.kind in "iu" and described.name != "int64":
+            raise RuntimeError(
+                "random_full_64_bits_range_kernel_cpu handles only int64, double, float and "
+                f"bfloat16, but got {described!r}"
+            )
+        return 0, None
+    if described.is_complex:
+        raise RuntimeError(
+            "check_random_bounds handles only integral, floating-point and boolean types, "
+            f"but got {described!r}"
+        )
+    last = _last_integer(described, dtype) if high is None else high - 1
+    if high is not None and low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    if described.is_floating_point:
+        low, last = _representable_bounds(low, last, high is None, dtype)
+    _check_integer_bounds(low, last, described, dtype)
+    return low, last - low + 1
+
+
+def check_permutation(n: int, dtype: np.dtype, described: DType) -> None:
+    """Raises what `permutation` raises."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if described.is_complex or described.kind == "b":
+        raise unsupported("randperm", described)
+    if described.is_floating_point:
+        digits = DIGITS[described.name]
+        if n > (1 << digits) + 1 and described.name != "bfloat16":
+            bound = f"2^{digits}+1" if digits > 11 else str((1 << digits) + 1)
+            raise RuntimeError(f"n cannot be greater than {bound} for {described.short_name} type.")
+    elif n and n - 1 > np.iinfo(dtype).max:
+        raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
 
 
 def _last_integer(described: DType, dtype: np.dtype) -> int:
@@ -198,5 +214,5 @@ def _check_integer_bounds(low: int, last: int, described: DType, dtype: np.dtype
                 f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. {described!r} does not hold "
                 "every integer beyond them.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )

@@ -96,7 +96,7 @@ def nondeterministic_seed() -> int:
     return int.from_bytes(os.urandom(8), "little")
 
 
-def _unsigned_seed(seed: Any) -> int:
+def unsigned_seed(seed: Any) -> int:
     if isinstance(seed, (bool, float)) or not hasattr(seed, "__index__"):
         raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
     number = operator.index(seed)
@@ -118,7 +118,7 @@ class GeneratorState:
         """Restart the stream. `seed`: an int in [-2**63, 2**64), negative ones count from 2**64.
 
         Raises RuntimeError if `seed` is not an int, ValueError if it needs more than 64 bits."""
-        self._seed = _unsigned_seed(seed)
+        self._seed = unsigned_seed(seed)
         self._seed_pending = True
         self._next_double: float | None = None
         self._next_float: float | None = None
