@@ -9,6 +9,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     arithmetic,
     assign,
     attention,
+    batch_norm,
     choice,
     compare,
     complex_numbers,

@@ -1,4 +1,4 @@
-"""Normalisation: batch, layer, group, instance and RMS norm.
+"""Normalisation: layer, group, instance and RMS norm; batch norm is in `batch_norm`.
 
 Every op returns its statistics beside y. They save a first-order backward the work of computing
 them again; a recorded backward gets None for them (they are `hints`) and derives them from x, so
@@ -12,15 +12,10 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops.batch_norm import batch_norm, by_channel, channel_sum, like, wide
 from tensorflow_lite_clone.tensor import Tensor
-
-
-def _wide(F: Any, x: Any) -> Any:
-    """`x` in float32 if it is of half precision."""
-    return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
 
 
 def _moments(F: Any, x: Any, axis: Any, eps: float) -> tuple[Any, Any]:
@@ -44,7 +39,7 @@ class LayerNorm(Op):
     def forward(F, x, w, b, *, ndim, eps):
         shape = x.shape
         size = prod(shape[len(shape) - ndim :])
-        rows = _wide(F, F.reshape(x, (prod(shape[: len(shape) - ndim]), size)))
+        rows = wide(F, F.reshape(x, (prod(shape[: len(shape) - ndim]), size)))
         mean, rstd = _moments(F, rows, 1, eps)
         y = (rows - mean) * rstd
         if w is not None:
@@ -63,8 +58,8 @@ def layer_norm_backward(F, g, x, w, mean, rstd, *, ndim, eps, needs):
     shape = x.shape
     size = prod(shape[len(shape) - ndim :])
     count = prod(shape[: len(shape) - ndim])
-    g = _wide(F, F.reshape(g, (count, size)))
-    rows = _wide(F, F.reshape(x, (count, size)))
+    g = wide(F, F.reshape(g, (count, size)))
+    rows = wide(F, F.reshape(x, (count, size)))
     if mean is None:
         mean, rstd = _moments(F, rows, 1, eps)
     z = (rows - mean) * rstd
@@ -73,11 +68,11 @@ def layer_norm_backward(F, g, x, w, mean, rstd, *, ndim, eps, needs):
         h = g if w is None else g * F.reshape(w, (1, size))
         shift = F.mean(h, axis=1, keepdims=True)
         slope = F.mean(h * z, axis=1, keepdims=True)
-        gx = F.reshape((h - shift - z * slope) * rstd, shape)
+        gx = F.astype(F.reshape((h - shift - z * slope) * rstd, shape), x.dtype)
     if needs[1]:
-        gw = F.reshape(F.sum(g * z, axis=0), w.shape)
+        gw = like(F, F.reshape(F.sum(g * z, axis=0), w.shape), w)
     if needs[2]:
-        gb = F.reshape(F.sum(g, axis=0), shape[len(shape) - ndim :])
+        gb = like(F, F.reshape(F.sum(g, axis=0), shape[len(shape) - ndim :]), w)
     return gx, gw, gb
 
 
@@ -92,9 +87,9 @@ class RmsNorm(Op):
 
     def forward(F, x, w, *, ndim, eps):
         axis = tuple(range(len(x.shape) - ndim, len(x.shape)))
-        wide = _wide(F, x)
-        scale = 1 / F.sqrt(F.mean(wide * wide, axis=axis, keepdims=True) + eps)
-        y = wide * scale
+        rows = wide(F, x)
+        scale = 1 / F.sqrt(F.mean(rows * rows, axis=axis, keepdims=True) + eps)
+        y = rows * scale
         if w is not None:
             y = y * w
         return F.astype(y, x.dtype), scale
@@ -107,89 +102,17 @@ class RmsNorm(Op):
 def rms_norm_backward(F, g, x, w, scale, *, ndim, eps, needs):
     """gx = s (h - z mean(h z)) with h = g w, z = x s, s = 1 / sqrt(mean(x^2) + eps)."""
     axis = tuple(range(len(x.shape) - ndim, len(x.shape)))
-    g, x = _wide(F, g), _wide(F, x)
+    g, rows = wide(F, g), wide(F, x)
     if scale is None:
-        scale = 1 / F.sqrt(F.mean(x * x, axis=axis, keepdims=True) + eps)
-    z = x * scale
+        scale = 1 / F.sqrt(F.mean(rows * rows, axis=axis, keepdims=True) + eps)
+    z = rows * scale
     gx = gw = None
     if needs[0]:
         h = g if w is None else g * w
-        gx = (h - z * F.mean(h * z, axis=axis, keepdims=True)) * scale
+        gx = F.astype((h - z * F.mean(h * z, axis=axis, keepdims=True)) * scale, x.dtype)
     if needs[1]:
-        gw = F.sum(g * z, axis=tuple(range(len(x.shape) - ndim)))
+        gw = like(F, F.sum(g * z, axis=tuple(range(len(x.shape) - ndim))), w)
     return gx, gw
-
-
-def _channels(F: Any, x: Any) -> Any:
-    """x as (N, C, L) in float32 or wider."""
-    return _wide(F, F.reshape(x, (x.shape[0], x.shape[1], prod(x.shape[2:]))))
-
-
-def _per_channel(F: Any, x: Any) -> Any:
-    """The sum of an (N, C, L) array over N and L, kept as (1, C, 1)."""
-    return F.sum(F.sum(x, axis=2, keepdims=True), axis=0, keepdims=True)
-
-
-def _batch_moments(F: Any, x: Any) -> tuple[Any, Any]:
-    """Mean and biased variance of an (N, C, L) array per channel, as (1, C, 1)."""
-    count = x.shape[0] * x.shape[2]
-    mean = _per_channel(F, x) / count
-    centered = x - mean
-    return mean, _per_channel(F, centered * centered) / count
-
-
-class BatchNorm(Op):
-    """y = (x - mean) / sqrt(var + eps) * w + b, statistics per channel over the batch.
-
-    Also returns mean and biased variance, of shape (C,). Source: Ioffe and Szegedy, "Batch
-    normalization" (2015).
-    """
-
-    label = "NativeBatchNorm"
-    nondifferentiable = (1, 2)
-    hints = (1, 2)
-
-    def forward(F, x, w, b, *, eps):
-        wide = _channels(F, x)
-        channels = x.shape[1]
-        mean, variance = _batch_moments(F, wide)
-        scale = 1 / F.sqrt(variance + eps)
-        if w is not None:
-            scale = scale * F.reshape(w, (1, channels, 1))
-        y = (wide - mean) * scale
-        if b is not None:
-            y += F.reshape(b, (1, channels, 1))
-        y = F.astype(F.reshape(y, x.shape), x.dtype)
-        return y, F.reshape(mean, (channels,)), F.reshape(variance, (channels,))
-
-    def backward(F, g, x, w, out1, out2, *, eps, needs):
-        return F.batch_norm_backward(g, x, w, out1, out2, eps=eps, needs=needs)
-
-
-@composite
-def batch_norm_backward(F, g, x, w, mean, variance, *, eps, needs):
-    """gx = w r (g - mean(g) - c r^2 mean(g c)) with c = x - mean, r = 1 / sqrt(var + eps)."""
-    shape = x.shape
-    channels = (1, shape[1], 1)
-    g, x = _channels(F, g), _channels(F, x)
-    if mean is None:
-        mean, variance = _batch_moments(F, x)
-    else:
-        mean, variance = F.reshape(mean, channels), F.reshape(variance, channels)
-    r = 1 / F.sqrt(variance + eps)
-    c = x - mean
-    gb = _per_channel(F, g)
-    slope = _per_channel(F, g * c)
-    gx = None
-    if needs[0]:
-        count = x.shape[0] * x.shape[2]
-        scale = r if w is None else r * F.reshape(w, channels)
-        gx = F.reshape((g - gb / count - c * (r * r * slope / count)) * scale, shape)
-    return (
-        gx,
-        F.reshape(slope * r, (shape[1],)) if needs[1] else None,
-        F.reshape(gb, (shape[1],)) if needs[2] else None,
-    )
 
 
 class GroupNorm(Op):
@@ -204,7 +127,7 @@ class GroupNorm(Op):
 
     def forward(F, x, w, b, *, groups, eps):
         shape = x.shape
-        rows = _wide(F, F.reshape(x, (shape[0] * groups, prod(shape[1:]) // groups)))
+        rows = wide(F, F.reshape(x, (shape[0] * groups, prod(shape[1:]) // groups)))
         mean, rstd = _moments(F, rows, 1, eps)
         y = F.reshape((rows - mean) * rstd, (shape[0], shape[1], prod(shape[2:])))
         if w is not None:
@@ -223,8 +146,8 @@ def group_norm_backward(F, g, x, w, mean, rstd, *, groups, eps, needs):
     shape = x.shape
     count = (shape[0] * groups, prod(shape[1:]) // groups)
     channels = (shape[0], shape[1], prod(shape[2:]))
-    g = _channels(F, g)
-    rows = _wide(F, F.reshape(x, count))
+    g = by_channel(F, g)
+    rows = wide(F, F.reshape(x, count))
     if mean is None:
         mean, rstd = _moments(F, rows, 1, eps)
     z = (rows - mean) * rstd
@@ -233,11 +156,11 @@ def group_norm_backward(F, g, x, w, mean, rstd, *, groups, eps, needs):
         h = F.reshape(g if w is None else g * F.reshape(w, (1, shape[1], 1)), count)
         shift = F.mean(h, axis=1, keepdims=True)
         slope = F.mean(h * z, axis=1, keepdims=True)
-        gx = F.reshape((h - shift - z * slope) * rstd, shape)
+        gx = F.astype(F.reshape((h - shift - z * slope) * rstd, shape), x.dtype)
     if needs[1]:
-        gw = F.reshape(_per_channel(F, g * F.reshape(z, channels)), (shape[1],))
+        gw = like(F, F.reshape(channel_sum(F, g * F.reshape(z, channels)), (shape[1],)), w)
     if needs[2]:
-        gb = F.reshape(_per_channel(F, g), (shape[1],))
+        gb = like(F, F.reshape(channel_sum(F, g), (shape[1],)), w)
     return gx, gw, gb
 
 
@@ -289,71 +212,6 @@ def rms_norm(
     if eps is None:
         eps = {2: 2.0**-23, 4: 2.0**-23, 8: 2.0**-52}[input.dtype.itemsize]
     return apply(RmsNorm, input, weight, ndim=len(shape), eps=eps)[0]
-
-
-def _check_running(name: str, tensor: Tensor | None, channels: int) -> None:
-    if tensor is not None and tensor.shape != (channels,):
-        raise RuntimeError(
-            f"{name} should contain {channels} elements not {tensor.numel()}"
-        )
-
-
-@public("functional")
-def batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Normalise every channel of (N, C, ...) by its statistics over the batch.
-
-    In training the running statistics move towards the batch's (the unbiased variance) by
-    `momentum`; otherwise they are what is used. Raises ValueError for one value per channel in
-    training.
-    """
-    if input.ndim < 2:
-        raise RuntimeError(f"batch_norm expected at least 2 dimensions, got {input.ndim}")
-    channels = input.shape[1]
-    for name, tensor in (
-        ("running_mean", running_mean),
-        ("running_var", running_var),
-        ("weight", weight),
-        ("bias", bias),
-    ):
-        _check_running(name, tensor, channels)
-    if training:
-        count = input.numel() // max(channels, 1)
-        if count == 1:
-            raise ValueError(
-                "Expected more than 1 value per channel when training, got input size "
-                f"{input.shape}"
-            )
-        output, mean, variance = apply(BatchNorm, input, weight, bias, eps=eps)
-        if not count:  # nothing was seen
-            return output
-        with no_grad():
-            if running_mean is not None:
-                running_mean.lerp_(mean.to(running_mean.dtype), momentum)
-            if running_var is not None:
-                unbiased = variance * (count / (count - 1))
-                running_var.lerp_(unbiased.to(running_var.dtype), momentum)
-        return output
-    if running_mean is None or running_var is None:
-        raise RuntimeError(
-            "Expected running_mean and running_var to be defined when training=False"
-        )
-    shape = (1, channels) + (1,) * (input.ndim - 2)
-    scale = (running_var + eps).rsqrt()
-    if weight is not None:
-        scale = scale * weight
-    shift = -running_mean * scale
-    if bias is not None:
-        shift = shift + bias
-    return (input * scale.reshape(shape) + shift.reshape(shape)).to(input.dtype)
 
 
 @public("torch", "functional")

@@ -1,0 +1,218 @@
+"""Batch normalisation, in training and in evaluation, and its running statistics.
+
+As in `normalization`, half-precision inputs are normalised in float32, and the statistics of the
+batch are outputs that save a first-order backward the work of computing them again.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.inplace import write
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.dtypes import float32
+from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def wide(F: Any, x: Any) -> Any:
+    """`x` in float32 if it is of half precision."""
+    return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
+
+
+def like(F: Any, gradient: Any, w: Any) -> Any:
+    """The gradient of a weight or bias in the weight's dtype, if there is a weight."""
+    return gradient if w is None else F.astype(gradient, w.dtype)
+
+
+def by_channel(F: Any, x: Any) -> Any:
+    """x as (N, C, L) in float32 or wider."""
+    return wide(F, F.reshape(x, (x.shape[0], x.shape[1], prod(x.shape[2:]))))
+
+
+def channel_sum(F: Any, x: Any) -> Any:
+    """The sum of an (N, C, L) array over N and L, kept as (1, C, 1)."""
+    return F.sum(F.sum(x, axis=2, keepdims=True), axis=0, keepdims=True)
+
+
+def _batch_moments(F: Any, x: Any) -> tuple[Any, Any]:
+    """Mean and biased variance of an (N, C, L) array per channel, as (1, C, 1)."""
+    count = x.shape[0] * x.shape[2]
+    mean = channel_sum(F, x) / count
+    centered = x - mean
+    return mean, channel_sum(F, centered * centered) / count
+
+
+def _normalized(F: Any, x: Any, rows: Any, w: Any, b: Any, mean: Any, scale: Any) -> Any:
+    """(rows - mean) * scale * w + b in x's shape and dtype; mean and scale are (1, C, 1)."""
+    channels = (1, x.shape[1], 1)
+    if w is not None:
+        scale = scale * F.reshape(wide(F, w), channels)
+    y = (rows - mean) * scale
+    if b is not None:
+        y += F.reshape(wide(F, b), channels)
+    return F.astype(F.reshape(y, x.shape), x.dtype)
+
+
+class BatchNorm(Op):
+    """y = (x - mean) / sqrt(var + eps) * w + b, statistics per channel over the batch.
+
+    Outputs are y, the mean and the biased variance, of shape (C,), then those of the running
+    statistics that are given: their new values, r + momentum (batch's - r), with the unbiased
+    variance. A device may write these in place and return the very arrays it was given. Source:
+    Ioffe and Szegedy, "Batch normalization" (2015).
+    """
+
+    label = "NativeBatchNorm"
+    nondifferentiable = (1, 2, 3, 4)
+    hints = (1, 2, 3, 4)
+
+    def forward(F, x, w, b, running_mean, running_var, *, momentum, eps):
+        rows = by_channel(F, x)
+        mean, variance = _batch_moments(F, rows)
+        y = _normalized(F, x, rows, w, b, mean, 1 / F.sqrt(variance + eps))
+        mean, variance = F.reshape(mean, (x.shape[1],)), F.reshape(variance, (x.shape[1],))
+        results = [y, mean, variance]
+        if running_mean is not None:
+            new = running_mean + (mean - running_mean) * momentum
+            results.append(F.astype(new, running_mean.dtype))
+        if running_var is not None:
+            count = rows.shape[0] * rows.shape[2]
+            new = running_var + (variance * (count / (count - 1)) - running_var) * momentum
+            results.append(F.astype(new, running_var.dtype))
+        return tuple(results)
+
+    def backward(F, g, x, w, out1, out2, *, eps, needs):
+        gradients = F.batch_norm_backward(g, x, w, out1, out2, eps=eps, needs=needs[:3])
+        return (*gradients, None, None)
+
+
+@composite
+def batch_norm_backward(F, g, x, w, mean, variance, *, eps, needs):
+    """gx = w r (g - mean(g) - c r^2 mean(g c)) with c = x - mean, r = 1 / sqrt(var + eps)."""
+    shape = x.shape
+    channels = (1, shape[1], 1)
+    g, rows = by_channel(F, g), by_channel(F, x)
+    if mean is None:
+        mean, variance = _batch_moments(F, rows)
+    else:
+        mean, variance = F.reshape(mean, channels), F.reshape(variance, channels)
+    r = 1 / F.sqrt(variance + eps)
+    c = rows - mean
+    gb = channel_sum(F, g)
+    slope = channel_sum(F, g * c)
+    gx = None
+    if needs[0]:
+        count = rows.shape[0] * rows.shape[2]
+        scale = r if w is None else r * F.reshape(w, channels)
+        gx = F.reshape((g - gb / count - c * (r * r * slope / count)) * scale, shape)
+        gx = F.astype(gx, x.dtype)
+    return (
+        gx,
+        like(F, F.reshape(slope * r, (shape[1],)), w) if needs[1] else None,
+        like(F, F.reshape(gb, (shape[1],)), w) if needs[2] else None,
+    )
+
+
+class BatchNormEval(Op):
+    """y = (x - mean) / sqrt(var + eps) * w + b with the running statistics, of shape (C,)."""
+
+    label = "NativeBatchNorm"
+
+    def forward(F, x, w, b, mean, variance, *, eps):
+        channels = (1, x.shape[1], 1)
+        scale = F.reshape(1 / F.sqrt(wide(F, variance) + eps), channels)
+        mean = F.reshape(wide(F, mean), channels)
+        return _normalized(F, x, by_channel(F, x), w, b, mean, scale)
+
+    def backward(F, g, x, w, mean, variance, *, eps, needs):
+        gradients = F.batch_norm_eval_backward(
+            g, x, w, mean, variance, eps=eps, needs=needs[:3]
+        )
+        return (*gradients, None, None)
+
+
+@composite
+def batch_norm_eval_backward(F, g, x, w, mean, variance, *, eps, needs):
+    """gx = g w r, gw = sum(g (x - mean)) r, gb = sum(g) with r = 1 / sqrt(var + eps)."""
+    shape = x.shape
+    channels = (1, shape[1], 1)
+    g = by_channel(F, g)
+    r = 1 / F.sqrt(F.reshape(wide(F, variance), channels) + eps)
+    gx = gw = gb = None
+    if needs[0]:
+        scale = r if w is None else r * F.reshape(w, channels)
+        gx = F.astype(F.reshape(g * scale, shape), x.dtype)
+    if needs[1]:
+        c = by_channel(F, x) - F.reshape(wide(F, mean), channels)
+        gw = like(F, F.reshape(channel_sum(F, g * c) * r, (shape[1],)), w)
+    if needs[2]:
+        gb = like(F, F.reshape(channel_sum(F, g), (shape[1],)), w)
+    return gx, gw, gb
+
+
+def _check_running(name: str, tensor: Tensor | None, channels: int) -> None:
+    if tensor is not None and tensor.shape != (channels,):
+        raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
+
+
+def _check_constant(name: str, tensor: Tensor | None) -> None:
+    if tensor is not None and tensor._edge is not None and mode.grad:
+        raise RuntimeError(
+            "The function 'native_batch_norm' is not differentiable with respect to argument "
+            f"'{name}'. This input cannot have requires_grad True."
+        )
+
+
+@public("functional")
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise every channel of (N, C, ...) by its statistics over the batch.
+
+    In training the running statistics move towards the batch's (the unbiased variance) by
+    `momentum`; otherwise they are what is used. Raises ValueError for one value per channel in
+    training.
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"batch_norm expected at least 2 dimensions, got {input.ndim}")
+    channels = input.shape[1]
+    _check_running("running_mean", running_mean, channels)
+    _check_running("running_var", running_var, channels)
+    _check_running("weight", weight, channels)
+    _check_running("bias", bias, channels)
+    _check_constant("running_mean", running_mean)
+    _check_constant("running_var", running_var)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise RuntimeError(
+                "Expected running_mean and running_var to be defined when training=False"
+            )
+        return apply(BatchNormEval, input, weight, bias, running_mean, running_var, eps=eps)
+    count = input.numel() // max(channels, 1)
+    if count == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {input.shape}"
+        )
+    if not count:  # nothing is seen
+        running_mean = running_var = None
+    output, _, _, *moved = apply(
+        BatchNorm, input, weight, bias, running_mean, running_var, momentum=momentum, eps=eps
+    )
+    running = [statistic for statistic in (running_mean, running_var) if statistic is not None]
+    for statistic, new in zip(running, moved, strict=True):
+        if new._storage.array is statistic._storage.array:
+            statistic._storage.bump()  # the device has written it
+        else:
+            write(statistic, new._storage.array)
+    return output
