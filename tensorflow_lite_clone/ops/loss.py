@@ -14,9 +14,10 @@ from tensorflow_lite_clone.tensor import Tensor
 
 
 class CrossEntropy(Op):
-    """``-w[t] * log_softmax(x)[t]`` of class indices t, smoothed and reduced; and ``softmax(x)``.
+    """``-w[t] * log_softmax(x)[t]`` of class indices t, smoothed and reduced; and logsumexp(x).
 
-    `axis` is that of the classes, which the targets lack. The softmax is for the gradient only.
+    `axis` is that of the classes, which the targets lack. The logarithm of the sum of exponentials
+    is for the gradient only: with x it gives the softmax, and it is one number per target.
     """
 
     nondifferentiable = (1,)
@@ -28,29 +29,31 @@ class CrossEntropy(Op):
         F.check_labels(target, classes, ignore_index)
         if dtype.itemsize == 2:
             x = F.astype(x, float32)
-        x = x - F.max(x, axis=axis, keepdims=True)
-        y = F.exp(x)
-        total = F.sum(y, axis=axis, keepdims=True)
-        x = F.log(total) - x  # now the negative logarithm of the softmax
+        top = F.max(x, axis=axis, keepdims=True)
+        x = x - top
+        total = F.log(F.sum(F.exp(x), axis=axis, keepdims=True))
         label, w = _labels_and_weights(F, target, weight, ignore_index, x.dtype)
-        index = F.expand_dims(label, axis=axis)
-        loss = w * F.squeeze(F.take_along_axis(x, index, axis=axis), axis=axis)
+        picked = F.take_along_axis(x, F.expand_dims(label, axis=axis), axis=axis)
+        ignored = target == ignore_index
+        loss = F.where(ignored, 0, w * F.squeeze(total - picked, axis=axis))
         if smoothing:
+            x = total - x  # now the negative logarithm of the softmax
             if weight is not None:
                 x = x * F.reshape(weight, _class_shape(x, axis))
-            smooth = F.where(target == ignore_index, 0, F.sum(x, axis=axis))
+            smooth = F.where(ignored, 0, F.sum(x, axis=axis))
             loss = loss * (1 - smoothing) + smooth * (smoothing / classes)
         if reduction != "none":
             loss = F.sum(loss) / F.sum(w) if reduction == "mean" else F.sum(loss)
-        return F.astype(loss, dtype), y / total
+        return F.astype(loss, dtype), F.squeeze(total + top, axis=axis)
 
     def backward_x(
         F, g, x, target, weight, out1, *, axis, reduction, ignore_index, smoothing
     ):
         if out1 is None:
-            out1 = F.softmax(x, axis=axis)
+            out1 = F.logsumexp(x, axis=(axis,), keepdims=False, shape=x.shape)
         return F.cross_entropy_backward(
             g,
+            x,
             out1,
             target,
             weight,
@@ -62,17 +65,21 @@ class CrossEntropy(Op):
 
 
 @composite
-def cross_entropy_backward(F, g, y, target, weight, *, axis, reduction, ignore_index, smoothing):
+def cross_entropy_backward(
+    F, g, x, lse, target, weight, *, axis, reduction, ignore_index, smoothing
+):
     """``gx = g * (y * sum(q) - q)``: y is the softmax, q what each class is wanted to have.
 
     q is ``w[t]`` at the target, and ``(1 - smoothing) * q + smoothing / C * w`` when smoothed.
     """
+    y = F.exp(x - F.expand_dims(lse, axis=axis))
     label, w = _labels_and_weights(F, target, weight, ignore_index, y.dtype)
     if reduction == "mean":
         g = g / _total(F, w)
     hot = F.expand_dims(label, axis=axis) == _class_numbers(F, y, axis)
     if not smoothing:
-        return (y - F.astype(hot, y.dtype)) * F.expand_dims(g * w, axis=axis)
+        gx = (y - F.astype(hot, y.dtype)) * F.expand_dims(g * w, axis=axis)
+        return F.astype(gx, x.dtype, copy=False)
     classes = y.shape[axis]
     wanted = F.astype(hot, y.dtype) * F.expand_dims(w, axis=axis) * (1 - smoothing)
     valid = F.astype(F.expand_dims(target != ignore_index, axis=axis), y.dtype)
@@ -81,7 +88,8 @@ def cross_entropy_backward(F, g, y, target, weight, *, axis, reduction, ignore_i
         smooth = smooth * F.reshape(weight, _class_shape(y, axis))
     wanted = wanted + smooth
     g = F.expand_dims(g, axis=axis) if reduction == "none" else g
-    return (y * F.sum(wanted, axis=axis, keepdims=True) - wanted) * g
+    gx = (y * F.sum(wanted, axis=axis, keepdims=True) - wanted) * g
+    return F.astype(gx, x.dtype, copy=False)
 
 
 class NllLoss(Op):
