@@ -10,7 +10,7 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
 _ENTRY = re.compile(
     r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads"
-    r".*?Used (\d+) registers(?:.*?(\d+) bytes smem)?",
+    r".*?Used (\d+) registers(?:[^\n]*?(\d+) bytes smem)?",
     re.DOTALL,
 )
 
