@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 
+#: Each is called with the root of every storage that is written to in place: capture.
+watchers: list[Any] = []
+
+
 class Storage:
     """An array, the backend it lives on, and its place among views of the same memory.
 
@@ -12,7 +16,7 @@ class Storage:
     any of them are counted in the root's `version`.
     """
 
-    __slots__ = ("array", "backend", "root", "version")
+    __slots__ = ("__weakref__", "array", "backend", "root", "version")
 
     array: Any
     backend: Any
@@ -33,3 +37,6 @@ class Storage:
         """Count one in-place write."""
         root = self.root or self
         root.version += 1
+        if watchers:
+            for watcher in watchers:
+                watcher(root)

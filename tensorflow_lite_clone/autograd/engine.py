@@ -27,6 +27,7 @@ _accumulating = threading.Lock()
 
 class _Current(threading.local):
     walk: _Walk | None = None
+    passes = 0  # backward passes begun so far
 
 
 #: This thread's backward pass that is under way.
@@ -52,6 +53,7 @@ def run_backward(
     that arrived there are returned (edges that none reached are absent); nobody else holds them.
     """
     outer, recorded_outside = current.walk, mode.grad
+    current.passes += 1
     current.walk = walk = _Walk(retain_graph, create_graph, wanted, accumulate)
     mode.grad = create_graph
     try:

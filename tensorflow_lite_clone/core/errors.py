@@ -11,5 +11,9 @@ class BackendUnavailableError(RuntimeError):
     """A device was asked for whose packages or hardware are not there."""
 
 
+class CaptureError(RuntimeError):
+    """Work that cannot be part of a CUDA graph was asked for while one is captured."""
+
+
 class LinAlgError(RuntimeError):
     """A matrix is not what a function of linear algebra needs, such as regular."""

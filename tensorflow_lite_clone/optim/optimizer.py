@@ -14,6 +14,8 @@ from tensorflow_lite_clone.ops.create import scalar_tensor
 from tensorflow_lite_clone.tensor import Tensor
 
 Closure = Callable[[], Any] | None
+_global_optimizer_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Any] = OrderedDict()
 
 
 class _Required:
@@ -110,7 +112,7 @@ class Optimizer:
 
     def step(self, closure: Closure = None) -> Any:
         """Update all parameters that have a gradient; returns what `closure` returns."""
-        for hook in list(self._step_pre_hooks.values()):
+        for hook in [*_global_optimizer_pre_hooks.values(), *self._step_pre_hooks.values()]:
             hook(self, (closure,) if closure is not None else (), {})
         loss = None
         if closure is not None:
@@ -121,7 +123,7 @@ class Optimizer:
                 params = [param for param in group["params"] if param._grad is not None]
                 if params:
                     self.update(group, params, [param._grad for param in params])
-        for hook in list(self._step_post_hooks.values()):
+        for hook in [*self._step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
             hook(self, (closure,) if closure is not None else (), {})
         return loss
 
@@ -267,6 +269,16 @@ def _cast(param: Tensor | None, value: Any, key: str = "") -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_cast(param, entry) for entry in value)
     return value
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
+    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer."""
+    return Handle(_global_optimizer_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
+    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer."""
+    return Handle(_global_optimizer_post_hooks, hook)
 
 
 def check_at_least_zero(**values: float) -> None:
