@@ -39,6 +39,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     loss_margin,
     matmul,
     memory,
+    multi_head_attention,
     multivariate,
     normalization,
     norms,

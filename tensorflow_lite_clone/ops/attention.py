@@ -1,17 +1,271 @@
-"""Scaled dot-product and multi-head attention."""
+"""Scaled dot-product attention, without keeping the matrix of weights."""
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import inf, prod, sqrt
+from typing import Any
 
+from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops.create import ones, zeros_like
 from tensorflow_lite_clone.ops.dropout import dropout
-from tensorflow_lite_clone.ops.join import cat
-from tensorflow_lite_clone.ops.matmul import linear
 from tensorflow_lite_clone.ops.softmax import softmax
 from tensorflow_lite_clone.tensor import Tensor
+
+
+class Attention(Op):
+    """out = softmax(q k^T scale + mask) v, and lse, the logarithm of the softmax's denominator.
+
+    q is (..., H, L, E), k (..., H / groups, S, E), v (..., H / groups, S, Ev). A boolean mask says
+    what to keep, a floating one is added, `causal` keeps column <= row. Rows that keep nothing
+    are 0 and have lse = inf. lse is (..., H, L), in float32 for half precision. Source: Dao et
+    al., "FlashAttention" (2022).
+    """
+
+    name = "attention"
+    label = "ScaledDotProductAttention"
+    nondifferentiable = (1,)
+    hints = (1,)
+
+    def forward(F, q, k, v, mask, *, scale, causal, groups):
+        dtype, heads = q.dtype, q.shape[:-2]
+        q, k, v, mask = _parts(F, q, k, v, mask, groups)
+        scores = _scores(F, q, k, mask, scale, causal)
+        if 0 in scores.shape:
+            out, lse = F.matmul(scores, v), F.sum(scores, axis=-1) + inf
+        else:
+            top = F.max(scores, axis=-1, keepdims=True)
+            top = F.where(top == -inf, 0.0, top)
+            p = F.exp(scores - top)
+            total = F.sum(p, axis=-1, keepdims=True)
+            closed = total == 0
+            out = F.matmul(p, v) / F.where(closed, 1.0, total)
+            lse = F.where(closed, inf, top + F.log(total))[..., 0]
+        if groups > 1:
+            out = F.reshape(out, (*out.shape[:-4], heads[-1], *out.shape[-2:]))
+            lse = F.reshape(lse, out.shape[:-1])
+        return F.astype(out, dtype), lse
+
+    def backward(F, g, q, k, v, mask, out0, out1, *, scale, causal, groups, needs):
+        return F.attention_backward(
+            g, q, k, v, mask, out0, out1, scale=scale, causal=causal, groups=groups, needs=needs
+        )
+
+
+@composite
+def attention_backward(F, g, q, k, v, mask, out, lse, *, scale, causal, groups, needs):
+    """ds = p (g v^T - sum(g out)) with p = exp(scores - lse) computed again.
+
+    gq = ds k scale, gk = ds^T q scale, gv = p^T g, gmask = ds.
+    """
+    kinds = [x.dtype for x in (q, k, v)] + [None if mask is None else mask.dtype]
+    heads = q.shape[-3:-2]
+    q, k, v, mask = _parts(F, q, k, v, mask, groups)
+    g = _by_group(F, _wide(F, g), groups)
+    p = _weights(F, _scores(F, q, k, mask, scale, causal), lse, groups)
+    gq = gk = gv = gmask = None
+    if needs[2]:
+        gv = F.matmul(F.matrix_transpose(p), g)
+    if needs[0] or needs[1] or needs[3]:
+        gp = F.matmul(g, F.matrix_transpose(v))
+        if lse is None:
+            delta = F.sum(gp * p, axis=-1, keepdims=True)
+        else:
+            delta = F.sum(g * _by_group(F, _wide(F, out), groups), axis=-1, keepdims=True)
+        ds = p * (gp - delta)
+        if needs[0]:
+            gq = F.matmul(ds, k) * scale
+        if needs[1]:
+            gk = F.matmul(F.matrix_transpose(ds), q) * scale
+        if needs[3]:
+            gmask = ds
+    if groups > 1:
+        gq, gmask = [
+            x if x is None else F.reshape(x, (*x.shape[:-4], *heads, *x.shape[-2:]))
+            for x in (gq, gmask)
+        ]
+        gk, gv = [x if x is None else F.sum(x, axis=-3) for x in (gk, gv)]
+    return tuple(
+        [
+            x if x is None else F.astype(x, kind)
+            for x, kind in zip((gq, gk, gv, gmask), kinds, strict=True)
+        ]
+    )
+
+
+def _wide(F: Any, x: Any) -> Any:
+    """`x` in float32 if it is of half precision."""
+    return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
+
+
+def _by_group(F: Any, x: Any, groups: int) -> Any:
+    """(..., H, L, E) as (..., H / groups, groups, L, E); one head stands for all."""
+    if groups == 1 or x is None or x.ndim < 3:
+        return x
+    *batch, heads, rows, columns = x.shape
+    split = (1, 1) if heads == 1 else (heads // groups, groups)
+    return F.reshape(x, (*batch, *split, rows, columns))
+
+
+def _parts(F: Any, q: Any, k: Any, v: Any, mask: Any, groups: int) -> tuple:
+    """The inputs in float32 or wider, with query heads beside the key head that they share."""
+    q, k, v, mask = [_wide(F, x) for x in (q, k, v, mask)]
+    if groups > 1:
+        q, mask = _by_group(F, q, groups), _by_group(F, mask, groups)
+        k, v = k[..., None, :, :], v[..., None, :, :]
+    return q, k, v, mask
+
+
+def _scores(F: Any, q: Any, k: Any, mask: Any, scale: float, causal: bool) -> Any:
+    """q k^T scale, masked."""
+    scores = F.matmul(q * scale, F.matrix_transpose(k))
+    if causal:
+        length, size = scores.shape[-2:]
+        mask = F.arange(length)[:, None] >= F.arange(size)
+    if mask is None:
+        return scores
+    return F.where(mask, scores, -inf) if mask.dtype.kind == "b" else scores + mask
+
+
+def _weights(F: Any, scores: Any, lse: Any, groups: int) -> Any:
+    """The softmax of the scores, 0 in rows that keep nothing; with derivatives if lse is None."""
+    if 0 in scores.shape:
+        return scores
+    if lse is not None:
+        return F.exp(scores - _by_group(F, lse[..., None], groups))
+    closed = F.max(scores, axis=-1, keepdims=True) == -inf
+    return F.where(closed, 0.0, F.softmax(F.where(closed, 0.0, scores), axis=-1))
+
+
+@public("functional")
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(q k^T scale + mask) v for (..., L, E), (..., S, E) and (..., S, Ev).
+
+    A boolean mask keeps what is True, a floating one is added; `scale` defaults to 1 / sqrt(E).
+    With `enable_gqa` groups of query heads share a key and value head. Raises RuntimeError when
+    shapes or dtypes do not fit. Source: Vaswani et al., "Attention is all you need" (2017).
+    """
+    if query.dtype is not key.dtype or query.dtype is not value.dtype:
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: "
+            f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
+        )
+    if query.ndim < 2 or key.ndim < 2 or value.ndim < 2:
+        raise RuntimeError(
+            f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+            f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
+        )
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+            "is_causal=True"
+        )
+    if attn_mask is not None and attn_mask.dtype not in (dtypes.bool_, query.dtype):
+        raise RuntimeError(
+            f"Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+            f"attn_mask.dtype: {attn_mask.dtype} and query.dtype: {query.dtype} instead."
+        )
+    size = query.shape[-1]
+    if scale is None:
+        scale = 1 / sqrt(size) if size else inf
+    groups = 1
+    if enable_gqa:
+        key, value, groups = _shared_heads(query, key, value)
+    if dropout_p > 0.0:
+        return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale, groups)
+    _check(query, key.shape, value.shape, attn_mask, groups)
+    parameters = {"scale": scale, "causal": is_causal, "groups": groups}
+    return apply(Attention, query, key, value, attn_mask, **parameters)[0]
+
+
+def _shared_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Key and value with as many heads each, and how many query heads share one."""
+    heads, keys, values = query.size(-3), key.size(-3), value.size(-3)
+    if not keys or not values or heads % keys or heads % values:
+        raise RuntimeError(
+            "Number of heads in key and value must divide the number of heads in query, but got "
+            f"{keys} and {values} for {heads}"
+        )
+    if keys == values:
+        return key, value, heads // keys
+    key = key.repeat_interleave(heads // keys, -3)
+    return key, value.repeat_interleave(heads // values, -3), 1
+
+
+def _check(query: Tensor, k: tuple, v: tuple, mask: Tensor | None, groups: int) -> None:
+    """Raise what the products, the mask's addition and the softmax would."""
+    if not query.dtype.is_floating_point:
+        kind = query.dtype.short_name
+        if query.dtype.is_complex:
+            what = '"softmax_lastdim_kernel_impl"'
+            raise NotImplementedError(f"{what} not implemented for '{kind}'")
+        raise RuntimeError(f"expected scalar type Float but found {kind}")
+    q = query.shape
+    if groups > 1:
+        k, v = [(*x[:-3], x[-3] * groups, *x[-2:]) for x in (k, v)]
+    batch = _fitting(q, (*k[:-2], k[-1], k[-2]))
+    scores = (*batch, q[-2], k[-2])
+    _fitting(scores, v)
+    if mask is not None and mask.shape != scores:
+        together = broadcast_shapes(scores, mask.shape)
+        if together != scores:
+            raise RuntimeError(
+                f"output with shape {list(scores)} doesn't match the broadcast shape "
+                f"{list(together)}"
+            )
+
+
+def _fitting(x: tuple, y: tuple) -> tuple:
+    """The leading axes of the product of arrays of two shapes; RuntimeError if there is none."""
+    if x[-1] != y[-2]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{prod(y[:-2])}, {x[-1]}] but got: [{prod(y[:-2])}, {y[-2]}]."
+        )
+    return x[:-2] if x[:-2] == y[:-2] else broadcast_shapes(x[:-2], y[:-2])
+
+
+def _with_dropout(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    p: float,
+    causal: bool,
+    scale: float,
+    groups: int,
+) -> Tensor:
+    """Attention of single operations, which keep the weights."""
+    if p > 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if groups > 1:
+        key, value = [x.repeat_interleave(groups, -3) for x in (key, value)]
+    _check(query, key.shape, value.shape, mask, 1)
+    # both factors get the root of the scale, as in torch: products of halves stay in range
+    root = sqrt(abs(scale))
+    scores = (query * (root if scale >= 0 else -root)).matmul(key.transpose(-2, -1) * root)
+    closed = None
+    if causal:
+        mask = ones(*scores.shape[-2:], dtype=dtypes.bool_, device=query.device).tril()
+    elif mask is not None and key.shape[-2]:
+        mask, closed = _open_rows(mask)
+    if mask is not None:
+        scores = scores + _additive(mask, query)
+    output = dropout(softmax(scores, -1), p).matmul(value)
+    return output if closed is None else output.masked_fill(closed, 0.0)
 
 
 def _additive(mask: Tensor, like: Tensor) -> Tensor:
@@ -31,231 +285,3 @@ def _open_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
         return mask.logical_or(closed), closed
     closed = mask.detach().amax(-1, keepdim=True) == -inf
     return mask.masked_fill(closed, 0.0), closed
-
-
-@public("functional")
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """softmax(q k^T scale + mask) v for (..., L, E), (..., S, E) and (..., S, Ev).
-
-    A boolean mask keeps what is True, a floating one is added; `scale` defaults to 1 / sqrt(E).
-    With `enable_gqa` groups of query heads share a key and value head. Source: Vaswani et al.,
-    "Attention is all you need" (2017).
-    """
-    if query.dtype is not key.dtype or query.dtype is not value.dtype:
-        raise RuntimeError(
-            f"Expected query, key, and value to have the same dtype, but got query.dtype: "
-            f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
-        )
-    if is_causal and attn_mask is not None:
-        raise RuntimeError(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
-            "is_causal=True"
-        )
-    if attn_mask is not None and attn_mask.dtype not in (dtypes.bool_, query.dtype):
-        raise RuntimeError(
-            f"Expected attn_mask dtype to be bool or float or to match query dtype, but got "
-            f"attn_mask.dtype: {attn_mask.dtype} and query.dtype: {query.dtype} instead."
-        )
-    length, size = query.shape[-2], key.shape[-2]
-    # both factors get the root of the scale, as in torch: products of halves stay in range
-    root = sqrt(1 / sqrt(query.shape[-1]) if scale is None else scale)
-    if enable_gqa:
-        repeats = query.shape[-3] // key.shape[-3]
-        key = key.repeat_interleave(repeats, -3)
-        value = value.repeat_interleave(repeats, -3)
-    scores = (query * root).matmul(key.transpose(-2, -1) * root)
-    closed = None
-    if is_causal:
-        attn_mask = ones(length, size, dtype=dtypes.bool_, device=query.device).tril()
-    elif attn_mask is not None and size:
-        attn_mask, closed = _open_rows(attn_mask)
-    if attn_mask is not None:
-        scores = scores + _additive(attn_mask, query)
-    weights = dropout(softmax(scores, -1), dropout_p, dropout_p > 0.0)
-    output = weights.matmul(value)
-    return output if closed is None else output.masked_fill(closed, 0.0)
-
-
-def _projected(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value through the three blocks of one stacked weight."""
-    size = query.shape[-1]
-    if key is value and query is key:
-        projected = linear(query, weight, bias)
-        return projected[..., :size], projected[..., size : 2 * size], projected[..., 2 * size :]
-    weights = weight.chunk(3)
-    biases = (None, None, None) if bias is None else bias.chunk(3)
-    q, k, v = [
-        linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
-    ]
-    return q, k, v
-
-
-def _merged_mask(mask: Tensor | None, padding: Tensor | None, query: Tensor) -> Tensor | None:
-    """The two masks of multi-head attention (True: ignore) as one additive mask."""
-    merged = None
-    for entry in (mask, padding):
-        if entry is None:
-            continue
-        if entry.dtype is dtypes.bool_:
-            entry = zeros_like(entry, dtype=query.dtype).masked_fill(entry, -inf)
-        merged = entry if merged is None else merged + entry
-    return merged
-
-
-@public("functional")
-def multi_head_attention_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    embed_dim_to_check: int,
-    num_heads: int,
-    in_proj_weight: Tensor | None,
-    in_proj_bias: Tensor | None,
-    bias_k: Tensor | None,
-    bias_v: Tensor | None,
-    add_zero_attn: bool,
-    dropout_p: float,
-    out_proj_weight: Tensor,
-    out_proj_bias: Tensor | None,
-    training: bool = True,
-    key_padding_mask: Tensor | None = None,
-    need_weights: bool = True,
-    attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False,
-    q_proj_weight: Tensor | None = None,
-    k_proj_weight: Tensor | None = None,
-    v_proj_weight: Tensor | None = None,
-    static_k: Tensor | None = None,
-    static_v: Tensor | None = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
-) -> tuple[Tensor, Tensor | None]:
-    """Multi-head attention of (L, N, E) query over (S, N, E) key and value (or without N).
-
-    Returns the output and, with `need_weights`, the attention weights (N, L, S), averaged over
-    heads unless told otherwise. Masks: True (or -inf) keeps a position from being attended to.
-    """
-    batched = query.ndim == 3
-    if query.ndim not in (2, 3):
-        raise AssertionError(
-            f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query "
-            "tensor"
-        )
-    if not batched:
-        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
-        if key_padding_mask is not None:
-            key_padding_mask = key_padding_mask.unsqueeze(0)
-    length, batch, size = query.shape
-    if size != embed_dim_to_check:
-        raise AssertionError(
-            f"was expecting embedding dimension of {embed_dim_to_check}, but got {size}"
-        )
-    head = size // num_heads
-    if head * num_heads != size:
-        raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
-    if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
-    if use_separate_proj_weight:
-        assert q_proj_weight is not None and k_proj_weight is not None
-        assert v_proj_weight is not None
-        biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
-        q = linear(query, q_proj_weight, biases[0])
-        k = linear(key, k_proj_weight, biases[1])
-        v = linear(value, v_proj_weight, biases[2])
-    else:
-        assert in_proj_weight is not None
-        q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias)
-    if attn_mask is not None and attn_mask.ndim == 2:
-        expected: tuple = (length, key.shape[0])
-        if attn_mask.shape != expected:
-            raise RuntimeError(
-                f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {expected}."
-            )
-        attn_mask = attn_mask.unsqueeze(0)
-    elif attn_mask is not None:
-        expected = (batch * num_heads, length, key.shape[0])
-        if attn_mask.shape != expected:
-            raise RuntimeError(
-                f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {expected}."
-            )
-    if bias_k is not None and bias_v is not None:
-        k = cat([k, bias_k.repeat(1, batch, 1)])
-        v = cat([v, bias_v.repeat(1, batch, 1)])
-        attn_mask, key_padding_mask = _pad(attn_mask), _pad(key_padding_mask)
-
-    def heads(x: Tensor) -> Tensor:
-        return x.reshape(x.shape[0], batch * num_heads, head).transpose(0, 1)
-
-    q = heads(q)
-    k = heads(k) if static_k is None else static_k
-    v = heads(v) if static_v is None else static_v
-    if add_zero_attn:
-        zeros = k.new_zeros(batch * num_heads, 1, head)
-        k, v = cat([k, zeros], 1), cat([v, zeros], 1)
-        attn_mask, key_padding_mask = _pad(attn_mask), _pad(key_padding_mask)
-    sources = k.shape[1]
-    if key_padding_mask is not None:
-        if key_padding_mask.shape != (batch, sources):
-            raise AssertionError(
-                f"expecting key_padding_mask shape of {(batch, sources)}, but got "
-                f"{key_padding_mask.shape}"
-            )
-        key_padding_mask = (
-            key_padding_mask.reshape(batch, 1, 1, sources)
-            .expand(-1, num_heads, -1, -1)
-            .reshape(batch * num_heads, 1, sources)
-        )
-    mask = _merged_mask(attn_mask, key_padding_mask, q)
-    dropped = dropout_p if training else 0.0
-    weights = None
-    if need_weights:
-        scores = (q * sqrt(1.0 / head)).bmm(k.transpose(-2, -1))
-        if mask is not None:
-            scores = scores + mask
-        weights = dropout(softmax(scores, -1), dropped, dropped > 0.0)
-        output = weights.bmm(v)
-    else:
-        if mask is not None:
-            mask = mask.expand(batch * num_heads, length, sources).reshape(
-                batch, num_heads, length, sources
-            )
-        four = (batch, num_heads, -1, head)
-        output = scaled_dot_product_attention(
-            q.reshape(four), k.reshape(four), v.reshape(four), mask, dropped
-        ).reshape(batch * num_heads, length, head)
-    output = output.transpose(0, 1).reshape(length * batch, size)
-    output = linear(output, out_proj_weight, out_proj_bias).reshape(
-        length, batch, out_proj_weight.shape[0]
-    )
-    if weights is not None:
-        weights = weights.reshape(batch, num_heads, length, sources)
-        if average_attn_weights:
-            weights = weights.mean(1)
-    if not batched:
-        output = output.squeeze(1)
-        weights = None if weights is None else weights.squeeze(0)
-    return output, weights
-
-
-def _pad(mask: Tensor | None) -> Tensor | None:
-    """A mask with one more key at the end that may be attended to."""
-    if mask is None:
-        return None
-    return cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import inf
 
-from tests.op_db._case import POSITIVE, V64, WIDE, C, E, Kink, N, Op, S, T, Unread, V
+from tests.op_db._case import POSITIVE, V64, WIDE, B, C, E, Kink, N, Op, S, T, Unread, V
 
 HALVES = {"float16": (2e-2, 2e-2), "bfloat16": (1e-1, 1e-1), "float32": (2e-5, 2e-5)}
 WHY = "statistics of rounded numbers"
@@ -97,6 +97,9 @@ KEEPING = [
 
 Q, K, W = T(2, 3, 4), T(2, 5, 4), T(2, 5, 6)
 HEADS = (T(2, 2, 3, 4), T(2, 2, 3, 4), T(2, 2, 3, 4))
+CROSS = (T(2, 3, 3, 4), T(2, 3, 5, 4), T(2, 3, 5, 6))
+SHARED = (T(2, 4, 3, 4), T(2, 2, 5, 4), T(2, 2, 5, 6))
+LONG = (T(2, 2, 48, 3), T(2, 2, 50, 3), T(2, 2, 50, 2))
 MASK = V([[True, False, True, True, False], [True, True, True, True, True],
     [False, True, False, False, False]], dtype="bool")
 CLOSED = [[0.0, 1.0, -inf, 0.5, 0.0], [-inf] * 5, [0.0] * 5]
@@ -113,6 +116,10 @@ def attention(torch, *args, **kw):
 
 
 ATTENTION = [
+    Op("F.scaled_dot_product_attention.blocks", Kink(*LONG), Kink(*LONG, is_causal=True),
+        Kink(*LONG, B(48, 50)), Kink(*LONG, C(2, 1, 1, 50)), Kink(T(1, 4, 48, 3), T(1, 2, 50, 3),
+        T(1, 2, 50, 3), enable_gqa=True), call=attention, dtypes=WIDE,
+        order2="as in smaller samples"),
     Op("F.scaled_dot_product_attention", S(Q, K, W), S(*HEADS), S(*HEADS, is_causal=True),
         S(Q, K, W, MASK), S(Q, K, W, attn_mask=T(3, 5)), S(Q, K, W, T(2, 1, 5)),
         S(Q, K, W, scale=0.3), S(T(3, 4), T(5, 4), T(5, 4)), S(T(2, 3, 4), T(2, 5, 4), T(2, 5, 4),
@@ -120,7 +127,14 @@ ATTENTION = [
         S(Q, K, W, dropout_p=0.0), S(Q, K, W, NOTHING), S(Q, K, W, V(CLOSED, grad=False)),
         call=attention, tol=HALVES, why=WHY, order3=True,
         errors=[E(Q, K, W, MASK, is_causal=True), E(Q, T(2, 5, 3), W), E(Q, K, T(2, 4, 4)),
-        E(Q, K, W, T(2, 2))]),
+        E(Q, K, W, T(2, 2)), E(Q, K, W, T(7, 2, 3, 5)), E(T(4), T(4), T(4)),
+        E(T(2, 4, 3, 4), T(2, 3, 5, 4), T(2, 3, 5, 4), enable_gqa=True)]),
+    Op("F.scaled_dot_product_attention.shapes", S(T(2, 5, 4), T(2, 3, 4), T(2, 3, 2),
+        is_causal=True), S(*CROSS, B(2, 1, 1, 5)), S(*CROSS, T(3, 3, 5)), S(*CROSS, T(5)),
+        S(T(2, 1, 3, 4), T(1, 2, 5, 4), T(5, 4), scale=-0.4), S(*SHARED, enable_gqa=True,
+        is_causal=True), S(*SHARED, T(4, 3, 5), enable_gqa=True), S(*SHARED, B(3, 5),
+        enable_gqa=True), S(T(2, 4, 3, 4), T(2, 2, 5, 4), T(2, 1, 5, 4), T(2, 1, 3, 5),
+        enable_gqa=True), call=attention, dtypes=WIDE),
 ]
 
 OPS = NORMS + EMBEDDING + KEEPING + ATTENTION
