@@ -9,28 +9,39 @@ from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops.generators import source_of
 from tensorflow_lite_clone.tensor import Tensor
 
 
 class Dropout(Op):
-    """x, elements zeroed with probability p and the others divided by 1 - p; and the factors."""
+    """x, elements zeroed with probability p and the others divided by 1 - p; and what the gradient
+    needs to drop the same: the factors, or what a backend can make them from again."""
 
     label = "Mul"
     nondifferentiable = (1,)
 
-    def forward(F, x, *, p, generator):
-        noise = _keep(F, x, x.shape, p, generator)
-        noise = F.astype(noise / (1 - p), x.dtype)
+    def forward(F, x, *, p):
+        noise = F.astype(_keep(F, x, x.shape, p) / (1 - p), x.dtype)
         return x * noise, noise
 
-    def backward_x(F, g, out1):
-        return g * out1
+    def backward_x(F, g, out1, *, p):
+        return F.dropout_backward(g, out1, p=p)
 
 
-def _keep(F: Any, x: Any, shape: tuple, p: float, generator: Any) -> Any:
+class DropoutBackward(Op):
+    """g, zeroed and divided as the forward's x was."""
+
+    label = "Mul"
+
+    def forward(F, g, noise, *, p):
+        return g * noise
+
+    def backward_g(F, h, noise, *, p):
+        return F.dropout_backward(h, noise, p=p)
+
+
+def _keep(F: Any, x: Any, shape: tuple, p: float) -> Any:
     """Ones to keep and zeros to drop, of x's dtype; drawn in the order of x's memory."""
-    source = source_of(generator, F.backend)
+    source = F.backend.generator
     if shape != x.shape or F.backend.is_contiguous(x):
         return source.dropout_mask(p, shape, x.dtype)
     strides = F.backend.strides(x)
@@ -49,7 +60,7 @@ def _noise(input: Tensor, features: bool, p: float) -> Tensor:
         if len(shape) < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
         shape = (*shape[:2], *(1,) * (len(shape) - 2))
-    return wrap(_keep(storage.backend.F, storage.array, shape, p, None), storage.backend)
+    return wrap(_keep(storage.backend.F, storage.array, shape, p), storage.backend)
 
 
 def _check_probability(name: str, input: Any, p: float) -> None:
@@ -67,7 +78,7 @@ def _dropped(
         zero = input.new_zeros(())
         return input.mul_(zero) if inplace else input * zero
     if not (inplace or features or alpha):
-        return apply(Dropout, input, p=p, generator=None)[0]
+        return apply(Dropout, input, p=p)[0]
     noise = _noise(input, features, p)
     if not alpha:
         noise = noise / (1 - p)

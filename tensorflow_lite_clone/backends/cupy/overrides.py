@@ -1,3 +1,7 @@
 """The ops that kernels serve: importing a family registers its overrides."""
 
 from __future__ import annotations
+
+from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
+    dropout,
+)
