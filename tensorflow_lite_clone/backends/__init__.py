@@ -1,9 +1,13 @@
-"""Devices: a folder each, found by name and imported when the device is first used."""
+"""Devices: a folder each, found by name and imported when the device is first used.
+
+As ``torch.backends`` it also has PyTorch's modules of switches, which are no folders.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module, util
+from typing import Any
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.core.device import Device, get_default_device
@@ -66,10 +70,17 @@ def seed_others(seed: int) -> None:
             backend.generator.manual_seed(seed)
 
 
+def __getattr__(name: str) -> Any:
+    if name in ("cuda", "cudnn", "mps"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 def _find(device_type: str) -> Callable[[int], Backend]:
     folder = _FOLDERS.get(device_type, device_type)
     module_name = f"{__name__}.{folder}"
-    if util.find_spec(module_name) is not None:
+    found = util.find_spec(module_name)
+    if found is not None and found.submodule_search_locations is not None:
         try:
             module = import_module(module_name)
         except ModuleNotFoundError as error:

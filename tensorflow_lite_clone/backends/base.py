@@ -66,6 +66,7 @@ class Backend:
     dtypes: dict[Any, DType]  # native dtype -> DType
     native: dict[DType, Any]  # DType -> native dtype
     generator: Any  # the default random generator, see backends.numpy.random.Generator
+    graphs: Any = None  # how work is captured and replayed, see backends.cupy.graphs.Graphs
 
     def __init__(self) -> None:
         self.F = Raw(self)
@@ -74,13 +75,34 @@ class Backend:
         """A native array of `data` (a native array, host array, scalar or nested sequence)."""
         raise NotImplementedError
 
-    def from_host(self, array: Any) -> Any:
-        """A native array of a NumPy array's values; may share memory on a host device."""
+    def from_host(self, array: Any, non_blocking: bool = False) -> Any:
+        """A native array of a NumPy array's values; may share memory on a host device.
+
+        With `non_blocking` the copy of an array in pinned memory may run beside the program.
+        """
         raise NotImplementedError
 
-    def to_host(self, array: Any) -> Any:
-        """A NumPy array of a native array's values; may share memory on a host device."""
+    def to_host(self, array: Any, non_blocking: bool = False) -> Any:
+        """A NumPy array of a native array's values; may share memory on a host device.
+
+        With `non_blocking` the values may be there only when the device is in step again.
+        """
         raise NotImplementedError
+
+    def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
+        """A copy of another backend's array on this device."""
+        return self.from_host(source.to_host(array, non_blocking), non_blocking)
+
+    def pinned(self, array: Any) -> Any:
+        """A NumPy array's copy in page-locked memory of this device's host."""
+        raise RuntimeError(f"cannot pin memory for '{self.device}': it has no such memory")
+
+    def is_pinned(self, array: Any) -> bool:
+        """Whether a NumPy array lies in page-locked memory."""
+        return False
+
+    def lend(self, array: Any, stream: Any) -> None:
+        """Keep an array's memory until a stream has done what is queued in it now."""
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         """An uninitialised array."""

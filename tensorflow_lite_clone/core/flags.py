@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_PRECISIONS = ("highest", "high", "medium")
+
 
 class Flags:
     """How float32 products are computed; PyTorch's defaults.
@@ -15,6 +17,15 @@ class Flags:
         self.cudnn_allow_tf32 = True  # convolutions may round their operands to TF32
         self.matmul_allow_tf32 = False  # so may matrix products
         self.float32_matmul_precision = "highest"
+
+    def set_matmul_precision(self, precision: str) -> None:
+        """Set both of the last; RuntimeError for an unknown name."""
+        if precision not in _PRECISIONS:
+            raise RuntimeError(
+                f"{precision} is none of {', '.join(_PRECISIONS)} as a precision of products"
+            )
+        self.float32_matmul_precision = precision
+        self.matmul_allow_tf32 = precision != "highest"
 
 
 flags = Flags()

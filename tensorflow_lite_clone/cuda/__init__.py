@@ -1,9 +1,49 @@
-"""CUDA devices, as ``torch.cuda``: this version has no backend for them, and says so.
+"""CUDA devices, as ``torch.cuda``.
 
-Scripts that ask before they use a GPU run; asking for the device itself raises an error.
+Without CuPy or a GPU `is_available()` is False, and asking for a device raises an error that says
+what is missing.
 """
 
 from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.core.errors import OutOfMemoryError
+from tensorflow_lite_clone.cuda import nvtx
+from tensorflow_lite_clone.cuda._devices import device_count, index_of, layer
+from tensorflow_lite_clone.cuda.memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_peak_memory_stats,
+)
+from tensorflow_lite_clone.cuda.random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from tensorflow_lite_clone.cuda.streams import (
+    Event,
+    ExternalStream,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
 
 
 def is_available() -> bool:
@@ -11,33 +51,134 @@ def is_available() -> bool:
     return device_count() > 0
 
 
-def device_count() -> int:
-    """How many CUDA devices can be used."""
-    return 0
-
-
 def is_initialized() -> bool:
     """Whether a CUDA device has been used."""
-    return False
+    return any(backend.device.type == "cuda" for backend in backends.loaded())
 
 
-def manual_seed(seed: int) -> None:
-    """Seed the current device's generator; without a device there is none."""
+def init() -> None:
+    """Load the current device's backend, which its first use would do as well."""
+    backends.load("cuda")
 
 
-def manual_seed_all(seed: int) -> None:
-    """Seed all devices' generators; without a device there are none."""
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the device computes in bfloat16: emulated, or from compute capability 8 on."""
+    return including_emulation or get_device_capability()[0] >= 8
 
 
-def empty_cache() -> None:
-    """Give unused device memory back; without a device there is none."""
+def current_device() -> int:
+    """The index of the device that ``"cuda"`` means."""
+    return layer("runtime").current_device()
+
+
+def set_device(device: Any) -> None:
+    """Make a device the one that ``"cuda"`` means; a negative index changes nothing."""
+    if not (isinstance(device, int) and device < 0):
+        layer("runtime").set_device(index_of(device))
+
+
+class device:
+    """Context in which ``"cuda"`` means this device; None or a negative index changes nothing."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = -1 if device is None else device if isinstance(device, int) else index_of(device)
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            self._previous = current_device()
+            set_device(self.idx)
+
+    def __exit__(self, *exception: object) -> None:
+        if self.idx >= 0:
+            set_device(self._previous)
+
+
+class device_of(device):
+    """Context in which ``"cuda"`` means the device of a tensor, if that is a CUDA device."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if obj.is_cuda else -1)
+
+
+def get_device_properties(device: Any = None) -> Any:
+    """Name, compute capability, memory and multiprocessors of a device."""
+    return layer("runtime").properties(index_of(device))
+
+
+def get_device_name(device: Any = None) -> str:
+    """The name of a device."""
+    return get_device_properties(device).name
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability of a device, major and minor."""
+    found = get_device_properties(device)
+    return found.major, found.minor
+
+
+def get_arch_list() -> list[str]:
+    """The architectures of the devices: kernels are compiled for what is there."""
+    pairs = {get_device_capability(index) for index in range(device_count())}
+    return [f"sm_{major}{minor}" for major, minor in sorted(pairs)]
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether a device reads another's memory directly."""
+    return layer("runtime").can_access_peer(index_of(device), index_of(peer_device))
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait for all work on a device."""
+    layer("runtime").synchronize(index_of(device))
+
+
+def ipc_collect() -> None:
+    """Nothing: processes exchange tensors by copy."""
 
 
 __all__ = [
+    "Event",
+    "ExternalStream",
+    "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
+    "can_device_access_peer",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
     "device_count",
+    "device_of",
     "empty_cache",
+    "get_arch_list",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "ipc_collect",
     "is_available",
+    "is_bf16_supported",
     "is_initialized",
     "manual_seed",
     "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "nvtx",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "synchronize",
 ]

@@ -48,6 +48,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     pointwise,
     pool,
     power,
+    precision,
     products,
     progressions,
     properties,

@@ -149,7 +149,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if source.array.dtype.kind == "c" and storage.array.dtype.kind != "c":
         _warn_imaginary()
     if source.backend is not storage.backend:
-        src = to_device(src, self.device)
+        src = to_device(src, self.device, non_blocking)
     elif _outside(self) and (src._edge is None or not mode.grad) and src._view is None:
         check_writable(storage.array)
         CopyInto.write(storage.backend.F, storage.array, source.array)

@@ -21,9 +21,9 @@ from tensorflow_lite_clone.tensor import Tensor
 
 
 @composite
-def transfer(F, x, *, device):
+def transfer(F, x, *, device, non_blocking=False):
     """`x` on another device; as a word of F it serves arrays, over Tensors see `to_device`."""
-    return backends.load(device).from_host(F.backend.to_host(x))
+    return backends.load(device).receive(x, F.backend, non_blocking)
 
 
 class ToDevice(Op):
@@ -38,12 +38,13 @@ class ToDevice(Op):
         return F.transfer(g, device=source)
 
 
-def to_device(x: Tensor, device: Device) -> Tensor:
+def to_device(x: Tensor, device: Device, non_blocking: bool = False) -> Tensor:
     """`x` on `device`; `x` itself when it is there already."""
     source, target = x._storage.backend, backends.load(device)
     if source is target:
         return x
-    output = wrap(source.F.transfer(x._storage.array, device=target.device), target)
+    array = source.F.transfer(x._storage.array, device=target.device, non_blocking=non_blocking)
+    output = wrap(array, target)
     if mode.grad:
         edges, mask = edges_of((x,))
         if mask:
@@ -52,7 +53,7 @@ def to_device(x: Tensor, device: Device) -> Tensor:
     return output
 
 
-standard_words["transfer"] = lambda x, *, device: to_device(x, device)
+standard_words["transfer"] = lambda x, *, device, non_blocking=False: to_device(x, device)
 
 
 @public("method")
@@ -62,10 +63,10 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     ``to(dtype)``, ``to(device, dtype=None)``, ``to(other)``, with keywords `non_blocking`, `copy`
     and `memory_format`.
     """
-    device, dtype, copy, memory_format = parse_to(*args, **kwargs)
+    device, dtype, copy, memory_format, non_blocking = _parse_to(args, kwargs)
     result = self
     if device is not None:
-        result = to_device(result, device)
+        result = to_device(result, device, non_blocking)
     if dtype is not None:
         result = cast(result, dtype)
     if memory_format is not None and memory_format.name not in ("preserve_format",):
@@ -78,6 +79,10 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[Device | None, DType | None, bo
 
     Raises TypeError for other arguments, and for a device or dtype named twice.
     """
+    return _parse_to(args, kwargs)[:4]
+
+
+def _parse_to(args: tuple, kwargs: dict) -> tuple[Device | None, DType | None, bool, Any, bool]:
     named = dict(kwargs)
     memory_format = named.pop("memory_format", None)
     values: dict[str, Any] = {}
@@ -85,7 +90,7 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[Device | None, DType | None, bo
     for name, value in zip(("non_blocking", "copy"), flags):
         named.setdefault(name, value)
     copy = bool(named.pop("copy", False))
-    named.pop("non_blocking", None)
+    non_blocking = bool(named.pop("non_blocking", False))
     given = [value for value in args if type(value) is not bool and value is not None]
     for name in ("other", "tensor", "device", "dtype"):
         value = named.pop(name, None)
@@ -105,7 +110,7 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[Device | None, DType | None, bo
         values.update(found)
     if named or len(flags) > 2:
         raise _invalid(args, kwargs)
-    return values.get("device"), values.get("dtype"), copy, memory_format
+    return values.get("device"), values.get("dtype"), copy, memory_format, non_blocking
 
 
 def _invalid(args: tuple, kwargs: dict) -> TypeError:
@@ -146,7 +151,7 @@ def cuda(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
 ) -> Tensor:
     """This tensor on a CUDA device, the current one by default."""
-    return to_device(self, Device("cuda" if device is None else device))
+    return to_device(self, Device("cuda" if device is None else device), non_blocking)
 
 
 @public("method", names=("type",))

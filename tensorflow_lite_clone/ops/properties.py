@@ -74,15 +74,33 @@ def get_device(input: Tensor) -> int:
 
 
 @public("method")
-def is_pinned(self: Tensor) -> bool:
-    """Whether the memory is page-locked; host arrays are not."""
-    return False
+def is_pinned(self: Tensor, device: Any = "cuda") -> bool:
+    """Whether the tensor lies in page-locked host memory, which only a CUDA device in use gives."""
+    kind = Device(device).type
+    array = self._storage.array
+    return self.is_cpu and any(
+        [backend.is_pinned(array) for backend in backends.loaded() if backend.device.type == kind]
+    )
 
 
 @public("method")
-def pin_memory(self: Tensor) -> Tensor:
-    """The tensor itself: page-locked memory needs a CUDA device."""
-    return self
+def pin_memory(self: Tensor, device: Any = "cuda") -> Tensor:
+    """A copy in page-locked memory, from which a device copies while the program goes on.
+
+    The tensor itself when it lies there already; RuntimeError for tensors of other devices and
+    where there is no CUDA device.
+    """
+    if not self.is_cpu:
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    if self.is_pinned(device):
+        return self
+    return wrap(backends.load(device).pinned(self._storage.array), self._storage.backend)
+
+
+@public("method")
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Keep the memory until `stream`, which also uses this tensor, has done its present work."""
+    self._storage.backend.lend(self._storage.array, getattr(stream, "handle", stream))
 
 
 @public("method")

@@ -75,10 +75,10 @@ class StrictBackend(Backend):
     def asarray(self, data: Any, dtype: DType | None = None) -> Any:
         return rewrap(np.asarray(unwrap(data), None if dtype is None else NATIVE[dtype]))
 
-    def from_host(self, array: Any) -> Any:
+    def from_host(self, array: Any, non_blocking: bool = False) -> Any:
         return StrictArray(np.array(array))
 
-    def to_host(self, array: Any) -> Any:
+    def to_host(self, array: Any, non_blocking: bool = False) -> Any:
         return np.array(unwrap(array))
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:

@@ -11,7 +11,7 @@ import cupyx
 import numpy as np
 
 from tensorflow_lite_clone.backends.base import Backend
-from tensorflow_lite_clone.backends.cupy import kit
+from tensorflow_lite_clone.backends.cupy import kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
@@ -35,6 +35,7 @@ class CupyBackend(Backend):
         self.index = index
         self._alone = alone  # the machine has no other device
         self._generator: Any = None
+        memory.install()
         super().__init__()
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
 
@@ -101,13 +102,40 @@ class CupyBackend(Backend):
             # what is no number is handed back, for the caller to say so
             return cupy.array(host, order="C") if host.dtype in self.dtypes else host
 
-    def from_host(self, array: Any) -> Any:
+    def from_host(self, array: Any, non_blocking: bool = False) -> Any:
+        order = _dense_order(array)
+        packed = array if order is None else array.transpose(order)
         with self.here():
-            return cupy.array(array, order="C")
+            if non_blocking and packed.flags.c_contiguous and memory.is_pinned(packed):
+                made = memory.upload(packed)
+            else:
+                made = cupy.array(packed, order="C")
+        return made if order is None else made.transpose(_inverse(order))
 
-    def to_host(self, array: Any) -> Any:
+    def to_host(self, array: Any, non_blocking: bool = False) -> Any:
+        order = _dense_order(array)
+        packed = array if order is None else array.transpose(order)
         with self.here():
-            return array.get(order="C")
+            made = memory.download(packed) if non_blocking else packed.get(order="C")
+        return made if order is None else made.transpose(_inverse(order))
+
+    def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
+        if not isinstance(source, CupyBackend):
+            return super().receive(array, source, non_blocking)
+        order = _dense_order(array)
+        packed = array if order is None else array.transpose(order)
+        with self.here():
+            made = cupy.array(packed, order="C")
+        return made if order is None else made.transpose(_inverse(order))
+
+    def pinned(self, array: Any) -> Any:
+        return memory.pinned_copy(array)
+
+    def is_pinned(self, array: Any) -> bool:
+        return memory.is_pinned(array)
+
+    def lend(self, array: Any, stream: Any) -> None:
+        runtime.lend(array, stream)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         with self.here():
@@ -140,6 +168,22 @@ class CupyBackend(Backend):
 
     def synchronize(self) -> None:
         cupy.cuda.Device(self.index).synchronize()
+
+
+def _dense_order(array: Any) -> tuple[int, ...] | None:
+    """The order of axes in which a dense array lies row by row, None for the usual one.
+
+    Copies between devices keep the layout of such arrays (channels last, transposed).
+    """
+    if array.flags.c_contiguous:
+        return None
+    strides = array.strides
+    order = tuple(sorted(range(array.ndim), key=lambda axis: -strides[axis]))
+    return order if array.transpose(order).flags.c_contiguous else None
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def _rounded(value: Any) -> Any:

@@ -53,10 +53,10 @@ class NumpyBackend(Backend):
     def asarray(self, data: Any, dtype: DType | None = None) -> Any:
         return np.asarray(data, None if dtype is None else NATIVE[dtype])
 
-    def from_host(self, array: Any) -> Any:
+    def from_host(self, array: Any, non_blocking: bool = False) -> Any:
         return array
 
-    def to_host(self, array: Any) -> Any:
+    def to_host(self, array: Any, non_blocking: bool = False) -> Any:
         return array
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:

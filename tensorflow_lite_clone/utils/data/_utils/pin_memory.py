@@ -18,7 +18,7 @@ def pinning_helps() -> bool:
 def pin_memory(data: Any) -> Any:
     """Pins the tensors in nested mappings and sequences, and all that has a `pin_memory()`."""
     if isinstance(data, Tensor):
-        return data.pin_memory()
+        return data.pin_memory() if pinning_helps() else data
     if isinstance(data, str | bytes):
         return data
     if isinstance(data, Mapping):

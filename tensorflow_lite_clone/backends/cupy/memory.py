@@ -1,0 +1,178 @@
+"""Device memory through CuPy's pool, its figures, and page-locked host memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import cupy
+import cupyx
+import numpy as np
+
+from tensorflow_lite_clone.core.errors import OutOfMemoryError
+
+_GIB = 1 << 30
+
+
+class CudaOutOfMemoryError(OutOfMemoryError, MemoryError):
+    """No room on a CUDA device; a MemoryError too, which is what CuPy's own code expects."""
+
+
+def allocator(pool: Any) -> Callable[[int], Any]:
+    """The allocation function of a pool, which reports its figures when there is no room."""
+    malloc = pool.malloc
+
+    def allocate(size: int) -> Any:
+        try:
+            return malloc(size)
+        except cupy.cuda.memory.OutOfMemoryError:
+            free, total = cupy.cuda.runtime.memGetInfo()
+            raise CudaOutOfMemoryError(
+                f"CUDA out of memory. Tried to allocate {size / _GIB:.2f} GiB. GPU "
+                f"{cupy.cuda.runtime.getDevice()} has a total capacity of {total / _GIB:.2f} GiB "
+                f"of which {free / _GIB:.2f} GiB is free. The pool holds "
+                f"{pool.total_bytes() / _GIB:.2f} GiB, of which {pool.used_bytes() / _GIB:.2f} GiB "
+                f"are in use."
+            ) from None
+
+    return allocate
+
+
+def install() -> None:
+    """Let CuPy allocate through the function above."""
+    cupy.cuda.set_allocator(allocator(cupy.get_default_memory_pool()))
+
+
+class _Peaks(cupy.cuda.MemoryHook):
+    """Watches allocations for the largest sums of bytes in use and held, by device.
+
+    It costs about a microsecond an allocation, so it begins when a peak is first asked for.
+    """
+
+    name = "tensorflow_lite_clone.peaks"
+
+    def __init__(self) -> None:
+        self.used: dict[int, int] = {}
+        self.most: dict[int, int] = {}
+        self.most_held: dict[int, int] = {}
+
+    def watch(self, index: int) -> None:
+        """Begin with what is in use now."""
+        with cupy.cuda.Device(index):
+            pool = cupy.get_default_memory_pool()
+            self.used[index] = self.most[index] = pool.used_bytes()
+            self.most_held[index] = pool.total_bytes()
+
+    def malloc_postprocess(self, **event: Any) -> None:
+        """Called by CuPy after each allocation from a pool."""
+        index = event["device_id"]
+        used = self.used.get(index, 0) + event["mem_size"]
+        self.used[index] = used
+        if used > self.most.get(index, 0):
+            self.most[index] = used
+
+    def free_postprocess(self, **event: Any) -> None:
+        """Called by CuPy when memory goes back to its pool."""
+        index = event["device_id"]
+        self.used[index] = self.used.get(index, 0) - event["mem_size"]
+
+
+_peaks: list[_Peaks] = []
+
+
+def _watching(index: int) -> _Peaks:
+    if not _peaks:
+        peaks = _Peaks()
+        peaks.__enter__()  # for the rest of the process
+        _peaks.append(peaks)
+    if index not in _peaks[0].most:
+        _peaks[0].watch(index)
+    return _peaks[0]
+
+
+def figures(index: int) -> dict[str, int]:
+    """Bytes in use and held by the pool of a device, now and at most; bytes free on the device."""
+    peaks = _watching(index)
+    with cupy.cuda.Device(index):
+        pool = cupy.get_default_memory_pool()
+        used, held = pool.used_bytes(), pool.total_bytes()
+        peaks.most_held[index] = max(peaks.most_held[index], held)
+        free, total = cupy.cuda.runtime.memGetInfo()
+        blocks = pool.n_free_blocks()
+    return {
+        "allocated": used,
+        "reserved": held,
+        "max_allocated": max(peaks.most[index], used),
+        "max_reserved": peaks.most_held[index],
+        "free_blocks": blocks,
+        "free": free,
+        "total": total,
+    }
+
+
+def used_bytes(index: int) -> int:
+    """Bytes of a device's pool that are in use."""
+    with cupy.cuda.Device(index):
+        return cupy.get_default_memory_pool().used_bytes()
+
+
+def reset_peak(index: int) -> None:
+    """Count the peaks from now on."""
+    _watching(index).watch(index)
+
+
+def release(index: int) -> None:
+    """Give what the pool holds and nobody uses back to the driver."""
+    with cupy.cuda.Device(index):
+        cupy.get_default_memory_pool().free_all_blocks()
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+
+# ---- page-locked host memory
+
+
+def pinned_copy(array: np.ndarray) -> np.ndarray:
+    """A copy of a host array in page-locked memory, from which copies run beside the program."""
+    made = cupyx.empty_pinned(array.shape, array.dtype)
+    made[...] = array
+    return made
+
+
+def is_pinned(array: np.ndarray) -> bool:
+    """Whether a host array lies in page-locked memory."""
+    if not array.size:
+        return False
+    kind = cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type
+    return kind == cupy.cuda.runtime.memoryTypeHost
+
+
+# What a copy still reads or writes; CuPy's pool would hand pinned memory out again at once.
+_in_flight: deque[tuple[Any, Any]] = deque()
+
+
+def _keep(array: np.ndarray, stream: Any) -> None:
+    while _in_flight and _in_flight[0][0].done:
+        _in_flight.popleft()
+    event = cupy.cuda.Event(disable_timing=True)
+    event.record(stream)
+    _in_flight.append((event, array))
+
+
+def upload(array: np.ndarray) -> Any:
+    """A device array of a host array in pinned memory, copied while the program goes on."""
+    made = cupy.empty(array.shape, array.dtype)
+    stream = cupy.cuda.get_current_stream()
+    made.data.copy_from_host_async(array.ctypes.data, array.nbytes, stream)
+    _keep(array, stream)
+    return made
+
+
+def download(array: Any) -> np.ndarray:
+    """A pinned host array that a copy begins to fill: it is right once the stream is in step."""
+    array = cupy.ascontiguousarray(array)
+    made = cupyx.empty_pinned(array.shape, array.dtype)
+    stream = cupy.cuda.get_current_stream()
+    array.data.copy_to_host_async(made.ctypes.data, array.nbytes, stream)
+    _keep(made, stream)
+    return made

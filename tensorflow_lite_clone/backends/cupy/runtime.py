@@ -1,0 +1,149 @@
+"""Devices, streams and events of the CUDA runtime, as `torch.cuda` needs them."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+
+import cupy
+from cupy.cuda import runtime
+
+
+class DeviceProperties(NamedTuple):
+    """What a device is, as ``torch.cuda.get_device_properties`` names it; memory in bytes."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    warp_size: int
+    max_threads_per_multi_processor: int
+    max_threads_per_block: int
+    shared_memory_per_block: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_multiprocessor: int
+    regs_per_multiprocessor: int
+    L2_cache_size: int
+    clock_rate: int
+    memory_bus_width: int
+    pci_bus_id: int
+    is_integrated: int
+    uuid: str
+
+
+def properties(index: int) -> DeviceProperties:
+    """The properties of device `index`."""
+    found = runtime.getDeviceProperties(index)
+    return DeviceProperties(
+        found["name"].decode(),
+        found["major"],
+        found["minor"],
+        found["totalGlobalMem"],
+        found["multiProcessorCount"],
+        found["warpSize"],
+        found["maxThreadsPerMultiProcessor"],
+        found["maxThreadsPerBlock"],
+        found["sharedMemPerBlock"],
+        found["sharedMemPerBlockOptin"],
+        found["sharedMemPerMultiprocessor"],
+        found["regsPerMultiprocessor"],
+        found["l2CacheSize"],
+        found.get("clockRate", 0),
+        found.get("memoryBusWidth", 0),
+        found["pciBusID"],
+        found["integrated"],
+        bytes(found["uuid"]).hex() if "uuid" in found else "",
+    )
+
+
+def current_device() -> int:
+    """The device on which arrays are made."""
+    return runtime.getDevice()
+
+
+def set_device(index: int) -> None:
+    """Make a device the current one; RuntimeError where it does not exist."""
+    if not 0 <= index < runtime.getDeviceCount():
+        raise RuntimeError(
+            f"CUDA error: invalid device ordinal: cuda:{index} was asked for, and there are "
+            f"{runtime.getDeviceCount()} devices"
+        )
+    runtime.setDevice(index)
+
+
+def synchronize(index: int) -> None:
+    """Wait for all work on a device."""
+    cupy.cuda.Device(index).synchronize()
+
+
+def can_access_peer(index: int, peer: int) -> bool:
+    """Whether device `index` can read the memory of device `peer` directly."""
+    return bool(runtime.deviceCanAccessPeer(index, peer))
+
+
+def new_stream(index: int, priority: int) -> Any:
+    """A stream of a device that does not wait for the default stream."""
+    with cupy.cuda.Device(index):
+        return cupy.cuda.Stream(non_blocking=True, priority=priority)
+
+
+def external_stream(pointer: int, index: int) -> Any:
+    """A stream that another library made."""
+    return cupy.cuda.ExternalStream(pointer, index)
+
+
+def default_stream() -> Any:
+    """The stream work goes to unless another is in use."""
+    return cupy.cuda.Stream.null
+
+
+def current_stream(index: int) -> Any:
+    """The stream that work on a device goes to now."""
+    with cupy.cuda.Device(index):
+        return cupy.cuda.get_current_stream()
+
+
+def use_stream(stream: Any, index: int) -> None:
+    """Let work on a device go to `stream`."""
+    with cupy.cuda.Device(index):
+        stream.use()
+
+
+def new_event(index: int, blocking: bool, timing: bool, interprocess: bool) -> Any:
+    """An event of a device."""
+    with cupy.cuda.Device(index):
+        return cupy.cuda.Event(blocking, not timing, interprocess)
+
+
+def elapsed_time(start: Any, end: Any) -> float:
+    """Milliseconds between two recorded events."""
+    return cupy.cuda.get_elapsed_time(start, end)
+
+
+# Arrays that a stream other than their own still uses, with the event that ends this.
+_lent: deque[tuple[Any, Any]] = deque()
+
+
+def lend(array: Any, stream: Any) -> None:
+    """Keep an array's memory from being used again before `stream` has come this far."""
+    while _lent and _lent[0][0].done:
+        _lent.popleft()
+    event = cupy.cuda.Event(disable_timing=True)
+    event.record(stream)
+    _lent.append((event, array))
+
+
+def range_push(message: str) -> None:
+    """Open a range in profilers' timelines."""
+    cupy.cuda.nvtx.RangePush(message)
+
+
+def range_pop() -> None:
+    """Close the innermost range."""
+    cupy.cuda.nvtx.RangePop()
+
+
+def mark(message: str) -> None:
+    """Mark a moment in profilers' timelines."""
+    cupy.cuda.nvtx.Mark(message)
