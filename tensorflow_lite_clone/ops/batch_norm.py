@@ -23,9 +23,9 @@ def wide(F: Any, x: Any) -> Any:
     return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
 
 
-def like(F: Any, gradient: Any, w: Any) -> Any:
-    """The gradient of a weight or bias in the weight's dtype, if there is a weight."""
-    return gradient if w is None else F.astype(gradient, w.dtype)
+def like(F: Any, gradient: Any, w: Any, x: Any) -> Any:
+    """The gradient of a weight or bias in the weight's dtype, or without a weight in x's."""
+    return F.astype(gradient, (x if w is None else w).dtype)
 
 
 def by_channel(F: Any, x: Any) -> Any:
@@ -112,8 +112,8 @@ def batch_norm_backward(F, g, x, w, mean, variance, *, eps, needs):
         gx = F.astype(gx, x.dtype)
     return (
         gx,
-        like(F, F.reshape(slope * r, (shape[1],)), w) if needs[1] else None,
-        like(F, F.reshape(gb, (shape[1],)), w) if needs[2] else None,
+        like(F, F.reshape(slope * r, (shape[1],)), w, x) if needs[1] else None,
+        like(F, F.reshape(gb, (shape[1],)), w, x) if needs[2] else None,
     )
 
 
@@ -148,9 +148,9 @@ def batch_norm_eval_backward(F, g, x, w, mean, variance, *, eps, needs):
         gx = F.astype(F.reshape(g * scale, shape), x.dtype)
     if needs[1]:
         c = by_channel(F, x) - F.reshape(wide(F, mean), channels)
-        gw = like(F, F.reshape(channel_sum(F, g * c) * r, (shape[1],)), w)
+        gw = like(F, F.reshape(channel_sum(F, g * c) * r, (shape[1],)), w, x)
     if needs[2]:
-        gb = like(F, F.reshape(channel_sum(F, g), (shape[1],)), w)
+        gb = like(F, F.reshape(channel_sum(F, g), (shape[1],)), w, x)
     return gx, gw, gb
 
 

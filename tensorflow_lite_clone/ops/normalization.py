@@ -70,9 +70,9 @@ def layer_norm_backward(F, g, x, w, mean, rstd, *, ndim, eps, needs):
         slope = F.mean(h * z, axis=1, keepdims=True)
         gx = F.astype(F.reshape((h - shift - z * slope) * rstd, shape), x.dtype)
     if needs[1]:
-        gw = like(F, F.reshape(F.sum(g * z, axis=0), w.shape), w)
+        gw = like(F, F.reshape(F.sum(g * z, axis=0), w.shape), w, x)
     if needs[2]:
-        gb = like(F, F.reshape(F.sum(g, axis=0), shape[len(shape) - ndim :]), w)
+        gb = like(F, F.reshape(F.sum(g, axis=0), shape[len(shape) - ndim :]), w, x)
     return gx, gw, gb
 
 
@@ -111,7 +111,7 @@ def rms_norm_backward(F, g, x, w, scale, *, ndim, eps, needs):
         h = g if w is None else g * w
         gx = F.astype((h - z * F.mean(h * z, axis=axis, keepdims=True)) * scale, x.dtype)
     if needs[1]:
-        gw = like(F, F.sum(g * z, axis=tuple(range(len(x.shape) - ndim))), w)
+        gw = like(F, F.sum(g * z, axis=tuple(range(len(x.shape) - ndim))), w, x)
     return gx, gw
 
 
@@ -158,9 +158,9 @@ def group_norm_backward(F, g, x, w, mean, rstd, *, groups, eps, needs):
         slope = F.mean(h * z, axis=1, keepdims=True)
         gx = F.astype(F.reshape((h - shift - z * slope) * rstd, shape), x.dtype)
     if needs[1]:
-        gw = like(F, F.reshape(channel_sum(F, g * F.reshape(z, channels)), (shape[1],)), w)
+        gw = like(F, F.reshape(channel_sum(F, g * F.reshape(z, channels)), (shape[1],)), w, x)
     if needs[2]:
-        gb = like(F, F.reshape(channel_sum(F, g), (shape[1],)), w)
+        gb = like(F, F.reshape(channel_sum(F, g), (shape[1],)), w, x)
     return gx, gw, gb
 
 

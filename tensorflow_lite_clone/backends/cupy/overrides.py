@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     dropout,
+    layer_norm,
+    linear,
 )

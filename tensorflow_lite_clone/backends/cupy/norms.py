@@ -1,0 +1,76 @@
+"""What the launchers of the normalisations share: types, pack widths, the device's size."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import cupy
+import numpy as np
+
+from tensorflow_lite_clone.backends.cupy.native import NATIVE
+
+_f32, _f64 = np.dtype(np.float32), np.dtype(np.float64)
+#: native dtype -> the dtype its sums are kept in; what is not here is declined
+ACCUMULATORS = {
+    native: _f64 if dtype.name == "float64" else _f32
+    for dtype, native in NATIVE.items()
+    if dtype.name in ("float16", "bfloat16", "float32", "float64")
+}
+
+
+@cache
+def _processors(device: int) -> int:
+    runtime = cupy.cuda.runtime
+    return runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, device)
+
+
+def processors() -> int:
+    """How many multiprocessors the current device has."""
+    return _processors(cupy.cuda.runtime.getDevice())
+
+
+def ceil_div(x: int, y: int) -> int:
+    """x / y, rounded up."""
+    return -(-x // y)
+
+
+def power_above(x: int) -> int:
+    """The least power of two that is not below `x`."""
+    return 1 << (x - 1).bit_length()
+
+
+def vector(length: int, *arrays: Any) -> int:
+    """How many elements a thread may load at once from rows of `length` of all `arrays`.
+
+    The first array's type decides what 16 bytes hold; wider elements take several loads.
+    """
+    width = 16 // arrays[0].itemsize
+    while width > 1 and (
+        length % width
+        or any([a is not None and a.data.ptr % min(16, width * a.itemsize) for a in arrays])
+    ):
+        width //= 2
+    return width
+
+
+def weights_of(x: Any, w: Any, b: Any) -> Any:
+    """(w, b, their dtype), contiguous; None when the kernels do not serve their dtypes.
+
+    They are of x's dtype, or float32 beside elements of two bytes.
+    """
+    kind = x.dtype if w is None and b is None else (b if w is None else w).dtype
+    if (kind != x.dtype and (kind != _f32 or x.itemsize != 2)) or (
+        w is not None and b is not None and b.dtype != kind
+    ):
+        return None
+    return (
+        None if w is None else cupy.ascontiguousarray(w),
+        None if b is None else cupy.ascontiguousarray(b),
+        kind,
+    )
+
+
+def statistics(values: Any, kind: Any) -> Any:
+    """Saved statistics as the kernels read them: contiguous, of the accumulator's dtype."""
+    return cupy.ascontiguousarray(values.astype(kind, copy=False))
