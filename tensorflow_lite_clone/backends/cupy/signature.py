@@ -14,6 +14,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.core.dtypes import bfloat16
 
 #: C types of the dtypes; here and nowhere else.
 C_TYPES = {
@@ -31,7 +32,10 @@ C_TYPES = {
     "float32": "float",
     "float64": "double",
 }
-_NATIVE = {C_TYPES[d.name]: native for d, native in NATIVE.items() if d.name in C_TYPES}
+_NATIVE = {
+    word: NATIVE[bfloat16] if name == "bfloat16" else np.dtype(name)
+    for name, word in C_TYPES.items()
+}
 _SAME = {
     "int64_t": "long long",
     "uint64_t": "unsigned long long",
