@@ -6,4 +6,5 @@ from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     dropout,
     layer_norm,
     linear,
+    softmax,
 )
