@@ -1,43 +1,115 @@
-"""Optimizer steps: composites over lists of parameters, gradients and states.
+"""Optimizer steps and what is done to all gradients: composites over lists of arrays.
 
-A step takes parallel lists of arrays and static numbers, and returns the new values of all lists
-but the gradients; a device may override it with one fused kernel that writes in place and returns
-None. They are the only composites that own what they are given.
+A step takes parallel lists of arrays (parameters, gradients, states) and numbers, and returns the
+new values of all lists but those it only reads; a device may override it with one fused kernel
+that writes in place and returns None. They are the only composites that own what they are given.
+
+Numbers that change from step to step may be zero-dim arrays on the device: step counts (Python
+floats on the CPU), a learning rate, and `found_inf`, which makes a step change nothing where it is
+not zero. So a step can be captured once and replayed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from math import sqrt
 from typing import Any
 
+from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.inplace import write
+from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.dispatch.table import resolve
 from tensorflow_lite_clone.tensor import Tensor
+
+_PLAIN = (float, int, bool)
 
 
 def update(
     step: Callable[..., Any],
-    parameters: list[Tensor],
-    gradients: list[Tensor],
-    *states: list[Tensor],
+    *lists: list[Tensor],
+    read: tuple[int, ...] = (1,),
     **numbers: Any,
 ) -> None:
-    """Run `step` on tensors of one device and write what it returns back into them."""
-    if not parameters:
+    """Run `step` on lists of tensors of one device, and write what it returns back into them.
+
+    Lists at the positions `read` are only read. Numbers may be tensors, or lists of them.
+    """
+    if not lists[0]:
         return
-    backend = parameters[0]._storage.backend
-    lists = [[t._storage.array for t in tensors] for tensors in (parameters, gradients, *states)]
-    results = resolve(step, backend)(*lists, **numbers)
+    backend = lists[0][0]._storage.backend
+    for name, value in numbers.items():
+        if value.__class__ not in _PLAIN:
+            numbers[name] = _operand(value, backend)
+    arrays = [[t._storage.array for t in tensors] for tensors in lists]
+    results = getattr(backend.F, step.__name__)(*arrays, **numbers)
+    written = [tensors for i, tensors in enumerate(lists) if i not in read]
     if results is None:
-        for tensors in (parameters, *states):
+        for tensors in written:
             for tensor in tensors:
                 tensor._storage.bump()
         return
-    for tensors, values in zip((parameters, *states), results, strict=True):
+    for tensors, values in zip(written, results, strict=True):
         for tensor, value in zip(tensors, values, strict=True):
             write(tensor, value)
+
+
+def _operand(value: Any, backend: Any) -> Any:
+    """Tensors as arrays of `backend`, from another device as numbers; what is none as it is."""
+    if isinstance(value, Tensor):
+        storage = value._storage
+        return storage.array if storage.backend is backend else value.item()
+    if isinstance(value, list) and value and isinstance(value[0], Tensor):
+        return [tensor._storage.array for tensor in value]
+    return value
+
+
+def by_device(tensors: list[Tensor]) -> list[list[Tensor]]:
+    """The tensors in one list per device."""
+    parts: dict[Any, list[Tensor]] = {}
+    for tensor in tensors:
+        parts.setdefault(tensor._storage.backend, []).append(tensor)
+    return list(parts.values())
+
+
+def of_one_kind(tensors: list[Tensor]) -> bool:
+    """Whether tensors are not empty, real floating-point, of one dtype and on one device."""
+    if not tensors:
+        return False
+    first = tensors[0]._storage
+    kinds = {(t._storage.array.dtype, t._storage.backend) for t in tensors}
+    floating = first.backend.dtypes[first.array.dtype].kind == "f"
+    return len(kinds) == 1 and floating and all([t._storage.array.size for t in tensors])
+
+
+def _unless(F: Any, found_inf: Any, *pairs: tuple[list, list]) -> tuple[list, ...]:
+    """The new lists of (old, new), but the old values if `found_inf` is set."""
+    if found_inf is None:
+        return tuple([new for _, new in pairs])
+    keep = found_inf != 0
+    return tuple(
+        [
+            [F.where(keep, old, new) for old, new in zip(olds, news, strict=True)]
+            for olds, news in pairs
+        ]
+    )
+
+
+@composite
+def count_steps(F, steps, *, found_inf=None):
+    """t = t + 1."""
+    one = 1 if found_inf is None else F.astype(found_inf == 0, float32)
+    return ([step + one for step in steps],)
+
+
+def _shares(F: Any, betas: tuple[float, float], step: Any, p: Any) -> tuple[Any, Any]:
+    """1 - beta1^t and sqrt(1 - beta2^t): what running means of ones have reached."""
+    beta1, beta2 = betas
+    if isinstance(step, float):
+        return 1 - beta1**step, math.sqrt(1 - beta2**step)
+    if p.dtype.itemsize == 8:
+        step = F.astype(step, p.dtype)
+    share1, share2 = [-F.expm1(step * (math.log(b) if b else -math.inf)) for b in betas]
+    return share1, F.sqrt(share2)
 
 
 def _decayed(g: Any, p: Any, weight_decay: float, maximize: bool) -> Any:
@@ -49,7 +121,19 @@ def _decayed(g: Any, p: Any, weight_decay: float, maximize: bool) -> Any:
 
 @composite
 def sgd_step(
-    F, params, grads, buffers, *, lr, momentum, dampening, weight_decay, nesterov, maximize, first
+    F,
+    params,
+    grads,
+    buffers,
+    *,
+    lr,
+    momentum,
+    dampening,
+    weight_decay,
+    nesterov,
+    maximize,
+    first,
+    found_inf=None,
 ):
     """Stochastic gradient descent with momentum: b = mu b + (1 - d) g, p = p - lr b.
 
@@ -65,7 +149,7 @@ def sgd_step(
             new_buffers.append(b)
             g = g + momentum * b if nesterov else b
         new_params.append(p - lr * g)
-    return new_params, new_buffers
+    return _unless(F, found_inf, (params, new_params), (buffers, new_buffers))
 
 
 @composite
@@ -85,6 +169,7 @@ def adam_step(
     decoupled,
     amsgrad,
     maximize,
+    found_inf=None,
 ):
     """Adam; with `decoupled` weight decay AdamW, with `amsgrad` the running maximum of v.
 
@@ -107,11 +192,19 @@ def adam_step(
         if amsgrad:
             largest = F.maximum(maxima[i], v)
             new_maxima.append(largest)
-        denominator = F.sqrt(largest) / sqrt(1 - beta2 ** steps[i]) + eps
-        new_params.append(p - (m / denominator) * (lr / (1 - beta1 ** steps[i])))
+        share1, root2 = _shares(F, betas, steps[i], p)
+        denominator = F.sqrt(largest) / root2 + eps
+        new_params.append(p - (m / denominator) * (lr / share1))
         new_means.append(m)
         new_squares.append(v)
-    return new_params, new_means, new_squares, new_maxima
+    return _unless(
+        F,
+        found_inf,
+        (params, new_params),
+        (means, new_means),
+        (squares, new_squares),
+        (maxima, new_maxima),
+    )
 
 
 @composite
@@ -130,6 +223,7 @@ def rmsprop_step(
     momentum,
     centered,
     maximize,
+    found_inf=None,
 ):
     """RMSprop: v = a v + (1 - a) g^2, p = p - lr g / (sqrt(v) + eps).
 
@@ -153,11 +247,31 @@ def rmsprop_step(
             direction = buffers[i] * momentum + direction
             new_buffers.append(direction)
         new_params.append(p - lr * direction)
-    return new_params, new_squares, new_averages, new_buffers
+    return _unless(
+        F,
+        found_inf,
+        (params, new_params),
+        (squares, new_squares),
+        (averages, new_averages),
+        (buffers, new_buffers),
+    )
 
 
 @composite
-def adagrad_step(F, params, grads, sums, *, steps, lr, lr_decay, weight_decay, eps, maximize):
+def adagrad_step(
+    F,
+    params,
+    grads,
+    sums,
+    *,
+    steps,
+    lr,
+    lr_decay,
+    weight_decay,
+    eps,
+    maximize,
+    found_inf=None,
+):
     """Adagrad: s = s + g^2, p = p - lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps).
 
     Source: Duchi et al., "Adaptive subgradient methods" (2011).
@@ -169,4 +283,100 @@ def adagrad_step(F, params, grads, sums, *, steps, lr, lr_decay, weight_decay, e
         rate = lr / (1 + (steps[i] - 1) * lr_decay)
         new_params.append(p - rate * (g / (F.sqrt(s) + eps)))
         new_sums.append(s)
-    return new_params, new_sums
+    return _unless(F, found_inf, (params, new_params), (sums, new_sums))
+
+
+@composite
+def zero_each(F, tensors):
+    """Zeros."""
+    return ([0] * len(tensors),)
+
+
+@composite
+def clamp_each(F, tensors, *, low, high):
+    """Every element in [low, high]; NaN stays."""
+    return ([F.clip(x, low, high) for x in tensors],)
+
+
+@composite
+def grad_norm(F, tensors, *, order):
+    """The norm of all elements of all tensors together."""
+    norms = F.stack([_norm(F, x, order) for x in tensors])
+    return _norm(F, norms, order)
+
+
+def _norm(F: Any, x: Any, order: float) -> Any:
+    return F.vector_norm(x, ord=order, axis=tuple(range(x.ndim)), keepdims=False, shape=x.shape)
+
+
+def total_norm(tensors: list[Tensor], order: float) -> Tensor:
+    """`grad_norm` of tensors of one kind, zero-dim, in their dtype and on their device."""
+    backend = tensors[0]._storage.backend
+    result = backend.F.grad_norm([t._storage.array for t in tensors], order=order)
+    return wrap(backend.asarray(result), backend)
+
+
+@composite
+def clip_to_norm(F, tensors, *, total, max_norm):
+    """x = x min(1, max_norm / (total + 1e-6)); an infinite or NaN `total` is not caught."""
+    dtype = total.dtype  # every operation is rounded to it, as if on tensors
+    factor = F.astype(max_norm / F.astype(total + 1e-6, dtype), dtype)
+    factor = F.clip(factor, None, 1.0)
+    return ([x * factor for x in tensors],)
+
+
+@composite
+def amp_unscale(F, grads, found, *, inv_scale):
+    """g = g inv_scale; the one element of `found` becomes 1 if any g is infinite or NaN."""
+    (flag,) = found
+    for g in grads:
+        flag = F.where(F.all(F.isfinite(g)), flag, 1.0)
+    return [g * inv_scale for g in grads], [flag]
+
+
+@composite
+def amp_update_scale(
+    F, scale, tracker, *, found_inf, growth_factor, backoff_factor, growth_interval
+):
+    """The loss scale s (the one element of `scale`) and its count n of good steps in a row.
+
+    After a bad step s = s backoff_factor and n = 0. After a good one n = n + 1, and when that is
+    growth_interval s = s growth_factor, unless that is infinite, and n = 0.
+    """
+    (s,), (n,) = scale, tracker
+    bad = found_inf != 0
+    successful = n + 1
+    due = successful == growth_interval
+    grown = s * growth_factor
+    good = F.where(F.logical_and(due, F.isfinite(grown)), grown, s)
+    new = F.where(bad, s * backoff_factor, good)
+    return [new], [F.where(F.logical_or(bad, due), 0, successful)]
+
+
+def unscale(grads: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
+    """`amp_unscale` on tensors of one device: all in place, `found_inf` and `inv_scale` zero-dim.
+
+    ``torch._amp_foreach_non_finite_check_and_unscale_``, with gradients of any floating dtypes.
+    """
+    update(amp_unscale, grads, [found_inf], read=(), inv_scale=inv_scale)
+
+
+def update_scale(
+    scale: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    growth_factor: float,
+    backoff_factor: float,
+    growth_interval: int,
+) -> None:
+    """`amp_update_scale` on zero-dim tensors, float32 and int32: ``torch._amp_update_scale_``."""
+    update(
+        amp_update_scale,
+        [scale],
+        [growth_tracker],
+        read=(),
+        found_inf=found_inf,
+        growth_factor=growth_factor,
+        backoff_factor=backoff_factor,
+        growth_interval=growth_interval,
+    )

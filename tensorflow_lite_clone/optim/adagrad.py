@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.ops.create import full_like, scalar_tensor
-from tensorflow_lite_clone.ops.update import adagrad_step, update
-from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero
+from tensorflow_lite_clone.ops.create import full_like
+from tensorflow_lite_clone.ops.update import adagrad_step
+from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero, new_count
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -15,6 +15,8 @@ class Adagrad(Optimizer):
 
     `foreach`, `fused` and `differentiable` are accepted for compatibility.
     """
+
+    _step_supports_amp_scaling = True
 
     def __init__(
         self,
@@ -52,20 +54,20 @@ class Adagrad(Optimizer):
         for group in self.param_groups:  # torch fills these states at once, not at the first step
             for param in group["params"]:
                 self.state[param] = {
-                    "step": scalar_tensor(0.0, device="cpu"),
+                    "step": new_count(param),
                     "sum": full_like(param.detach(), group["initial_accumulator_value"]),
                 }
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        update(
+        self.run(
             adagrad_step,
             params,
             grads,
             [self.state[param]["sum"] for param in params],
             steps=self.count_steps(params),
-            lr=float(group["lr"]),
-            lr_decay=group["lr_decay"],
-            weight_decay=group["weight_decay"],
+            lr=self.number(group, "lr"),
+            lr_decay=self.number(group, "lr_decay"),
+            weight_decay=self.number(group, "weight_decay"),
             eps=group["eps"],
             maximize=group["maximize"],
         )

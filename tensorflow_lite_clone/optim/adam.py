@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.core.live import live
 from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.update import adam_step, update
+from tensorflow_lite_clone.ops.update import adam_step
 from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -15,6 +16,8 @@ class Adam(Optimizer):
 
     `foreach`, `fused`, `capturable` and `differentiable` are accepted for compatibility.
     """
+
+    _step_supports_amp_scaling = True
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class Adam(Optimizer):
         if group["amsgrad"]:
             names["max_exp_avg_sq"] = zeros_like
         means, squares, *maxima = self.states(params, **names)
-        update(
+        self.run(
             adam_step,
             params,
             grads,
@@ -66,10 +69,13 @@ class Adam(Optimizer):
             squares,
             maxima[0] if maxima else [],
             steps=steps,
-            lr=float(group["lr"]),
-            betas=tuple(map(float, group["betas"])),
+            lr=self.number(group, "lr"),
+            betas=(
+                live(lambda: float(group["betas"][0])),
+                live(lambda: float(group["betas"][1])),
+            ),
             eps=group["eps"],
-            weight_decay=group["weight_decay"],
+            weight_decay=self.number(group, "weight_decay"),
             decoupled=group["decoupled_weight_decay"],
             amsgrad=group["amsgrad"],
             maximize=group["maximize"],

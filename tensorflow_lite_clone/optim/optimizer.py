@@ -10,7 +10,10 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import enable_grad, no_grad
 from tensorflow_lite_clone.autograd.node import Handle
+from tensorflow_lite_clone.core.dtypes import float32
+from tensorflow_lite_clone.core.live import live
 from tensorflow_lite_clone.ops.create import scalar_tensor
+from tensorflow_lite_clone.ops.update import by_device, count_steps, update, zero_each
 from tensorflow_lite_clone.tensor import Tensor
 
 Closure = Callable[[], Any] | None
@@ -30,8 +33,17 @@ class Optimizer:
     """Base of all optimizers.
 
     A subclass passes its hyperparameters as `defaults` and implements `update(group, params,
-    grads)`, called once per group with the parameters that have a gradient.
+    grads)`, called once per group and device with the parameters that have a gradient. It calls
+    `run` with a step of `ops.update`, hyperparameters as `number` reads them, and step counts by
+    `count_steps`: then a step on a GPU can be captured and replayed.
+
+    A zero-dim float32 tensor as `found_inf` makes `step` change nothing if it is not zero, on a
+    device without being read back. Loss scaling sets it.
     """
+
+    found_inf: Tensor | None = None
+    _found_inf: Tensor | None = None  # on the device that is being updated, None for the CPU
+    _step_supports_amp_scaling = False  # whether `update` heeds `found_inf` on every device
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -100,6 +112,7 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or set them to zero in place."""
+        kept = []
         for group in self.param_groups:
             for param in group["params"]:
                 if param._grad is None:
@@ -108,7 +121,9 @@ class Optimizer:
                     param._grad = None
                 else:
                     param._grad = param._grad.detach()
-                    param._grad.zero_()
+                    kept.append(param._grad)
+        for part in by_device(kept):
+            update(zero_each, part, read=())
 
     def step(self, closure: Closure = None) -> Any:
         """Update all parameters that have a gradient; returns what `closure` returns."""
@@ -121,15 +136,43 @@ class Optimizer:
         with no_grad():
             for group in self.param_groups:
                 params = [param for param in group["params"] if param._grad is not None]
-                if params:
-                    self.update(group, params, [param._grad for param in params])
+                for part in by_device(params):
+                    grads: list[Any] = [param._grad for param in part]
+                    if self._heed_found_inf(part[0]):
+                        self.update(group, part, grads)
         for hook in [*self._step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
             hook(self, (closure,) if closure is not None else (), {})
         return loss
 
+    def _heed_found_inf(self, beside: Tensor) -> bool:
+        """False if a flag on the CPU says that the step must be left out."""
+        found_inf = self.found_inf
+        if found_inf is not None:
+            found_inf = found_inf.to(beside.device)
+            if found_inf.is_cpu:
+                if found_inf.item():
+                    return False
+                found_inf = None
+        self._found_inf = found_inf
+        return True
+
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        """Update one group's parameters in place."""
+        """Update one group's parameters on one device in place."""
         raise NotImplementedError
+
+    def run(self, step: Callable[..., Any], *lists: list[Tensor], **numbers: Any) -> None:
+        """Run a step of `ops.update` on parameters, gradients and states."""
+        update(step, *lists, found_inf=self._found_inf, **numbers)
+
+    def number(self, group: dict[str, Any], name: str) -> Any:
+        """A hyperparameter as a float, which may change before a captured step is replayed.
+
+        A learning rate that is a tensor on a device is returned as it is.
+        """
+        value = group[name]
+        if name == "lr" and isinstance(value, Tensor) and not value.is_cpu:
+            return value
+        return live(lambda: float(group[name]))
 
     def states(self, params: list[Tensor], **initial: Callable[[Tensor], Tensor]) -> list:
         """Per name a list with each parameter's state tensor, made by `initial` when missing."""
@@ -142,15 +185,26 @@ class Optimizer:
                 entries.append(state[name])
         return lists
 
-    def count_steps(self, params: list[Tensor]) -> list[float]:
-        """Each parameter's number of steps, this one included."""
-        steps = []
+    def count_steps(self, params: list[Tensor]) -> list[float] | list[Tensor]:
+        """Each parameter's number of steps, this one included.
+
+        On a device the counts are float32 tensors there, so that they go on when a captured step
+        is replayed; on the CPU they are returned as numbers.
+        """
+        on_host = params[0].is_cpu
+        counts = []
         for param in params:
             state = self.state[param]
             if "step" not in state:
-                state["step"] = scalar_tensor(0.0, device="cpu")
-            state["step"] += 1
-            steps.append(state["step"].item())
+                state["step"] = new_count(param)
+            counts.append(state["step"])
+        if not on_host:
+            update(count_steps, counts, read=(), found_inf=self._found_inf)
+            return counts
+        steps = []
+        for count in counts:
+            count += 1
+            steps.append(count.item())
         return steps
 
     def state_dict(self) -> dict[str, Any]:
@@ -259,8 +313,10 @@ class Optimizer:
 def _cast(param: Tensor | None, value: Any, key: str = "") -> Any:
     """A loaded state with its tensors on the parameter's device and in its dtype."""
     if isinstance(value, Tensor):
-        if param is None or key == "step":
+        if param is None:
             return value
+        if key == "step":
+            return value if param.is_cpu else value.to(dtype=float32, device=param.device)
         if param.is_floating_point():
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)
@@ -279,6 +335,13 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
     """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer."""
     return Handle(_global_optimizer_post_hooks, hook)
+
+
+def new_count(param: Tensor) -> Tensor:
+    """A zero-dim tensor for the steps of `param`, on its device."""
+    if param.is_cpu:
+        return scalar_tensor(0.0, device="cpu")
+    return scalar_tensor(0.0, dtype=float32, device=param.device)
 
 
 def check_at_least_zero(**values: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.update import rmsprop_step, update
+from tensorflow_lite_clone.ops.update import rmsprop_step
 from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -15,6 +15,8 @@ class RMSprop(Optimizer):
 
     `foreach`, `capturable` and `differentiable` are accepted for compatibility.
     """
+
+    _step_supports_amp_scaling = True
 
     def __init__(
         self,
@@ -55,18 +57,18 @@ class RMSprop(Optimizer):
             (buffers,) = self.states(params, momentum_buffer=zeros_like)
         if group["centered"]:
             (averages,) = self.states(params, grad_avg=zeros_like)
-        update(
+        self.run(
             rmsprop_step,
             params,
             grads,
             squares,
             averages,
             buffers,
-            lr=float(group["lr"]),
-            alpha=group["alpha"],
+            lr=self.number(group, "lr"),
+            alpha=self.number(group, "alpha"),
             eps=group["eps"],
-            weight_decay=group["weight_decay"],
-            momentum=group["momentum"],
+            weight_decay=self.number(group, "weight_decay"),
+            momentum=self.number(group, "momentum"),
             centered=group["centered"],
             maximize=group["maximize"],
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.update import sgd_step, update
+from tensorflow_lite_clone.ops.update import sgd_step
 from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -15,6 +15,8 @@ class SGD(Optimizer):
 
     `foreach`, `fused` and `differentiable` are accepted for compatibility.
     """
+
+    _step_supports_amp_scaling = True
 
     def __init__(
         self,
@@ -55,15 +57,15 @@ class SGD(Optimizer):
                 if new:
                     self.state[param]["momentum_buffer"] = zeros_like(param)
             buffers = [self.state[param]["momentum_buffer"] for param in params]
-        update(
+        self.run(
             sgd_step,
             params,
             grads,
             buffers,
-            lr=float(group["lr"]),
-            momentum=group["momentum"],
-            dampening=group["dampening"],
-            weight_decay=group["weight_decay"],
+            lr=self.number(group, "lr"),
+            momentum=self.number(group, "momentum"),
+            dampening=self.number(group, "dampening"),
+            weight_decay=self.number(group, "weight_decay"),
             nesterov=group["nesterov"],
             maximize=group["maximize"],
             first=first,

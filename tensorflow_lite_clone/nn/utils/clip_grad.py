@@ -9,6 +9,14 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.ops.create import scalar_tensor
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.norms import vector_norm
+from tensorflow_lite_clone.ops.update import (
+    by_device,
+    clamp_each,
+    clip_to_norm,
+    of_one_kind,
+    total_norm,
+    update,
+)
 from tensorflow_lite_clone.tensor import Tensor
 
 Tensors = Tensor | Iterable[Tensor]
@@ -37,9 +45,12 @@ def get_total_norm(
     norm_type = float(norm_type)
     if not entries:
         return scalar_tensor(0.0)
-    device = entries[0].device
-    norms = [vector_norm(entry, norm_type).to(device) for entry in entries]
-    total = vector_norm(stack(norms), norm_type)
+    if of_one_kind(entries):
+        total = total_norm(entries, norm_type)
+    else:
+        device = entries[0].device
+        norms = [vector_norm(entry, norm_type).to(device) for entry in entries]
+        total = vector_norm(stack(norms), norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
@@ -54,8 +65,13 @@ def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale the gradients in place by max_norm / total_norm if that is below one."""
+    grads = _gradients(parameters)
+    if of_one_kind([*grads, total_norm]):
+        if grads:
+            update(clip_to_norm, grads, read=(), total=total_norm, max_norm=float(max_norm))
+        return
     coefficient = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
-    for g in _gradients(parameters):
+    for g in grads:
         g.mul_(coefficient.to(g.device))
 
 
@@ -80,5 +96,5 @@ def clip_grad_norm_(
 def clip_grad_value_(parameters: Tensors, clip_value: Any, foreach: bool | None = None) -> None:
     """Clamp every element of the gradients in place to [-clip_value, clip_value]."""
     clip_value = float(clip_value)
-    for g in _gradients(parameters):
-        g.clamp_(min=-clip_value, max=clip_value)
+    for part in by_device(_gradients(parameters)):
+        update(clamp_each, part, read=(), low=-clip_value, high=clip_value)
