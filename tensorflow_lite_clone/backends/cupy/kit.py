@@ -6,6 +6,7 @@ from typing import Any
 
 import cupy
 
+from tensorflow_lite_clone.backends.cupy.gemm import matmul  # noqa: F401
 from tensorflow_lite_clone.backends.cupy.kit_index import (  # noqa: F401
     address,
     as_strided,
@@ -100,10 +101,6 @@ def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: F811
     if x.dtype.kind == "c" and native.kind != "c":
         x = x.real
     return x.astype(native, copy=copy)
-
-
-def matmul(x: Any, y: Any) -> Any:
-    return cupy.matmul(x, y)
 
 
 def vecdot(x: Any, y: Any, /, *, axis: int = -1) -> Any:
