@@ -1,0 +1,29 @@
+"""The gradient of a lookup of rows: rows of g added up by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from tensorflow_lite_clone.backends.cupy.kit_scatter import Places, scatter_rows
+from tensorflow_lite_clone.dispatch.table import override
+
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
+_NONE = -(1 << 63)
+
+
+@override("embedding_backward", backend="cupy")
+def embedding_backward(
+    F: Any, g: Any, index: Any, *, rows: int, padding: int | None, by_frequency: bool
+) -> Any:
+    if by_frequency or g.dtype.name not in _FLOATS:
+        return NotImplemented
+    width = g.shape[-1]
+    wide = np.float32 if g.dtype.itemsize == 2 else g.dtype
+    result = cupy.zeros((rows, width), wide)
+    places = Places(index, 1, rows, width, g.shape)
+    skipped = _NONE if padding is None else padding
+    scatter_rows(result, places, cupy.ascontiguousarray(g), "Add", skipped)
+    return result.astype(g.dtype, copy=False)
