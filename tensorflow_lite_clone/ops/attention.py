@@ -11,9 +11,6 @@ from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
-from tensorflow_lite_clone.ops.create import ones, zeros_like
-from tensorflow_lite_clone.ops.dropout import dropout
-from tensorflow_lite_clone.ops.softmax import softmax
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -32,23 +29,7 @@ class Attention(Op):
     hints = (1,)
 
     def forward(F, q, k, v, mask, *, scale, causal, groups):
-        dtype, heads = q.dtype, q.shape[:-2]
-        q, k, v, mask = _parts(F, q, k, v, mask, groups)
-        scores = _scores(F, q, k, mask, scale, causal)
-        if 0 in scores.shape:
-            out, lse = F.matmul(scores, v), F.sum(scores, axis=-1) + inf
-        else:
-            top = F.max(scores, axis=-1, keepdims=True)
-            top = F.where(top == -inf, 0.0, top)
-            p = F.exp(scores - top)
-            total = F.sum(p, axis=-1, keepdims=True)
-            closed = total == 0
-            out = F.matmul(p, v) / F.where(closed, 1.0, total)
-            lse = F.where(closed, inf, top + F.log(total))[..., 0]
-        if groups > 1:
-            out = F.reshape(out, (*out.shape[:-4], heads[-1], *out.shape[-2:]))
-            lse = F.reshape(lse, out.shape[:-1])
-        return F.astype(out, dtype), lse
+        return _forward(F, q, k, v, mask, scale, causal, groups, None)[:2]
 
     def backward(F, g, q, k, v, mask, out0, out1, *, scale, causal, groups, needs):
         return F.attention_backward(
@@ -62,21 +43,124 @@ def attention_backward(F, g, q, k, v, mask, out, lse, *, scale, causal, groups, 
 
     gq = ds k scale, gk = ds^T q scale, gv = p^T g, gmask = ds.
     """
+    return _backward(F, g, q, k, v, mask, out, lse, None, scale, causal, groups, needs, 0.0)
+
+
+class AttentionDropout(Op):
+    """`Attention` whose weights are zeroed with probability p, the others divided by 1 - p.
+
+    The third output says which; a device may return anything from which `attention_noise` makes
+    the factors.
+    """
+
+    name = "attention_dropout"
+    label = "ScaledDotProductAttention"
+    nondifferentiable = (1, 2)
+    hints = (1,)
+
+    def forward(F, q, k, v, mask, *, scale, causal, groups, p):
+        return _forward(F, q, k, v, mask, scale, causal, groups, p)
+
+    def backward(F, g, q, k, v, mask, out0, out1, out2, *, scale, causal, groups, p, needs):
+        return F.attention_dropout_backward(
+            g, q, k, v, mask, out0, out1, out2,
+            scale=scale, causal=causal, groups=groups, p=p, needs=needs,
+        )  # fmt: skip
+
+
+@composite
+def attention_dropout_backward(
+    F, g, q, k, v, mask, out, lse, noise, *, scale, causal, groups, p, needs
+):
+    """`attention_backward` with factors n: ds = p (n g v^T - sum(g out)), gv = (p n)^T g."""
+    return _backward(F, g, q, k, v, mask, out, lse, noise, scale, causal, groups, needs, p)
+
+
+class AttentionNoise(Op):
+    """The factors of the weights, of `shape`, from what `AttentionDropout` returned."""
+
+    name = "attention_noise"
+
+    def forward(F, noise, *, shape, p):
+        return noise
+
+
+def _forward(
+    F: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    scale: float,
+    causal: bool,
+    groups: int,
+    p: float | None,
+) -> tuple:
+    dtype, heads = q.dtype, q.shape[:-2]
+    q, k, v, mask = _parts(F, q, k, v, mask, groups)
+    scores = _scores(F, q, k, mask, scale, causal)
+    noise = None if p is None else _noise(F, scores.shape, dtype, p)
+    if 0 in scores.shape:
+        out, lse = F.matmul(scores, v), F.sum(scores, axis=-1) + inf
+    else:
+        top = F.max(scores, axis=-1, keepdims=True)
+        top = F.where(top == -inf, 0.0, top)
+        weights = F.exp(scores - top)
+        total = F.sum(weights, axis=-1, keepdims=True)
+        closed = total == 0
+        if noise is not None:
+            weights = weights * _wide(F, noise)
+        out = F.matmul(weights, v) / F.where(closed, 1.0, total)
+        lse = F.where(closed, inf, top + F.log(total))[..., 0]
+    if groups > 1:
+        out = F.reshape(out, (*out.shape[:-4], heads[-1], *out.shape[-2:]))
+        lse = F.reshape(lse, out.shape[:-1])
+    return F.astype(out, dtype), lse, noise
+
+
+def _noise(F: Any, shape: tuple, dtype: Any, p: float) -> Any:
+    """1 / (1 - p) to keep and 0 to drop."""
+    if p == 1 or 0 in shape:
+        return F.zeros(shape, dtype=dtype)
+    drawn = F.backend.generator.dropout_mask(p, shape, dtype)
+    return F.astype(drawn / (1 - p), dtype)
+
+
+def _backward(
+    F: Any,
+    g: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    out: Any,
+    lse: Any,
+    noise: Any,
+    scale: float,
+    causal: bool,
+    groups: int,
+    needs: tuple[bool, ...],
+    p: float,
+) -> tuple:
     kinds = [x.dtype for x in (q, k, v)] + [None if mask is None else mask.dtype]
     heads = q.shape[-3:-2]
     q, k, v, mask = _parts(F, q, k, v, mask, groups)
     g = _by_group(F, _wide(F, g), groups)
-    p = _weights(F, _scores(F, q, k, mask, scale, causal), lse, groups)
+    weights = _weights(F, _scores(F, q, k, mask, scale, causal), lse, groups)
+    if noise is not None:
+        noise = _wide(F, F.attention_noise(noise, shape=tuple(weights.shape), p=p))
     gq = gk = gv = gmask = None
     if needs[2]:
-        gv = F.matmul(F.matrix_transpose(p), g)
+        gv = F.matmul(F.matrix_transpose(weights if noise is None else weights * noise), g)
     if needs[0] or needs[1] or needs[3]:
-        gp = F.matmul(g, F.matrix_transpose(v))
+        gw = F.matmul(g, F.matrix_transpose(v))
+        if noise is not None:
+            gw = gw * noise
         if lse is None:
-            delta = F.sum(gp * p, axis=-1, keepdims=True)
+            delta = F.sum(gw * weights, axis=-1, keepdims=True)
         else:
             delta = F.sum(g * _by_group(F, _wide(F, out), groups), axis=-1, keepdims=True)
-        ds = p * (gp - delta)
+        ds = weights * (gw - delta)
         if needs[0]:
             gq = F.matmul(ds, k) * scale
         if needs[1]:
@@ -184,11 +268,15 @@ def scaled_dot_product_attention(
     groups = 1
     if enable_gqa:
         key, value, groups = _shared_heads(query, key, value)
-    if dropout_p > 0.0:
-        return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale, groups)
     _check(query, key.shape, value.shape, attn_mask, groups)
-    parameters = {"scale": scale, "causal": is_causal, "groups": groups}
-    return apply(Attention, query, key, value, attn_mask, **parameters)[0]
+    if dropout_p > 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
+    op: type[Op] = Attention
+    parameters: dict[str, Any] = {"scale": scale, "causal": is_causal, "groups": groups}
+    if dropout_p > 0:
+        op = AttentionDropout
+        parameters["p"] = dropout_p
+    return apply(op, query, key, value, attn_mask, **parameters)[0]
 
 
 def _shared_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, int]:
@@ -236,52 +324,3 @@ def _fitting(x: tuple, y: tuple) -> tuple:
             f"[{prod(y[:-2])}, {x[-1]}] but got: [{prod(y[:-2])}, {y[-2]}]."
         )
     return x[:-2] if x[:-2] == y[:-2] else broadcast_shapes(x[:-2], y[:-2])
-
-
-def _with_dropout(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    p: float,
-    causal: bool,
-    scale: float,
-    groups: int,
-) -> Tensor:
-    """Attention of single operations, which keep the weights."""
-    if p > 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if groups > 1:
-        key, value = [x.repeat_interleave(groups, -3) for x in (key, value)]
-    _check(query, key.shape, value.shape, mask, 1)
-    # both factors get the root of the scale, as in torch: products of halves stay in range
-    root = sqrt(abs(scale))
-    scores = (query * (root if scale >= 0 else -root)).matmul(key.transpose(-2, -1) * root)
-    closed = None
-    if causal:
-        mask = ones(*scores.shape[-2:], dtype=dtypes.bool_, device=query.device).tril()
-    elif mask is not None and key.shape[-2]:
-        mask, closed = _open_rows(mask)
-    if mask is not None:
-        scores = scores + _additive(mask, query)
-    output = dropout(softmax(scores, -1), p).matmul(value)
-    return output if closed is None else output.masked_fill(closed, 0.0)
-
-
-def _additive(mask: Tensor, like: Tensor) -> Tensor:
-    """A boolean mask (True: attend) as zeros and minus infinities."""
-    if mask.dtype is dtypes.bool_:
-        return zeros_like(mask, dtype=like.dtype).masked_fill(mask.logical_not(), -inf)
-    return mask
-
-
-def _open_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The mask with rows opened that may attend to nothing, and where they are.
-
-    Their softmax would be NaN, and so would every gradient.
-    """
-    if mask.dtype is dtypes.bool_:
-        closed = mask.any(-1, keepdim=True).logical_not()
-        return mask.logical_or(closed), closed
-    closed = mask.detach().amax(-1, keepdim=True) == -inf
-    return mask.masked_fill(closed, 0.0), closed

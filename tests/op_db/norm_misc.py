@@ -134,7 +134,8 @@ ATTENTION = [
         S(T(2, 1, 3, 4), T(1, 2, 5, 4), T(5, 4), scale=-0.4), S(*SHARED, enable_gqa=True,
         is_causal=True), S(*SHARED, T(4, 3, 5), enable_gqa=True), S(*SHARED, B(3, 5),
         enable_gqa=True), S(T(2, 4, 3, 4), T(2, 2, 5, 4), T(2, 1, 5, 4), T(2, 1, 3, 5),
-        enable_gqa=True), call=attention, dtypes=WIDE),
+        enable_gqa=True), S(*CROSS, dropout_p=1.0),
+        call=attention, dtypes=WIDE),
 ]
 
 OPS = NORMS + EMBEDDING + KEEPING + ATTENTION
