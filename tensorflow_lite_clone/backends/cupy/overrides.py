@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
+    amp,
     dropout,
     embedding,
     layer_norm,
     linear,
+    optimizer,
     softmax,
 )

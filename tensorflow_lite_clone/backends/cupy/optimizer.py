@@ -1,0 +1,287 @@
+"""Optimizer steps, gradient clipping and zeroing: one launch for all tensors of a dtype."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cupy
+import numpy as np
+
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
+from tensorflow_lite_clone.backends.cupy.norms import ACCUMULATORS
+from tensorflow_lite_clone.backends.cupy.tensor_lists import (
+    NORM_CHUNK,
+    THREADS,
+    batches,
+    function_of,
+    is_cell,
+    launch,
+    numbers,
+    rows,
+)
+from tensorflow_lite_clone.dispatch.table import override
+
+_FILE = "optimizer.cu"
+_sgd = Kernel(_FILE, "sgd_step", params=("T",))
+_adam = Kernel(_FILE, "adam_step", params=("T", "AMSGRAD"))
+_rmsprop = Kernel(_FILE, "rmsprop_step", params=("T",))
+_adagrad = Kernel(_FILE, "adagrad_step", params=("T",))
+_count = Kernel(_FILE, "count_steps", params=("COUNT",))
+_partial = Kernel(_FILE, "grad_norm_partial", params=("T", "A", "ORDER"))
+_total = Kernel(_FILE, "grad_norm_total", params=("T", "A", "ORDER"))
+_clip = Kernel(_FILE, "clip_to_norm", params=("T", "A"))
+_clamp = Kernel(_FILE, "clamp_each", params=("T", "A"))
+_zero = Kernel(_FILE, "zero_each", params=("T",))
+
+_COUNT = 478  # step counts of a launch: their addresses fit into its arguments
+_ORDERS = {1.0: 1, 2.0: 2, math.inf: 0}
+
+
+def _complement(x: float) -> float:
+    return 1 - x
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
+
+
+def _served(lr: Any, found_inf: Any, steps: list | None = None) -> bool:
+    """Whether what lies on the device lies there as the kernels read it."""
+    return (
+        (lr.__class__ is not cupy.ndarray or is_cell(lr))
+        and (found_inf is None or is_cell(found_inf))
+        and (steps is None or all([is_cell(step) for step in steps]))
+    )
+
+
+@override("sgd_step", backend="cupy")
+def sgd_step(
+    F: Any,
+    params: list,
+    grads: list,
+    buffers: list,
+    *,
+    lr: Any,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+    maximize: bool,
+    first: list[bool],
+    found_inf: Any = None,
+) -> Any:
+    lists = [params, grads, buffers] if momentum else [params, grads]
+    found = rows(lists, read=(1,))
+    if found is None or not _served(lr, found_inf):
+        return NotImplemented
+    share = 1.0
+    if momentum:
+        share = function_of(dampening, _complement)
+    for dtype, places in found.items():
+        if not momentum:
+            places = [(place, (*arrays, None)) for place, arrays in places]
+        values = numbers(dtype, lr, momentum or 0.0, share, weight_decay)
+        for new in (True, False):
+            part = [row for row in places if bool(momentum and first[row[0]]) is new]
+            launch(
+                _sgd[dtype],
+                dtype,
+                part,
+                3,
+                values,
+                found_inf,
+                bool(momentum),
+                new,
+                bool(nesterov),
+                bool(maximize),
+            )
+    return None
+
+
+@override("adam_step", backend="cupy")
+def adam_step(
+    F: Any,
+    params: list,
+    grads: list,
+    means: list,
+    squares: list,
+    maxima: list,
+    *,
+    steps: list,
+    lr: Any,
+    betas: tuple[float, float],
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    amsgrad: bool,
+    maximize: bool,
+    found_inf: Any = None,
+) -> Any:
+    lists = [params, grads, means, squares, *([maxima] if amsgrad else [])]
+    found = rows(lists, read=(1,))
+    if found is None or not _served(lr, found_inf, steps):
+        return NotImplemented
+    beta1, beta2 = betas
+    values = [
+        lr,
+        function_of(beta1, _complement),
+        function_of(beta1, _log),
+        beta2,
+        function_of(beta2, _complement),
+        function_of(beta2, _log),
+        eps,
+        weight_decay,
+    ]
+    for dtype, places in found.items():
+        launch(
+            _adam[dtype, bool(amsgrad)],
+            dtype,
+            [(place, (*arrays, steps[place])) for place, arrays in places],
+            len(lists) + 1,
+            numbers(dtype, *values),
+            found_inf,
+            bool(decoupled),
+            bool(maximize),
+        )
+    return None
+
+
+@override("rmsprop_step", backend="cupy")
+def rmsprop_step(
+    F: Any,
+    params: list,
+    grads: list,
+    squares: list,
+    averages: list,
+    buffers: list,
+    *,
+    lr: Any,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+    maximize: bool,
+    found_inf: Any = None,
+) -> Any:
+    states = [*([averages] if centered else []), *([buffers] if momentum else [])]
+    found = rows([params, grads, squares, *states], read=(1,))
+    if found is None or not _served(lr, found_inf):
+        return NotImplemented
+    share = function_of(alpha, _complement)
+    for dtype, places in found.items():
+        complete = []
+        for place, (p, g, v, *rest) in places:
+            average = rest[0] if centered else None
+            buffer = rest[-1] if momentum else None
+            complete.append((place, (p, g, v, average, buffer)))
+        launch(
+            _rmsprop[dtype],
+            dtype,
+            complete,
+            5,
+            numbers(dtype, lr, alpha, share, eps, weight_decay, momentum or 0.0),
+            found_inf,
+            bool(momentum),
+            bool(centered),
+            bool(maximize),
+        )
+    return None
+
+
+@override("adagrad_step", backend="cupy")
+def adagrad_step(
+    F: Any,
+    params: list,
+    grads: list,
+    sums: list,
+    *,
+    steps: list,
+    lr: Any,
+    lr_decay: float,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+    found_inf: Any = None,
+) -> Any:
+    found = rows([params, grads, sums], read=(1,))
+    if found is None or not _served(lr, found_inf, steps):
+        return NotImplemented
+    for dtype, places in found.items():
+        launch(
+            _adagrad[dtype],
+            dtype,
+            [(place, (*arrays, steps[place])) for place, arrays in places],
+            4,
+            numbers(dtype, lr, lr_decay, weight_decay, eps),
+            found_inf,
+            bool(maximize),
+        )
+    return None
+
+
+@override("count_steps", backend="cupy")
+def count_steps(F: Any, steps: list, *, found_inf: Any = None) -> Any:
+    if not _served(0.0, found_inf, steps):
+        return NotImplemented
+    for start in range(0, len(steps), _COUNT):
+        part = steps[start : start + _COUNT]
+        words = np.zeros(_COUNT + 1, np.int64)
+        words[: len(part)] = [step.data.ptr for step in part]
+        words[_COUNT:].view(np.int32)[0] = len(part)
+        packed = words.view(f"V{words.nbytes}")
+        _count[_COUNT](blocks_for(len(part), THREADS), THREADS, packed, found_inf)
+    return None
+
+
+@override("grad_norm", backend="cupy")
+def grad_norm(F: Any, tensors: list, *, order: float) -> Any:
+    if order not in _ORDERS:
+        return NotImplemented
+    found = rows([tensors], read=(0,))
+    if found is None or len(found) != 1:
+        return NotImplemented
+    ((dtype, places),) = found.items()
+    accumulator, number = ACCUMULATORS[dtype], _ORDERS[order]
+    launches = list(batches(places, 1, NORM_CHUNK // dtype.itemsize))
+    partials = cupy.empty(sum([blocks for _, blocks in launches]), accumulator)
+    offset = 0
+    for packed, blocks in launches:
+        _partial[dtype, accumulator, number](blocks, THREADS, packed, offset, partials)
+        offset += blocks
+    total = cupy.empty((), dtype)
+    _total[dtype, accumulator, number](1, 1024, partials, offset, total)
+    return total
+
+
+@override("clip_to_norm", backend="cupy")
+def clip_to_norm(F: Any, tensors: list, *, total: Any, max_norm: float) -> Any:
+    found = rows([tensors])
+    if found is None or total.__class__ is not cupy.ndarray or total.size != 1:
+        return NotImplemented
+    if any([dtype != total.dtype for dtype in found]):
+        return NotImplemented
+    for dtype, places in found.items():
+        launch(_clip[dtype, ACCUMULATORS[dtype]], dtype, places, 1, total, max_norm)
+    return None
+
+
+@override("clamp_each", backend="cupy")
+def clamp_each(F: Any, tensors: list, *, low: float, high: float) -> Any:
+    found = rows([tensors])
+    if found is None:
+        return NotImplemented
+    for dtype, places in found.items():
+        launch(_clamp[dtype, ACCUMULATORS[dtype]], dtype, places, 1, low, high)
+    return None
+
+
+@override("zero_each", backend="cupy")
+def zero_each(F: Any, tensors: list) -> Any:
+    found = rows([tensors])
+    if found is None:
+        return NotImplemented
+    for dtype, places in found.items():
+        launch(_zero[dtype], dtype, places, 1)
+    return None

@@ -1,0 +1,137 @@
+"""Lists of tensors, and numbers, as kernels take them by value (`Tensors`, `Numbers`).
+
+The structs are those of kernels/tensors.cuh. Everything is in the launch's arguments, so nothing is
+copied to the device, and a launch can be captured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import cupy
+import numpy as np
+
+from tensorflow_lite_clone.backends.cupy.norms import ACCUMULATORS
+from tensorflow_lite_clone.core.live import LiveNumber
+
+THREADS = 256  # a block; the kernels are compiled for it
+STEP_CHUNK, NORM_CHUNK = 16384, 65536  # bytes of a tensor for one block
+_f32 = np.dtype(np.float32)
+
+#: Arrays at one place of the lists, which lie in memory alike, and that place.
+Row = tuple[int, tuple]
+
+
+def rows(lists: Sequence[list], read: tuple[int, ...] = ()) -> dict[Any, list[Row]] | None:
+    """The lists' places by dtype, without empty tensors; None when kernels cannot serve them.
+
+    Arrays of the lists at the positions `read` may be copies, in the layout of the first list.
+    """
+    found: dict[Any, list[Row]] = {}
+    for place, arrays in enumerate(zip(*lists, strict=True)):
+        dtype = arrays[0].dtype
+        if dtype not in ACCUMULATORS:
+            return None
+        alike: Any = arrays
+        for x in arrays:
+            if x.dtype != dtype:
+                return None
+            if not x.flags.c_contiguous:
+                alike = None
+        if alike is None:
+            alike = _alike(arrays, read)
+            if alike is None:
+                return None
+        if arrays[0].size:
+            found.setdefault(dtype, []).append((place, alike))
+    return found
+
+
+def _alike(arrays: tuple, read: tuple[int, ...]) -> tuple | None:
+    first = arrays[0]
+    if not _is_dense(first):
+        if 0 not in read:
+            return None
+        first = cupy.ascontiguousarray(first)
+    strides = _significant_strides(first)
+    result = [first]
+    for i, x in enumerate(arrays[1:], 1):
+        if _significant_strides(x) != strides:
+            if i not in read:
+                return None
+            memory = cupy.empty(first.size, first.dtype)
+            copy = cupy.ndarray(first.shape, first.dtype, memory.data, first.strides)
+            copy[...] = x
+            x = copy
+        result.append(x)
+    return tuple(result)
+
+
+def _significant_strides(x: Any) -> list[int]:
+    return [stride for stride, n in zip(x.strides, x.shape, strict=True) if n > 1]
+
+
+def _is_dense(x: Any) -> bool:
+    """Whether the elements fill a piece of memory, each place once, in any order."""
+    expected = x.itemsize
+    for stride, n in sorted(zip(x.strides, x.shape, strict=True)):
+        if n > 1:
+            if stride != expected:
+                return False
+            expected *= n
+    return True
+
+
+def batches(places: list[Row], lists: int, chunk: int) -> Iterator[tuple[np.ndarray, int]]:
+    """Per launch the struct `Tensors<lists>` and its number of blocks of `chunk` elements."""
+    most = 3832 // (8 * lists + 12)
+    for start in range(0, len(places), most):
+        part = [arrays for _, arrays in places[start : start + most]]
+        count = len(part)
+        words = np.zeros((lists + 1) * most + (most + 2) // 2, np.int64)
+        for i, column in enumerate(zip(*part, strict=True)):
+            words[i * most : i * most + count] = [0 if x is None else x.data.ptr for x in column]
+        sizes = words[lists * most : lists * most + count]
+        sizes[:] = [arrays[0].size for arrays in part]
+        ends = np.cumsum(-(-sizes // chunk))
+        integers = words[(lists + 1) * most :].view(np.int32)
+        integers[1:count] = ends[:-1]
+        integers[most] = count
+        yield words.view(f"V{words.nbytes}"), int(ends[-1])
+
+
+def launch(instance: Any, dtype: Any, places: list[Row], lists: int, *args: Any) -> None:
+    """Launch a kernel on all places of one dtype, a block for every `STEP_CHUNK` bytes."""
+    for tensors, blocks in batches(places, lists, STEP_CHUNK // dtype.itemsize):
+        instance(blocks, THREADS, tensors, *args)
+
+
+def numbers(dtype: Any, *values: Any) -> np.ndarray:
+    """The struct `Numbers` for tensors of `dtype`: floats, live numbers, zero-dim float32 arrays.
+
+    Taking a live number's cell is a promise to launch.
+    """
+    accumulator = ACCUMULATORS[dtype]
+    words = np.zeros(8 + accumulator.itemsize, np.int64)
+    held = words[8:].view(accumulator)
+    for i, value in enumerate(values):
+        if value.__class__ is LiveNumber:
+            held[i] = value
+            words[i] = value.cell.data.ptr
+        elif isinstance(value, cupy.ndarray):
+            held[i] = np.nan  # equal to nothing: the kernel takes the cell
+            words[i] = value.data.ptr
+        else:
+            held[i] = value
+    return words.view(f"V{words.nbytes}")
+
+
+def function_of(value: float, function: Callable[[float], float]) -> float:
+    """``function(value)``, live if `value` is."""
+    return value.map(function) if value.__class__ is LiveNumber else function(value)
+
+
+def is_cell(value: Any) -> bool:
+    """Whether a value is a float32 array of one element."""
+    return value.__class__ is cupy.ndarray and value.dtype == _f32 and value.size == 1
