@@ -1,0 +1,194 @@
+// Depthwise convolutions: one input channel for each output channel.
+//
+// Op:          conv, conv_backward_input, conv_backward_weight, with as many groups as channels
+// Math:        y[n, o, p] = b[o] + sum over taps k of x[n, o / m, p s - pad + k d] w[o, k]
+//              gx[n, c, q] = sum over m outputs o of c, and k with p s - pad + k d = q,
+//              of g[n, o, p] w[o, k]
+//              gw[o, k] = sum over n, p of g[n, o, p] x[n, o / m, p s - pad + k d]
+// Layout:      any strides of what is read; results contiguous or (LAST) channels_last
+// Launch:      256 threads; forward and input: a thread per element, grid strided; weight: grid
+//              (outputs, LAST: outputs / 32, taps / 9, splits)
+// Cost:        2 FLOPs an element and tap: bound by memory, or by L1 where the taps are many
+// Types:       float, half, bfloat16 -> float; double -> double
+// Determinism: bit for bit: fixed order, splits are summed in order by a second kernel
+// Limits:      2^31 output pixels in the weight's gradient
+// Variants:    KERNEL: 3 x 3 and 5 x 5 unrolled, 0 for others; LAST: neighbouring threads take
+//              channels instead of pixels; I: int, or int64_t from 2^31 elements
+// Instances:   depthwise_forward<float,int,3,false>: 64 registers, 0 bytes shared
+//              depthwise_forward<__half,int,5,true>: 64 registers, 0 bytes shared
+//              depthwise_forward<__nv_bfloat16,int64_t,0,false>: 64 registers, 0 bytes shared
+//              depthwise_forward<double,int,0,true>: 64 registers, 0 bytes shared
+//              depthwise_backward_input<float,int,3,true>: 64 registers, 0 bytes shared
+//              depthwise_backward_input<__half,int64_t,5,false>: 80 registers, 0 bytes shared
+//              depthwise_backward_input<__nv_bfloat16,int,0,true>: 64 registers, 0 bytes shared
+//              depthwise_backward_input<double,int,0,false>: 64 registers, 0 bytes shared
+//              depthwise_backward_weight<float,float,false>: 80 registers, 1024 bytes shared
+//              depthwise_backward_weight<__half,float,true>: 80 registers, 1024 bytes shared
+//              depthwise_backward_weight<__nv_bfloat16,float,false>: 80 registers, 1024 bytes shared
+//              depthwise_backward_weight<double,double,true>: 96 registers, 2048 bytes shared
+// Source:      Howard et al., MobileNets, 2017
+// Measured:    not yet
+
+#include "common.cuh"
+
+// ---------------------------------------------------------------------------- device helpers
+
+// Distances in elements; `w_tap`, `w_output`: of neighbours in w. x is the convolution's input (or
+// its gradient), g its output (or that's gradient).
+struct Depthwise {
+  int64_t x_image, x_channel, x_row, x_pixel, g_image, g_channel, g_row, g_pixel;
+  int64_t w_tap, w_output;
+  int batch, channels, multiplier, height, width, out_height, out_width;
+  int kernel_height, kernel_width, stride_height, stride_width;
+  int padding_height, padding_width, dilation_height, dilation_width;
+};
+
+// The place of element i of a dense array (n, channel, h, w), or LAST (n, h, w, channel).
+template <typename I>
+struct Place {
+  I n;
+  int channel, h, w;
+};
+template <bool LAST, typename I>
+__device__ __forceinline__ Place<I> place_of(I i, int channels, int height, int width) {
+  Place<I> at;
+  if constexpr (LAST) {
+    at.channel = static_cast<int>(i % channels);
+    i /= channels;
+  }
+  at.w = static_cast<int>(i % width);
+  i /= width;
+  at.h = static_cast<int>(i % height);
+  i /= height;
+  if constexpr (!LAST) {
+    at.channel = static_cast<int>(i % channels);
+    i /= channels;
+  }
+  at.n = i;
+  return at;
+}
+
+__device__ __forceinline__ bool inside(int i, int size) {
+  return static_cast<unsigned>(i) < static_cast<unsigned>(size);
+}
+
+// ---------------------------------------------------------------------------- kernels
+
+template <typename T, typename I, int KERNEL, bool LAST>
+__global__ void __launch_bounds__(256, 4)
+    depthwise_forward(const T* __restrict__ x, const T* __restrict__ w, const T* __restrict__ bias,
+                      const Depthwise s, int64_t count, T* __restrict__ y) {
+  const int rows = KERNEL ? KERNEL : s.kernel_height, columns = KERNEL ? KERNEL : s.kernel_width;
+  GRID_STRIDE(i, count) {
+    const Place<I> at = place_of<LAST, I>(static_cast<I>(i), s.channels * s.multiplier,
+                                          s.out_height, s.out_width);
+    const T* from = x + (at.n * s.x_image + at.channel / s.multiplier * s.x_channel);
+    const T* weights = w + at.channel * s.w_output;
+    const int h0 = at.h * s.stride_height - s.padding_height;
+    const int w0 = at.w * s.stride_width - s.padding_width;
+    acc_t<T> sum = bias != nullptr ? widen(bias[at.channel]) : acc_t<T>(0);
+#pragma unroll
+    for (int a = 0; a < rows; ++a) {
+      const int h = h0 + a * s.dilation_height;
+#pragma unroll
+      for (int b = 0; b < columns; ++b) {
+        const int v = w0 + b * s.dilation_width;
+        if (inside(h, s.height) && inside(v, s.width)) {
+          sum += widen(from[h * s.x_row + v * s.x_pixel]) *
+                 widen(weights[(a * columns + b) * s.w_tap]);
+        }
+      }
+    }
+    y[i] = narrow<T>(sum);
+  }
+}
+
+template <typename T, typename I, int KERNEL, bool LAST>
+__global__ void __launch_bounds__(256, 4)
+    depthwise_backward_input(const T* __restrict__ g, const T* __restrict__ w, const Depthwise s,
+                             int64_t count, T* __restrict__ gx) {
+  const int rows = KERNEL ? KERNEL : s.kernel_height, columns = KERNEL ? KERNEL : s.kernel_width;
+  GRID_STRIDE(i, count) {
+    const Place<I> at = place_of<LAST, I>(static_cast<I>(i), s.channels, s.height, s.width);
+    acc_t<T> sum = acc_t<T>(0);
+    for (int m = 0; m < s.multiplier; ++m) {
+      const int o = at.channel * s.multiplier + m;
+      const T* from = g + (at.n * s.g_image + o * s.g_channel);
+      const T* weights = w + o * s.w_output;
+#pragma unroll
+      for (int a = 0; a < rows; ++a) {
+        const int down = at.h + s.padding_height - a * s.dilation_height;
+        const bool on_row = s.stride_height == 1 || down % s.stride_height == 0;
+        const int h = s.stride_height == 1 ? down : down / s.stride_height;
+        if (!on_row || !inside(h, s.out_height)) continue;
+#pragma unroll
+        for (int b = 0; b < columns; ++b) {
+          const int across = at.w + s.padding_width - b * s.dilation_width;
+          const bool on_pixel = s.stride_width == 1 || across % s.stride_width == 0;
+          const int v = s.stride_width == 1 ? across : across / s.stride_width;
+          if (on_pixel && inside(v, s.out_width)) {
+            sum += widen(from[h * s.g_row + v * s.g_pixel]) *
+                   widen(weights[(a * columns + b) * s.w_tap]);
+          }
+        }
+      }
+    }
+    gx[i] = narrow<T>(sum);
+  }
+}
+
+// sums[split, output, tap] over the output pixels of one split; a block takes 9 taps.
+template <typename T, typename A, bool LAST>
+__global__ void __launch_bounds__(256, 2)
+    depthwise_backward_weight(const T* __restrict__ g, const T* __restrict__ x, const Depthwise s,
+                              int pixels, int split, A* __restrict__ sums) {
+  constexpr int TAPS = 9, LANES = LAST ? 32 : 1, ROWS = 256 / LANES;
+  __shared__ A shared[256];
+  const int lane = threadIdx.x % LANES, row = threadIdx.x / LANES;
+  const int outputs = s.channels * s.multiplier, o = blockIdx.x * LANES + lane;
+  const int taps = s.kernel_height * s.kernel_width, tap0 = blockIdx.y * TAPS;
+  const int64_t start = static_cast<int64_t>(blockIdx.z) * split;
+  const int64_t end = start + split < pixels ? start + split : pixels;
+  A sum[TAPS] = {};
+  int high[TAPS], wide[TAPS];
+#pragma unroll
+  for (int k = 0; k < TAPS; ++k) {
+    const bool live = tap0 + k < taps && o < outputs;
+    const int kh = (tap0 + k) / s.kernel_width, kw = (tap0 + k) % s.kernel_width;
+    high[k] = live ? kh * s.dilation_height - s.padding_height : -(1 << 30);  // never inside
+    wide[k] = kw * s.dilation_width - s.padding_width;
+  }
+  if (o < outputs) {
+    const T* from = x + o / s.multiplier * s.x_channel;
+    for (int64_t p = start + row; p < end; p += ROWS) {
+      const Place<int> at = place_of<true, int>(static_cast<int>(p), 1, s.out_height, s.out_width);
+      const A value = widen(
+          g[at.n * s.g_image + o * s.g_channel + at.h * s.g_row + at.w * s.g_pixel]);
+#pragma unroll
+      for (int k = 0; k < TAPS; ++k) {
+        const int h = at.h * s.stride_height + high[k], v = at.w * s.stride_width + wide[k];
+        if (inside(h, s.height) && inside(v, s.width)) {
+          sum[k] += value * widen(from[at.n * s.x_image + h * s.x_row + v * s.x_pixel]);
+        }
+      }
+    }
+  }
+  A* to = sums + (static_cast<int64_t>(blockIdx.z) * outputs + o) * taps + tap0;
+#pragma unroll
+  for (int k = 0; k < TAPS; ++k) {
+    A total;
+    if constexpr (LAST) {
+      __syncthreads();
+      shared[threadIdx.x] = sum[k];
+      __syncthreads();
+      total = A(0);
+      if (row == 0) {
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) total += shared[r * LANES + lane];
+      }
+    } else {
+      total = block_reduce<Sum, 256>(sum[k], A(0), shared);
+    }
+    if (row == 0 && o < outputs && tap0 + k < taps) to[k] = total;
+  }
+}

@@ -1,0 +1,126 @@
+"""How convolutions' arrays lie: channels_last or not, by pixels or packed so."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import cupy
+
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.core.shape import contiguous_strides
+from tensorflow_lite_clone.core.strides import channels_last, format_strides, has_format
+
+_pack = Kernel("conv2d.cu", "conv2d_pack", params=("T", "PIXELS"))
+
+
+class Pixels(NamedTuple):
+    """An activation by pixels: distances in elements of images, groups, pixels; packs a group."""
+
+    array: Any
+    image: int
+    group: int
+    pitch: int
+    packs: int
+
+
+def strides_of(x: Any) -> tuple[int, ...]:
+    """Strides in elements."""
+    size = x.itemsize
+    return tuple([stride // size for stride in x.strides])
+
+
+def is_last(x: Any) -> bool:
+    """Whether PyTorch takes an array for channels_last: contiguous where both would do."""
+    if x.ndim != 4:
+        return False
+    strides, step = x.strides, 0
+    if strides[1] == 0:
+        return False
+    for dim in (1, 3, 2, 0):
+        if x.shape[dim] == 0 or strides[dim] < step or (dim == 0 and step == strides[1]):
+            return False
+        step = strides[dim] * max(x.shape[dim], 1)
+    return True
+
+
+def new_array(shape: tuple, dtype: Any, last: bool) -> Any:
+    """An uninitialised array, channels_last if `last`."""
+    if not last:
+        return cupy.empty(shape, dtype)
+    strides = [stride * dtype.itemsize for stride in format_strides(shape, channels_last)]
+    memory = cupy.cuda.alloc(prod(shape) * dtype.itemsize)
+    return cupy.ndarray(shape, dtype, memory, tuple(strides))
+
+
+def spatial(x: Any) -> Any:
+    """x (n, c, l) as (n, c, 1, l)."""
+    return x[:, :, None] if x.ndim == 3 else x
+
+
+def contiguous_or_last(w: Any) -> tuple[Any, bool]:
+    """A dense array of four axes, copied if need be, and whether it is channels_last."""
+    strides = strides_of(w)
+    if has_format(w.shape, strides, contiguous_strides(w.shape)):
+        return w, False
+    if has_format(w.shape, strides, format_strides(w.shape, channels_last)):
+        return w, True
+    return cupy.ascontiguousarray(w), False
+
+
+def packed_channels(channels: int, width: int) -> int:
+    """Channels padded to whole packs of `width`."""
+    return -(-channels // width) * width
+
+
+def by_pixels(x: Any, groups: int, flat: bool = False) -> Pixels:
+    """x (n, c, h, w) by pixels: in place where it lies so, else packed.
+
+    `flat`: images follow each other as pixels do.
+    """
+    batch, channels, height, width = x.shape
+    image, channel, row, pixel = strides_of(x)
+    if height == width == 1:
+        pixel = image if batch > 1 else channels
+    elif width == 1:
+        pixel = row
+    elif height > 1 and row != width * pixel:
+        x = cupy.ascontiguousarray(x)
+        image, channel, row, pixel = strides_of(x)
+    area, each, lanes = height * width, channels // groups, 16 // x.itemsize
+    if batch == 1:
+        image = area * pixel
+    if (
+        channel == 1
+        and not (each % lanes or pixel % lanes or image % lanes or x.data.ptr % 16)
+        and pixel < 2**31
+        and (not flat or image == area * pixel)
+    ):
+        return Pixels(x, image, each, pixel, each // lanes)
+    padded = packed_channels(each, lanes)
+    pitch = groups * padded
+    packed = pack(
+        x, batch, groups, each, area, (image, each * channel, channel, pixel),
+        (area * pitch, padded, pitch), batch * area * pitch,
+    )  # fmt: skip
+    return Pixels(packed, area * pitch, padded, pitch, padded // lanes)
+
+
+def pack(
+    x: Any, images: int, groups: int, channels: int, pixels: int, steps: tuple, new: tuple,
+    size: int,
+) -> Any:  # fmt: skip
+    """A new array with `x`'s channels next to each other, zeros where they fill up 16 bytes.
+
+    `steps` are x's distances of image, group, channel and pixel, `new` the result's of image,
+    group and pixel.
+    """
+    y = cupy.empty(size, x.dtype)
+    padded = packed_channels(channels, 16 // x.itemsize)
+    blocks, tile = min(
+        [(-(-pixels // tile) * -(-padded // (2048 // tile)), tile) for tile in (64, 16, 256)]
+    )
+    _pack[x.dtype, tile](
+        images * groups * blocks, 256, x, *steps, groups, channels, padded, pixels, *new, y
+    )
+    return y
