@@ -19,12 +19,20 @@ OLDER_TORCH = {
     r"tests/autograd/test_modes\.py.*test_on_generators": "2.11 warns of throw()'s signature",
     r"an_input_returned_unchanged_refuses": "2.11 names nodes otherwise in the message",
     r"test_state_hooks_may_not_return": "2.11's message lacks spaces",
+    r"(test_unused|test_refused_gradients_of_grad|nothing_required)": "2.11 words it otherwise",
     r"test_checkpoint\.py::test_warnings": "2.11 words the advice otherwise",
 }
 
+_UNREAD = "the fault is in values, which a CUDA device does not read back to see it"
 _STREAM = "PyTorch's random numbers are matched on the CPU alone"
 ON_CUDA = {
-    r"tests/tensor/test_random_functions\.py::test_samples": _STREAM,
+    r"tests/tensor/test_random_functions\.py::test_(samples|generators_of_functions)": _STREAM,
+    r"tests/tensor/test_random_functions\.py::test_(fork_rng|random_module|negative)": _STREAM,
+    r"tests/autograd/test_checkpoint\.py::test_dropout_is": _STREAM,
+    r"tests/nn/test_init\.py.*low_precision": _STREAM,
+    r"test_random_functions\.py::test_refused.*(poisson|bernoulli|multinomial)": _UNREAD,
+    r"test_promotion\.py::test_results_of_numbers": _UNREAD,
+    r"test_create\.py::test_tensor_of_a_dtype_01": "-2.0 as uint8 is undefined in C: it becomes 0",
 }
 
 

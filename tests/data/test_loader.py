@@ -16,7 +16,7 @@ import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.utils.data as ours
 from tensorflow_lite_clone.utils.data._utils import collate as our_rules
 from tensorflow_lite_clone.utils.data._utils.fetch import gather
-from tensorflow_lite_clone.utils.data._utils.pin_memory import pin_memory
+from tensorflow_lite_clone.utils.data._utils.pin_memory import pin_memory, pinning_helps
 from tests.data.test_datasets import plain, stream, tensors
 
 LIBRARIES = ((tlc, ours), (torch, theirs))
@@ -307,7 +307,7 @@ def test_pinning():
     assert plain(data["p"].x) == plain(x) and data["n"] == [None, 3]
     # Without another device in use nothing is to be pinned, and nothing is said.
     loader = ours.DataLoader([0], collate_fn=lambda batch: Pinned(), pin_memory=True)
-    assert not next(iter(loader)).pinned
+    assert next(iter(loader)).pinned == pinning_helps()
 
 
 def test_where_names_live():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unittest
 
 import numpy as np
@@ -125,7 +126,7 @@ class TestLayout(unittest.TestCase):
                 theirs = outcome(expected, op, drawn, layout)
                 ours = outcome(run_ours, op, drawn, layout)
                 if isinstance(theirs, Exception):
-                    if "out of bounds" in str(theirs) and OURS.device == "cuda":
+                    if re.search("out of (bounds|range)", str(theirs)) and OURS.device == "cuda":
                         continue  # it would have to read the indices back
                     if layout is not Side.tensor and not op.view:
                         continue  # PyTorch needs another layout here; we may serve this one

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import cupy
+import numpy as np
 from cupy.cuda import MemoryPointer
 
 
@@ -45,8 +46,13 @@ def matrix_transpose(x: Any, /) -> Any:
     return x.swapaxes(-1, -2)
 
 
+def _packed(x: Any) -> Any:
+    """Row by row; `cupy.ascontiguousarray` would give zero-dim arrays an axis."""
+    return x if x.flags.c_contiguous else x.copy(order="C")
+
+
 def flip(x: Any, /, *, axis: Any = None) -> Any:
-    return cupy.ascontiguousarray(cupy.flip(x, axis))  # tensors have no negative strides
+    return cupy.flip(x, axis).copy(order="C")  # tensors have no negative strides
 
 
 def copy(x: Any) -> Any:
@@ -54,11 +60,11 @@ def copy(x: Any) -> Any:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    return cupy.ascontiguousarray(cupy.concatenate(arrays, axis=axis))
+    return _packed(cupy.concatenate(arrays, axis=axis))
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
-    return cupy.ascontiguousarray(cupy.stack(arrays, axis=axis))
+    return _packed(cupy.stack(arrays, axis=axis))
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple:
@@ -70,20 +76,32 @@ def bitcast(x: Any, dtype: Any) -> Any:
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    if indices.size and not (x.size if axis is None else x.shape[axis]):
+        raise IndexError("index is out of bounds for an axis with size 0")
     return x.take(indices, axis)
 
 
 
 
+def _expect_in_nothing(x: Any, index: Any) -> None:
+    """IndexError for indices into an axis without elements: CuPy would read or write there."""
+    if not x.size:
+        items = index if type(index) is tuple else (index,)
+        host = [item.get() if type(item) is cupy.ndarray else item for item in items]
+        np.empty(x.shape, np.bool_)[tuple(host)]
+
+
 def getitem(x: Any, index: Any) -> Any:
+    _expect_in_nothing(x, index)
     if type(index) is tuple and any([type(item) is cupy.ndarray for item in index]):
-        return cupy.ascontiguousarray(x[index])
+        return _packed(x[index])
     if type(index) is cupy.ndarray and index.dtype.kind == "i" and index.ndim:
         return x.take(index, axis=0)
     return x[index]
 
 
 def write_at(x: Any, index: Any, value: Any) -> None:
+    _expect_in_nothing(x, index)
     x[index] = value
 
 
