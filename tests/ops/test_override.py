@@ -51,7 +51,7 @@ class Recorder:
         if self.function is None:
             return NotImplemented  # the generic body runs
         if len(self.calls) < KEPT:
-            copies = [array.copy(order="K") if is_array(array) else array for array in arrays]
+            copies = [*map(copied, arrays)]
             self.calls.append((copies, parameters))
         return self.function(namespace, *arrays, **parameters)
 
@@ -123,6 +123,10 @@ def host(array) -> np.ndarray:
     return np.asarray(BACKEND.to_host(array)).astype(np.float64)
 
 
+def copied(value):
+    return value.copy(order="K") if is_array(value) else value
+
+
 def widened(array):
     """The array in float64 if it is of a narrower floating dtype."""
     narrow = is_array(array) and (array.dtype.kind == "f" or array.dtype.name == "bfloat16")
@@ -143,7 +147,8 @@ class TestOverride(unittest.TestCase):
         generic = entry.forward if isinstance(entry, type) else entry
         calls = recorders()[name].calls
         self.assertTrue(calls, "no row of the table reaches this override")
-        results = [special(BACKEND.F, *arrays, **parameters) for arrays, parameters in calls]
+        # Some write into what they are given (running statistics), so they get copies.
+        results = [special(BACKEND.F, *map(copied, arrays), **ps) for arrays, ps in calls]
         served = [i for i, result in enumerate(results) if result is not NotImplemented]
         self.assertTrue(served, f"declined all {len(calls)} calls")
         for i in served:

@@ -77,7 +77,7 @@ def _normalize(
     x: Any, w: Any, b: Any, rows: int, columns: int, eps: float, rms: bool
 ) -> Any:
     """y, mean (None for RMS) and rstd, the latter of shape (rows,)."""
-    kind = ACCUMULATORS.get(x.dtype)
+    kind: Any = ACCUMULATORS.get(x.dtype)
     weights = None if kind is None or not x.size else weights_of(x, w, b)
     if weights is None:
         return NotImplemented

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.backends.cupy.native import NATIVE
 
 _f32, _f64 = np.dtype(np.float32), np.dtype(np.float64)
 #: native dtype -> the dtype its sums are kept in; what is not here is declined
-ACCUMULATORS = {
+ACCUMULATORS: dict[Any, Any] = {
     native: _f64 if dtype.name == "float64" else _f32
     for dtype, native in NATIVE.items()
     if dtype.name in ("float16", "bfloat16", "float32", "float64")
@@ -74,3 +74,16 @@ def weights_of(x: Any, w: Any, b: Any) -> Any:
 def statistics(values: Any, kind: Any) -> Any:
     """Saved statistics as the kernels read them: contiguous, of the accumulator's dtype."""
     return cupy.ascontiguousarray(values.astype(kind, copy=False))
+
+
+def empty_last(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An uninitialised array of (N, C, ...) whose channels lie next to each other."""
+    itemsize = dtype.itemsize
+    strides = [itemsize] * len(shape)
+    step = itemsize * shape[1]
+    for axis in range(len(shape) - 1, 1, -1):
+        strides[axis] = step
+        step *= shape[axis]
+    strides[0] = step
+    memory = cupy.cuda.alloc(step * shape[0])
+    return cupy.ndarray(shape, dtype, memory, tuple(strides))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     amp,
+    batch_norm,
     convolution,
     dropout,
     embedding,

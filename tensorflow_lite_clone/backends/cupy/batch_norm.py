@@ -1,0 +1,225 @@
+"""Batch norm by the kernels of `batch_norm.cu`."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import cupy
+
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.norms import (
+    ACCUMULATORS,
+    ceil_div,
+    empty_last,
+    power_above,
+    processors,
+    statistics,
+    vector,
+    weights_of,
+)
+from tensorflow_lite_clone.dispatch.table import override
+
+_FILE = "batch_norm.cu"
+_moments = Kernel(_FILE, "batch_norm_forward_moments", params=("T", "R", "A", "VEC", "LAST"))
+_finish = Kernel(_FILE, "batch_norm_forward_finish", params=("R", "A"))
+_forward = Kernel(_FILE, "batch_norm_forward", params=("T", "W", "M", "A", "VEC", "LAST"))
+_sums = Kernel(_FILE, "batch_norm_backward_sums", params=("T", "W", "A", "VEC", "LAST"))
+_finish_sums = Kernel(_FILE, "batch_norm_backward_finish", params=("W", "A"))
+_backward = Kernel(
+    _FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING")
+)
+
+
+class _Rows(NamedTuple):
+    """How an (N, C, ...) array lies in memory, and how threads walk over it."""
+
+    channels: int
+    packs: int  # of a channel; rows when channels are last
+    length: int  # packs of a plane
+    width: int  # elements of a pack
+    last: bool
+    tiles: int  # blocks side by side; one part of all values needs so many
+    block: tuple[int, int]
+
+    def parts(self, blocks: int, least: int = 8) -> tuple[int, int]:
+        """Into how many parts to cut for `blocks` per multiprocessor, and the packs of each.
+
+        A thread gets `least` packs or more.
+        """
+        steps = ceil_div(self.packs, least * (self.block[1] if self.last else 256))
+        parts = max(1, min(blocks * processors() // self.tiles, steps))
+        chunk = ceil_div(self.packs, parts)
+        return ceil_div(self.packs, chunk), chunk
+
+
+def _is_last(x: Any) -> bool:
+    """Whether channels lie next to each other; other layouts are served as contiguous ones."""
+    return x.size == x.shape[0] * x.shape[1] or (
+        not x.flags.c_contiguous and cupy.moveaxis(x, 1, -1).flags.c_contiguous
+    )
+
+
+def _laid(x: Any, last: bool) -> Any:
+    """`x` in the layout the kernels read, copied if need be."""
+    return cupy.ascontiguousarray(cupy.moveaxis(x, 1, -1) if last else x)
+
+
+def _empty_like(x: Any, last: bool) -> Any:
+    return empty_last(x.shape, x.dtype) if last else cupy.empty(x.shape, x.dtype)
+
+
+def _rows(x: Any, last: bool, *arrays: Any) -> _Rows | None:
+    """The walk over `x` and the laid out `arrays`; None when there are too many values."""
+    samples, channels = x.shape[:2]
+    plane = prod(x.shape[2:])
+    if samples * plane >= 1 << 31 or channels >= 1 << 31:
+        return None
+    width = vector(channels if last else plane, *arrays)
+    if not last:
+        length = plane // width
+        return _Rows(channels, samples * length, length, width, False, channels, (256, 1))
+    packs = channels // width
+    across = min(32, power_above(packs))
+    tiles = ceil_div(packs, across)
+    return _Rows(channels, samples * plane, 1, width, True, tiles, (across, 256 // across))
+
+
+def _kind(x: Any, values: Any) -> Any:
+    """The common dtype of statistics that the kernels serve beside `x`, else None."""
+    kinds = {value.dtype for value in values if value is not None}
+    if not kinds:
+        return ACCUMULATORS[x.dtype]
+    kind = kinds.pop()
+    return kind if not kinds and kind in (x.dtype, ACCUMULATORS[x.dtype]) else None
+
+
+@override("batch_norm", backend="cupy")
+def batch_norm(
+    F: Any,
+    x: Any,
+    w: Any,
+    b: Any,
+    running_mean: Any,
+    running_var: Any,
+    *,
+    momentum: float,
+    eps: float,
+) -> Any:
+    kind = ACCUMULATORS.get(x.dtype)
+    if kind is None or not x.size:
+        return NotImplemented
+    weights, running_kind = weights_of(x, w, b), _kind(x, (running_mean, running_var))
+    last = _is_last(x)
+    laid = _laid(x, last)
+    rows = _rows(x, last, laid)
+    if weights is None or running_kind is None or rows is None:
+        return NotImplemented
+    running = [
+        None if value is None else cupy.ascontiguousarray(value)
+        for value in (running_mean, running_var)
+    ]
+    channels, count = x.shape[1], x.size // x.shape[1]
+    mean, variance = cupy.empty(channels, kind), cupy.empty(channels, kind)
+    parts, chunk = rows.parts(3 if last else 4)
+    partials = cupy.empty((channels, parts, 3), kind) if parts > 1 else None
+    unbiased = count / max(count - 1, 1)
+    results = (unbiased, momentum, *running, mean, variance)
+    kernel = _moments[x.dtype, running_kind, kind, rows.width, last]
+    kernel(
+        rows.tiles * parts, rows.block,
+        laid, channels, rows.packs, rows.length, parts, chunk, *results, partials,
+    )  # fmt: skip
+    if parts > 1:
+        _finish[running_kind, kind](channels, 128, partials, parts, *results)
+    y = _normalize(x, laid, weights, mean, variance, eps, rows, kind)
+    return y, mean, variance, *[value for value in running if value is not None]
+
+
+@override("batch_norm_eval", backend="cupy")
+def batch_norm_eval(F: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float) -> Any:
+    kind = ACCUMULATORS.get(x.dtype)
+    if kind is None or not x.size or _kind(x, (mean, variance)) is None:
+        return NotImplemented
+    weights = weights_of(x, w, b)
+    last = _is_last(x)
+    laid = _laid(x, last)
+    rows = _rows(x, last, laid)
+    if weights is None or rows is None:
+        return NotImplemented
+    mean, variance = cupy.ascontiguousarray(mean), cupy.ascontiguousarray(variance)
+    return _normalize(x, laid, weights, mean, variance, eps, rows, kind)
+
+
+def _normalize(
+    x: Any, laid: Any, weights: Any, mean: Any, variance: Any, eps: float, rows: _Rows, kind: Any
+) -> Any:
+    w, b, weight_kind = weights
+    y = _empty_like(x, rows.last)
+    parts, chunk = rows.parts(16, 4)
+    kernel = _forward[x.dtype, weight_kind, mean.dtype, kind, rows.width, rows.last]
+    kernel(
+        rows.tiles * parts, rows.block,
+        laid, w, b, mean, variance, eps, rows.channels, rows.packs, rows.length, parts, chunk, y,
+    )  # fmt: skip
+    return y
+
+
+@override("batch_norm_backward", backend="cupy")
+def batch_norm_backward(
+    F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: Any
+) -> Any:
+    if mean is None or variance is None:
+        return NotImplemented
+    return _gradients(g, x, w, mean, variance, eps, needs, True)
+
+
+@override("batch_norm_eval_backward", backend="cupy")
+def batch_norm_eval_backward(
+    F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: Any
+) -> Any:
+    return _gradients(g, x, w, mean, variance, eps, needs, False)
+
+
+def _gradients(
+    g: Any, x: Any, w: Any, mean: Any, variance: Any, eps: float, needs: Any, training: bool
+) -> Any:
+    """gx, gw and gb, those that `needs` asks for."""
+    kind = ACCUMULATORS.get(x.dtype)
+    if kind is None or not x.size or g.dtype != x.dtype:
+        return NotImplemented
+    weights = weights_of(x, w, None)
+    last = _is_last(x)
+    laid_g, laid_x = _laid(g, last), _laid(x, last)
+    rows = _rows(x, last, laid_g, laid_x)
+    if weights is None or rows is None:
+        return NotImplemented
+    w, _, weight_kind = weights
+    mean, variance = statistics(mean, kind), statistics(variance, kind)
+    channels = x.shape[1]
+    sums = cupy.empty((2, channels), kind) if training and needs[0] else None
+    gw = cupy.empty(channels, weight_kind) if needs[1] else None
+    gb = cupy.empty(channels, weight_kind) if needs[2] else None
+    walk = (channels, rows.packs, rows.length)
+    if sums is not None or gw is not None or gb is not None:
+        parts, chunk = rows.parts(2 if last else 3)
+        partials = cupy.empty((channels, parts, 2), kind) if parts > 1 else None
+        kernel = _sums[x.dtype, weight_kind, kind, rows.width, last]
+        kernel(
+            rows.tiles * parts, rows.block,
+            laid_g, laid_x, mean, variance, eps, *walk, parts, chunk, sums, gw, gb, partials,
+        )  # fmt: skip
+        if parts > 1:
+            kernel = _finish_sums[weight_kind, kind]
+            kernel(channels, 128, partials, variance, eps, channels, parts, sums, gw, gb)
+    gx = None
+    if needs[0]:
+        gx = _empty_like(x, last)
+        parts, chunk = rows.parts(16, 4)
+        kernel = _backward[x.dtype, weight_kind, kind, rows.width, last, training]
+        kernel(
+            rows.tiles * parts, rows.block,
+            laid_g, laid_x, w, mean, variance, sums, eps, channels / x.size,
+            *walk, parts, chunk, gx,
+        )  # fmt: skip
+    return gx, gw, gb
