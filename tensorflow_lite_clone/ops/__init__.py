@@ -54,6 +54,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     properties,
     random,
     rearrange,
+    recurrent,
     reduce,
     scan,
     scatter,

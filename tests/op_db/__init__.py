@@ -20,6 +20,7 @@ FAMILIES = {
         "softmax_loss",
         "conv_pool",
         "norm_misc",
+        "recurrent",
     )
 }
 LATER = later.OPS

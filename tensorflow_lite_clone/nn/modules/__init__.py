@@ -115,6 +115,12 @@ from tensorflow_lite_clone.nn.modules.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
+from tensorflow_lite_clone.nn.modules.rnn import (
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+    RNNCellBase,
+)
 from tensorflow_lite_clone.nn.modules.shaping import (
     CircularPad1d,
     CircularPad2d,
@@ -194,6 +200,7 @@ __all__ = [
     "Fold",
     "GELU",
     "GLU",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -208,6 +215,7 @@ __all__ = [
     "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -234,6 +242,8 @@ __all__ = [
     "ParameterList",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNCell",
+    "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",
