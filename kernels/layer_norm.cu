@@ -64,46 +64,6 @@
 
 // -------------------------------------------------------------------------- device helpers
 
-// Rows a block works on at once.
-template <int LANES>
-struct Rows {
-  static_assert(LANES <= 32 ? (LANES & (LANES - 1)) == 0 && LANES > 0 : LANES % 32 == 0, "lanes");
-  static constexpr int at_once = LANES <= 32 ? 256 / LANES : 1;
-  static constexpr int threads = LANES <= 32 ? 256 : LANES;
-};
-
-// The sum over the threads of one row; every one of them gets it.
-template <int LANES, typename A>
-__device__ __forceinline__ A row_sum(A x, A* shared) {
-  if constexpr (LANES <= 32) {
-    return warp_reduce<Sum, LANES>(x);
-  } else {
-    return block_reduce<Sum, LANES>(x, A(0), shared);
-  }
-}
-
-// Two sums at once. `shared` alternates between two places from call to call, so that one barrier
-// is enough.
-template <int LANES, typename A>
-__device__ __forceinline__ void row_sums(A& x, A& y, A* shared) {
-  if constexpr (LANES <= 32) {
-    x = warp_reduce<Sum, LANES>(x);
-    y = warp_reduce<Sum, LANES>(y);
-  } else {
-    constexpr int warps = LANES / 32;
-    x = warp_reduce<Sum>(x);
-    y = warp_reduce<Sum>(y);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    if (lane == 0) {
-      shared[warp] = x;
-      shared[32 + warp] = y;
-    }
-    __syncthreads();
-    x = warp_reduce<Sum>(lane < warps ? shared[lane] : A(0));
-    y = warp_reduce<Sum>(lane < warps ? shared[32 + lane] : A(0));
-  }
-}
-
 // y = (x - m) r w + b for one pack; w and b may be null.
 template <typename T, int VEC, typename W, typename A>
 __device__ __forceinline__ void write_normalized(const A (&x)[VEC], A m, A r, const W* w,
