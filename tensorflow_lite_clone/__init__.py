@@ -56,14 +56,23 @@ globals().update(_dtypes.NAMES)
 globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
-_LAZY = tuple("cuda linalg nn optim random return_types special utils vision viz".split())
+_LAZY = tuple("amp cuda linalg nn optim random return_types special utils vision viz".split())
+
+
+#: Names of the face that live in such a part: the words of autocast.
+_AUTOCAST = tuple(
+    "autocast clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled "
+    "is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled".split()
+)
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
+    if name in _AUTOCAST:
+        return getattr(_import_module(f"{__name__}.amp.autocast"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_AUTOCAST})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import appliers
@@ -39,6 +41,8 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
     Optional inputs may be None. Returns a Tensor, or a tuple of them. Raises RuntimeError when
     the tensors lie on different devices.
     """
+    if autocast:
+        inputs = cast_inputs(op, inputs)
     storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
     backend = common_backend(storages, op)
     arrays = tuple([None if storage is None else storage.array for storage in storages])

@@ -6,6 +6,7 @@ what is missing.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -44,6 +45,12 @@ from tensorflow_lite_clone.cuda.streams import (
     set_stream,
     stream,
 )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":  # imported when named, as by scripts of old
+        return import_module(f"{__name__}.amp")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def is_available() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
+from tensorflow_lite_clone.autograd.autocast import casters
 from tensorflow_lite_clone.core.dtypes import (
     DType,
     dtype_of_scalar,
@@ -41,6 +42,9 @@ def cast(x: Tensor, dtype: DType) -> Tensor:
     if x.dtype is dtype:
         return x
     return apply(Cast if dtype.kind in "fc" else CastToIntegers, x, dtype=dtype)
+
+
+casters["cast"] = cast
 
 
 def as_number(value: Any) -> Any:

@@ -1,0 +1,182 @@
+"""`autocast`, the switch of mixed precision, and its decorators for custom functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.autograd import autocast as casting
+from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.tensor import Tensor
+
+_DEFAULT = {"cuda": dtypes.float16, "cpu": dtypes.bfloat16}
+
+
+class _Defaults:
+    """What `set_autocast_dtype` and its like changed outside of blocks."""
+
+    dtypes = dict(_DEFAULT)
+
+
+class autocast:
+    """Block, or decorator, in which ops choose their dtypes; as ``torch.autocast``.
+
+    Matrix products, convolutions and attention run in `dtype` (float16 on CUDA devices, bfloat16 on
+    the CPU, by default), ops that need range or precision in float32, all others in what they are
+    given. Casts of parameters are made once a block with `cache_enabled`.
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: DType | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(
+                f"Expected `device_type` of type `str`, got: `{type(device_type)}`"
+            )
+        if device_type not in _DEFAULT:
+            raise RuntimeError(
+                f"User specified an unsupported autocast device_type '{device_type}'"
+            )
+        self.device = device_type
+        self.fast_dtype = _Defaults.dtypes[device_type] if dtype is None else dtype
+        if enabled and self.fast_dtype not in (dtypes.float16, dtypes.bfloat16):
+            raise RuntimeError(
+                f"autocast computes in float16 or bfloat16, but dtype is {self.fast_dtype}"
+            )
+        self._enabled = enabled
+        self._caching = casting.state.caching if cache_enabled is None else cache_enabled
+
+    def __enter__(self) -> autocast:
+        state = casting.state
+        self._before = state.dtypes, state.caching
+        wanted = dict(state.dtypes)
+        wanted.pop(self.device, None)
+        if self._enabled:
+            wanted[self.device] = self.fast_dtype
+        state.caching = self._caching
+        state.depth += 1
+        casting.set_dtypes(wanted)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        state = casting.state
+        before, state.caching = self._before
+        state.depth -= 1
+        if not state.depth:
+            state.cache.clear()
+        casting.set_dtypes(before)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with autocast(self.device, self.fast_dtype, self._enabled, self._caching):
+                return function(*args, **kwargs)
+
+        return decorated
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether `autocast` knows the device type."""
+    return device_type in _DEFAULT
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether ops on the device type choose their dtypes now."""
+    return device_type in casting.state.dtypes
+
+
+def get_autocast_dtype(device_type: str) -> DType:
+    """The dtype of products in the present block, or of a block opened without naming one."""
+    return casting.state.dtypes.get(device_type, _Defaults.dtypes[device_type])
+
+
+def set_autocast_dtype(device_type: str, dtype: DType) -> None:
+    """The dtype of products in blocks that do not name one."""
+    _Defaults.dtypes[device_type] = dtype
+    if device_type in casting.state.dtypes:
+        casting.set_dtypes({**casting.state.dtypes, device_type: dtype})
+
+
+def set_autocast_enabled(device_type: str, enabled: bool) -> None:
+    """Turn autocast on or off outside of any block."""
+    wanted = dict(casting.state.dtypes)
+    wanted.pop(device_type, None)
+    if enabled:
+        wanted[device_type] = _Defaults.dtypes[device_type]
+    casting.set_dtypes(wanted)
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether casts of parameters are kept until the end of a block."""
+    return casting.state.caching
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Keep casts of parameters until the end of a block, or make them anew."""
+    casting.state.caching = enabled
+
+
+def clear_autocast_cache() -> None:
+    """Forget casts of parameters."""
+    casting.state.cache.clear()
+
+
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None,
+    *,
+    device_type: str = "cuda",
+    cast_inputs: DType | None = None,
+) -> Any:
+    """Decorator of a custom function's ``forward``.
+
+    Its ``backward`` will run under the same autocast (`custom_bwd`). With `cast_inputs` floating
+    inputs are cast to that dtype, and autocast is off inside.
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorated(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        ctx._autocast_dtype = get_autocast_dtype(device_type)
+        ctx._autocast_enabled = is_autocast_enabled(device_type)
+        if cast_inputs is None or not ctx._autocast_enabled:
+            return fwd(ctx, *args, **kwargs)
+        ctx._autocast_enabled = False
+        with autocast(device_type, enabled=False):
+            converted = [_converted(value, cast_inputs, device_type) for value in args]
+            named = {k: _converted(v, cast_inputs, device_type) for k, v in kwargs.items()}
+            return fwd(ctx, *converted, **named)
+
+    return decorated
+
+
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "cuda") -> Any:
+    """Decorator of a custom function's ``backward``: autocast as it was in the forward."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorated(ctx: Any, *args: Any) -> Any:
+        with autocast(device_type, ctx._autocast_dtype, ctx._autocast_enabled):
+            return bwd(ctx, *args)
+
+    return decorated
+
+
+def _converted(value: Any, dtype: DType, device_type: str) -> Any:
+    """Floating tensors of the device type, but float64 ones, in `dtype`; also in containers."""
+    if isinstance(value, Tensor):
+        eligible = value.dtype.kind == "f" and value.dtype is not dtypes.float64
+        return cast(value, dtype) if eligible and value.device.type == device_type else value
+    if isinstance(value, dict):
+        return {k: _converted(v, dtype, device_type) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([_converted(v, dtype, device_type) for v in value])
+    return value
