@@ -1,8 +1,10 @@
 """Pools over sliding windows: maxima, averages, and lp norms.
 
 One op serves every number of spatial axes. The maximum saves its input and result, and finds the
-winners again in its gradient: that is cheaper than keeping their indices, and costs nothing where
-no gradient is wanted. Of equal values the first wins, of NaNs the last, as in PyTorch.
+winners again in its gradient: on a host that is cheaper than keeping their indices, and costs
+nothing where no gradient is wanted. A backend that would rather keep them returns them as a hint
+in its own form, which comes back to its `max_pool_backward`; the generic hint is empty. Of equal
+values the first wins, of NaNs the last, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -52,20 +54,23 @@ def _by_axes(F: Any, combine: Any, x: Any, count: Any, kernel: Any, stride: Any,
 
 
 class MaxPool(Op):
-    """The largest value of every window of x (n, c, *space)."""
+    """The largest value of every window of x (n, c, *space); and a hint at who won, or nothing."""
 
     label = "MaxPool2DWithIndices"
+    nondifferentiable = (1,)
+    hints = (1,)
 
     def forward(F, x, *, kernel, stride, padding, dilation, ceil_mode):
         count = pooled_size(x.shape[2:], kernel, stride, padding, dilation, ceil_mode)
         total = _reach(x.shape[2:], count, kernel, stride, padding, dilation)
         y = padded(F, x, padding, total, _lowest(F, x.dtype))
         y = _by_axes(F, F.maximum, y, count, kernel, stride, dilation)
-        return F.copy(y) if y is x or max(kernel) == 1 else y
+        y = F.copy(y) if y is x or max(kernel) == 1 else y
+        return y, F.zeros((0,), dtype=F.uint8)
 
-    def backward_x(F, g, x, out, *, kernel, stride, padding, dilation):
+    def backward_x(F, g, x, out0, out1, *, kernel, stride, padding, dilation):
         return F.max_pool_backward(
-            g, x, out, kernel=kernel, stride=stride, padding=padding, dilation=dilation
+            g, x, out0, out1, kernel=kernel, stride=stride, padding=padding, dilation=dilation
         )
 
 
@@ -89,11 +94,14 @@ def max_pool_winners(F, x, y, *, kernel, stride, padding, dilation):
 
 
 class MaxPoolBackward(Op):
-    """Each window's g at the place of its maximum, zeros elsewhere, added up."""
+    """Each window's g at the place of its maximum, zeros elsewhere, added up.
+
+    `hint` is the second output of `MaxPool`, or None.
+    """
 
     label = "MaxPool2DWithIndicesBackward"
 
-    def forward(F, g, x, y, *, kernel, stride, padding, dilation):
+    def forward(F, g, x, y, hint, *, kernel, stride, padding, dilation):
         winners = F.max_pool_winners(
             x, y, kernel=kernel, stride=stride, padding=padding, dilation=dilation
         )
@@ -130,7 +138,7 @@ class MaxPoolPick(Op):
 
     def backward_h(F, g, x, y, *, kernel, stride, padding, dilation):
         return F.max_pool_backward(
-            g, x, y, kernel=kernel, stride=stride, padding=padding, dilation=dilation
+            g, x, y, None, kernel=kernel, stride=stride, padding=padding, dilation=dilation
         )
 
 
@@ -327,7 +335,7 @@ def _max_pool(ndim: int) -> Any:
         y = apply(
             MaxPool, x, kernel=kernel, stride=stride, padding=padding, dilation=dilation,
             ceil_mode=bool(ceil_mode),
-        )  # fmt: skip
+        )[0]  # fmt: skip
         if not return_indices:
             return y if batched else y.squeeze(0)
         indices = apply(

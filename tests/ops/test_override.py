@@ -155,7 +155,10 @@ class TestOverride(unittest.TestCase):
             arrays, parameters = calls[i]
             usual = generic(BACKEND.F, *arrays, **parameters)
             exact = generic(BACKEND.F, *map(widened, arrays), **parameters)
-            for mine, plain, true in zip(*map(flat, (results[i], usual, exact)), strict=True):
+            outputs = zip(*map(flat, (results[i], usual, exact)), strict=True)
+            for number, (mine, plain, true) in enumerate(outputs):
+                if number in getattr(entry, "hints", ()) and not plain.size:
+                    continue  # in the backend's own form
                 if plain is None:
                     self.assertIsNone(mine)
                     continue

@@ -13,5 +13,7 @@ from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     layer_norm,
     linear,
     optimizer,
+    pooling,
+    recurrent,
     softmax,
 )

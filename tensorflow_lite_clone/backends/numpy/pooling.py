@@ -18,6 +18,7 @@ def max_pool_backward(
     g: np.ndarray,
     x: np.ndarray,
     y: np.ndarray,
+    hint: Any,
     *,
     kernel: Ints,
     stride: Ints,
