@@ -128,6 +128,21 @@ __device__ __forceinline__ Online<acc_t<T>> online_part(
   return found;
 }
 
+// VEC sums over the threads that share columns: X lie side by side in a block of 256.
+template <int X, int VEC, typename A>
+__device__ __forceinline__ void sum_columns(A (&x)[VEC], A (&shared)[VEC][256]) {
+  if constexpr (X < 256) {
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) shared[v][threadIdx.x] = x[v];
+    __syncthreads();
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+      x[v] = A(0);
+      for (int i = threadIdx.x % X; i < 256; i += X) x[v] += shared[v][i];
+    }
+  }
+}
+
 // The sums of VEC neighbouring columns, of which this thread's elements are every (256 / X)th from
 // `first` on, `stride` apart; X threads lie side by side, the block is 256. Each gets the result.
 template <int X, typename T, int VEC, typename Each>

@@ -403,16 +403,7 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
     for (int v = 0; v < VEC; ++v) total[v] += term_of<LOG>(widen(gs[v]), widen(ys[v]));
   }
-  if constexpr (X < 256) {
-#pragma unroll
-    for (int v = 0; v < VEC; ++v) shared[v][threadIdx.x] = total[v];
-    __syncthreads();
-#pragma unroll
-    for (int v = 0; v < VEC; ++v) {
-      total[v] = A(0);
-      for (int i = threadIdx.x % X; i < 256; i += X) total[v] += shared[v][i];
-    }
-  }
+  sum_columns<X>(total, shared);
 #pragma unroll 4
   for (int64_t i = first; i < end; i += 256 / X) {
     const Pack<T, VEC> gs = load<VEC>(g + start + i * inner);
