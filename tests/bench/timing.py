@@ -8,11 +8,18 @@ import time
 from collections.abc import Callable
 
 
-def seconds_per_call(function: Callable[[], object], calls: int) -> float:
-    """The mean time of `calls` calls in a row."""
+def nothing() -> None:
+    """What there is to wait for on a CPU."""
+
+
+def seconds_per_call(
+    function: Callable[[], object], calls: int, wait: Callable[[], object] = nothing
+) -> float:
+    """The mean time of `calls` calls in a row, and of waiting for what they queued."""
     start = time.perf_counter()
     for _ in range(calls):
         function()
+    wait()
     return (time.perf_counter() - start) / calls
 
 
@@ -22,6 +29,7 @@ def interleaved(
     *,
     rounds: int = 15,
     budget: float = 0.02,
+    wait: Callable[[], object] = nothing,
 ) -> tuple[float, float, float]:
     """Median seconds per call of both, and the median of the per-round ratios ours / theirs.
 
@@ -29,8 +37,10 @@ def interleaved(
     """
     calls = []
     for function in (ours, theirs):
-        function()
-        once = max(seconds_per_call(function, 3), 1e-8)
+        for _ in range(3):  # compile, capture, fill caches
+            function()
+        wait()
+        once = max(seconds_per_call(function, 3, wait), 1e-8)
         calls.append(max(1, int(budget / once)))
     pairs = []
     gc.collect()
@@ -38,7 +48,7 @@ def interleaved(
         sides = [(ours, calls[0]), (theirs, calls[1])]
         if number % 2:
             sides.reverse()
-        times = [seconds_per_call(function, count) for function, count in sides]
+        times = [seconds_per_call(function, count, wait) for function, count in sides]
         if number % 2:
             times.reverse()
         pairs.append(times)

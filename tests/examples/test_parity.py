@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from parameterized import parameterized
 
-ROOT = Path(__file__).parents[2]
-OURS = "import tensorflow_lite_clone as torch\n"
+from tests.examples.both import OURS, ROOT
 
 
 def run(folder: Path, module: str, *options: str) -> str:
