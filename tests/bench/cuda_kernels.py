@@ -17,10 +17,10 @@ class Case(NamedTuple):
     bytes: int = 0
 
 
-def _both(lib: Any, name: str, x: Any, forward: Callable[[Any], Any], *bytes: int) -> Iterator:
+def _both(lib: Any, name: str, x: Any, forward: Callable[[Any], Any], *moved: int) -> Iterator:
     """Forward without a graph, and backward alone, of a function of one tensor."""
     with lib.no_grad():
-        yield Case(f"{name} forward", lambda: _without_graph(lib, forward, x), bytes[0])
+        yield Case(f"{name} forward", lambda: _without_graph(lib, forward, x), moved[0])
     w = x.detach().clone().requires_grad_()
     y = forward(w)
     g = lib.randn(*y.shape, device="cuda", dtype=y.dtype)
@@ -28,7 +28,7 @@ def _both(lib: Any, name: str, x: Any, forward: Callable[[Any], Any], *bytes: in
     def backward() -> None:
         lib.autograd.grad(y, w, g, retain_graph=True)
 
-    yield Case(f"{name} backward", backward, bytes[1])
+    yield Case(f"{name} backward", backward, moved[1])
 
 
 def _without_graph(lib: Any, forward: Callable[[Any], Any], x: Any) -> None:
@@ -48,7 +48,9 @@ def cases(lib: Any) -> Iterator[Case]:
     )
     h = x.to(lib.bfloat16)
     half = size // 2
-    yield from _both(lib, "softmax bf16 8192x4096", h, lambda x: F.softmax(x, 1), 2 * half, 3 * half)
+    yield from _both(
+        lib, "softmax bf16 8192x4096", h, lambda x: F.softmax(x, 1), 2 * half, 3 * half
+    )
     yield from _both(lib, "gelu 8192x4096", x, F.gelu, 2 * size, 3 * size)
     del x, h
 
