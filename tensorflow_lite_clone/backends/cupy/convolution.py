@@ -126,9 +126,7 @@ def _threads(tile: _Tile, tensor: bool) -> int:
 
 
 @lru_cache(4096)
-def _choose(
-    rows: int, columns: int, count: int, chip: _Chip, itemsize: int, tensor: bool
-) -> _Tile:
+def _choose(rows: int, columns: int, count: int, chip: _Chip, itemsize: int, tensor: bool) -> _Tile:
     """The tile that needs the least time for `count` products: rounds over the processors."""
     tiles = _TENSOR if tensor else _DOUBLE if itemsize == 8 else _PLAIN
 
@@ -299,7 +297,7 @@ def _divisor(value: int) -> tuple[int, int, int]:
 class _Split(NamedTuple):
     tile: _Tile
     pixels: int  # of one split
-    count: int
+    number: int
 
 
 @lru_cache(4096)
@@ -345,14 +343,14 @@ def _weight_gradient(
         _WEIGHTS,
     )  # fmt: skip
     kind = np.dtype(np.float64 if g.itemsize == 8 else np.float32)
-    sums = cupy.empty(split.count * outputs * columns, kind)
+    sums = cupy.empty(split.number * outputs * columns, kind)
     blocks = -(-rows // tile.rows) * -(-columns // tile.columns)
     _weight[g.dtype, kind, tile.rows, tile.columns, tile.down, tile.across, tensor](
-        (blocks, groups, split.count), _threads(tile, tensor), gp.array, xp.array, record, sums,
+        (blocks, groups, split.number), _threads(tile, tensor), gp.array, xp.array, record, sums,
         shared=_weight_shared(tile, g.itemsize),
     )  # fmt: skip
-    parts = 8 if split.count >= 8 else 1
+    parts = 8 if split.number >= 8 else 1
     _reduce[g.dtype, kind, parts](
-        -(-gw.size * parts // 256), 256, sums, split.count, gw.size, channels, padded, taps,
+        -(-gw.size * parts // 256), 256, sums, split.number, gw.size, channels, padded, taps,
         int(last), gw,
     )  # fmt: skip

@@ -70,9 +70,7 @@ def forward(x: Any, w: Any, b: Any, y: Any, geometry: tuple) -> Any:
     last, kernel = is_last(y), w.shape[2:]
     w, steps = _weights(w, last)
     record = _record(x, _spatial(y), steps, kernel, geometry)
-    _forward[_variant(y, kernel, last)](
-        blocks_for(y.size, 256), 256, x, w, b, record, y.size, y
-    )
+    _forward[_variant(y, kernel, last)](blocks_for(y.size, 256), 256, x, w, b, record, y.size, y)
     return y
 
 
@@ -98,9 +96,7 @@ def backward_weight(g: Any, x: Any, gw: Any, geometry: tuple, processors: int) -
     kind = np.dtype(np.float64 if g.itemsize == 8 else np.float32)
     sums = cupy.empty(splits * outputs * taps, kind)
     record = _record(x, g, (0, 0), kernel, geometry)
-    _weight[g.dtype, kind, last](
-        (blocks, chunks, splits), 256, g, x, record, pixels, split, sums
-    )
+    _weight[g.dtype, kind, last]((blocks, chunks, splits), 256, g, x, record, pixels, split, sums)
     parts = 8 if splits >= 8 else 1
     _reduce[g.dtype, kind, parts](
         -(-gw.size * parts // 256), 256, sums, splits, gw.size, 1, 1, taps, 0, gw
