@@ -1,12 +1,13 @@
 // Convolutions over two spatial axes and their gradients, as matrix products that gather.
 //
 // Op:          conv, conv_backward_input, conv_backward_weight
-// Math:        y[n, o, p] = b[o] + sum over taps k, channels c of x[n, c, p s - pad + k d] w[o, c, k]
+// Math:        y[n, o, p] = b[o] + sum over taps k, channels c of
+//              x[n, c, p s - pad + k d] w[o, c, k]
 //              gx[n, c, q] = sum over k, o with p s - pad + k d = q of g[n, o, p] w[o, c, k]
 //              gw[o, c, k] = sum over n, p of g[n, o, p] x[n, c, p s - pad + k d]
-// Layout:      activations by pixels (NHWC), each group's channels padded to 16 bytes: read in place
-//              where a tensor lies like that, else copied so by conv2d_pack. Weights: a row of
-//              (tap, channel) per output. y: any strides of image, pixel, channel; gw: contiguous
+// Layout:      activations by pixels (NHWC), each group's channels padded to 16 bytes: read where
+//              they are if a tensor lies like that, else copied by conv2d_pack. Weights: rows of
+//              (tap, channel), one an output. y: any strides of image, pixel, channel; gw: contiguous
 //              or channels_last
 // Launch:      A = sizeof(accumulator), block 32 WM WN (tensor cores) or WM WN threads.
 //              forward: grid (row tiles * column tiles, groups, residues of the stride), shared
@@ -29,18 +30,18 @@
 //   conv2d_forward<float,128,32,4,1,true,true>: 128 registers, 0 bytes shared
 //   conv2d_forward<__half,128,128,2,4,true,true>: 128 registers, 0 bytes shared
 //   conv2d_forward<__nv_bfloat16,64,64,2,2,true,false>: 128 registers, 0 bytes shared
-//   conv2d_forward<float,128,128,16,16,false,false>: 128 registers, 0 bytes shared
-//   conv2d_forward<float,128,64,16,16,false,true>: 128 registers, 0 bytes shared
+//   conv2d_forward<float,128,128,16,16,false,false>: 256 registers, 0 bytes shared
+//   conv2d_forward<float,128,64,16,16,false,true>: 168 registers, 0 bytes shared
 //   conv2d_forward<float,64,64,16,16,false,false>: 128 registers, 0 bytes shared
-//   conv2d_forward<float,128,32,16,8,false,true>: 128 registers, 0 bytes shared
-//   conv2d_forward<double,64,64,16,16,false,false>: 128 registers, 0 bytes shared
-//   conv2d_forward<double,64,32,16,8,false,true>: 128 registers, 0 bytes shared
+//   conv2d_forward<float,128,32,16,8,false,true>: 168 registers, 0 bytes shared
+//   conv2d_forward<double,64,64,16,16,false,false>: 144 registers, 0 bytes shared
+//   conv2d_forward<double,64,32,16,8,false,true>: 152 registers, 0 bytes shared
 //   conv2d_backward_weight<float,float,128,128,2,4,true>: 128 registers, 0 bytes shared
 //   conv2d_backward_weight<float,float,64,64,2,2,true>: 128 registers, 0 bytes shared
 //   conv2d_backward_weight<float,float,32,128,1,4,true>: 128 registers, 0 bytes shared
 //   conv2d_backward_weight<__half,float,128,128,2,4,true>: 128 registers, 0 bytes shared
 //   conv2d_backward_weight<__nv_bfloat16,float,32,128,1,4,true>: 128 registers, 0 bytes shared
-//   conv2d_backward_weight<float,float,128,128,16,16,false>: 128 registers, 0 bytes shared
+//   conv2d_backward_weight<float,float,128,128,16,16,false>: 160 registers, 0 bytes shared
 //   conv2d_backward_weight<float,float,64,64,16,16,false>: 128 registers, 0 bytes shared
 //   conv2d_backward_weight<float,float,32,128,8,16,false>: 128 registers, 0 bytes shared
 //   conv2d_backward_weight<double,double,64,64,16,16,false>: 128 registers, 0 bytes shared
