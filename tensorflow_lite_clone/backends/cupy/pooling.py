@@ -148,7 +148,8 @@ def max_pool_winners(
     if not _served(x, x.shape[2:], y.shape[2:]) or not _coded(kernel):
         return NotImplemented
     codes = _maxima(x, y.shape[2:], kernel, stride, padding, dilation)[1].astype(np.int32)
-    return cupy.where(codes == 255, -1, (codes >> 4) * kernel[-1] + (codes & 15))
+    places = (codes >> 4) * kernel[-1] + (codes & 15)
+    return cupy.where(codes == 255, -1, places).astype(np.int32, copy=False)
 
 
 @override("max_pool_backward", backend="cupy")
