@@ -51,12 +51,19 @@ def _render(self: Tensor, filename: Any, params: Any = None, **options: Any) -> 
     return _import_module(f"{__name__}.viz").render(self, filename, params, **options)
 
 
+def compile(model: Any = None, **options: Any) -> Any:
+    """Capture a function or module in a CUDA graph and replay it; see `compiler.compile`."""
+    return _import_module(f"{__name__}.compiler").compile(model, **options)
+
+
 _bind.bind_tensor()
 globals().update(_dtypes.NAMES)
 globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
-_LAZY = tuple("amp cuda linalg nn optim random return_types special utils vision viz".split())
+_LAZY = tuple(
+    "amp compiler cuda linalg nn optim random return_types special utils vision viz".split()
+)
 
 
 #: Names of the face that live in such a part: the words of autocast.

@@ -13,6 +13,13 @@ from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
 from tensorflow_lite_clone.cuda import nvtx
 from tensorflow_lite_clone.cuda._devices import device_count, index_of, layer
+from tensorflow_lite_clone.cuda.graphs import (
+    CUDAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 from tensorflow_lite_clone.cuda.memory import (
     empty_cache,
     max_memory_allocated,
@@ -144,6 +151,7 @@ def ipc_collect() -> None:
 
 
 __all__ = [
+    "CUDAGraph",
     "Event",
     "ExternalStream",
     "OutOfMemoryError",
@@ -163,12 +171,16 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
+    "graph_pool_handle",
     "init",
     "initial_seed",
     "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",

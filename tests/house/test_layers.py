@@ -21,7 +21,7 @@ LAYERS: list[set[str]] = [
     {"fft", "linalg", "return_types", "special"},
     {"cuda", "kernels", "nn", "optim", "random", "serialization", "utils"},
     {"amp", "compiler"},
-    {"distributed", "profiler", "viz", "vision"},
+    {"compiler", "distributed", "profiler", "viz", "vision"},
     {"__init__"},
     {"__main__"},
 ]

@@ -12,10 +12,12 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import kit, memory, runtime
+from tensorflow_lite_clone.backends.cupy.graphs import Graphs
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch import capture
 
 _f32 = np.dtype(np.float32)
 
@@ -35,6 +37,7 @@ class CupyBackend(Backend):
         self.index = index
         self._alone = alone  # the machine has no other device
         self._generator: Any = None
+        self.graphs = Graphs(index)
         memory.install()
         super().__init__()
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
@@ -64,16 +67,9 @@ class CupyBackend(Backend):
         kept = getattr(op, "hints", ())
 
         def call(*arrays: Any, **parameters: Any) -> Any:
-            bfloat16 = NATIVE_BFLOAT16
-            if "dtype" in parameters or not any(
-                [a.__class__ is cupy.ndarray and a.dtype == bfloat16 for a in arrays]
-            ):
+            if "dtype" in parameters or not any([_is_bfloat16(a) for a in arrays]):
                 return generic(*arrays, **parameters)
-            wide = [
-                a.astype(_f32) if a.__class__ is cupy.ndarray and a.dtype == bfloat16 else a
-                for a in arrays
-            ]
-            result = generic(*wide, **parameters)
+            result = generic(*[_widened(a) for a in arrays], **parameters)
             if type(result) is not tuple:
                 return _rounded(result)
             return tuple([r if i in kept else _rounded(r) for i, r in enumerate(result)])
@@ -98,11 +94,13 @@ class CupyBackend(Backend):
                 return cupy.full((), data, native or np.asarray(data).dtype)
             if isinstance(data, cupy.ndarray):
                 return data if native is None else data.astype(native, copy=False)
+            capture.refuse("copies from the host")
             host = np.asarray(data, native)
             # what is no number is handed back, for the caller to say so
             return cupy.array(host, order="C") if host.dtype in self.dtypes else host
 
     def from_host(self, array: Any, non_blocking: bool = False) -> Any:
+        capture.refuse("copies from the host")
         order = _dense_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
@@ -113,6 +111,7 @@ class CupyBackend(Backend):
         return made if order is None else made.transpose(_inverse(order))
 
     def to_host(self, array: Any, non_blocking: bool = False) -> Any:
+        capture.refuse("reads a value back")
         order = _dense_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
@@ -167,6 +166,7 @@ class CupyBackend(Backend):
         return array.base is None and array.data.mem.__class__ is not cupy.cuda.UnownedMemory
 
     def synchronize(self) -> None:
+        capture.refuse("waits for the device")
         cupy.cuda.Device(self.index).synchronize()
 
 
@@ -184,6 +184,19 @@ def _dense_order(array: Any) -> tuple[int, ...] | None:
 
 def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def _is_bfloat16(value: Any) -> bool:
+    """Whether a value is an array of bfloat16, or a list that holds one."""
+    if value.__class__ is cupy.ndarray:
+        return bool(value.dtype == NATIVE_BFLOAT16)
+    return value.__class__ is list and any([_is_bfloat16(x) for x in value])
+
+
+def _widened(value: Any) -> Any:
+    if value.__class__ is list:
+        return [_widened(x) for x in value]
+    return value.astype(_f32) if _is_bfloat16(value) else value
 
 
 def _rounded(value: Any) -> Any:

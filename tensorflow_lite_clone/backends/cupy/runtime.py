@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import cupy
 from cupy.cuda import runtime
 
+from tensorflow_lite_clone.dispatch import capture
+
 
 class DeviceProperties(NamedTuple):
     """What a device is, as ``torch.cuda.get_device_properties`` names it; memory in bytes."""
@@ -74,6 +76,7 @@ def set_device(index: int) -> None:
 
 def synchronize(index: int) -> None:
     """Wait for all work on a device."""
+    capture.refuse("waits for the device")
     cupy.cuda.Device(index).synchronize()
 
 

@@ -1,0 +1,281 @@
+"""CUDA graphs over CuPy: capture, replay, and the memory that both need.
+
+`Graphs` is what a backend offers as `backend.graphs`; everything above it (`torch.cuda.CUDAGraph`,
+`torch.compile`) knows these classes only and no CUDA.
+
+A capture records what this thread launches on a side stream and executes nothing. Arrays that are
+made meanwhile come from the graph's own pool: CuPy's pools keep free blocks per stream, so memory
+that is freed during the capture is used again in the order of the stream, and nobody else gets it
+as long as the pool lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from tensorflow_lite_clone.backends.cupy import gemm, memory
+from tensorflow_lite_clone.dispatch import capture
+
+MODES = ("global", "thread_local", "relaxed")
+_TO_DEVICE, _ON_DEVICE = runtime.memcpyHostToDevice, runtime.memcpyDeviceToDevice
+_DEFAULT_STREAMS = (0, 1)  # as pointers: the default stream, and its explicit name
+_NOT_DEFAULT = (
+    "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to "
+    "replay them on the default stream.)"
+)
+
+
+class Pool:
+    """Memory for one graph, or for several that are never replayed at the same time."""
+
+    def __init__(self) -> None:
+        self.memory = cupy.cuda.MemoryPool()
+        self.allocate = memory.allocator(self.memory)
+
+    def __repr__(self) -> str:
+        return f"<graph pool of {self.memory.total_bytes()} bytes>"
+
+
+class Graph:
+    """Work that was captured once and can be launched again and again."""
+
+    def __init__(self, index: int, pool: Pool | None = None) -> None:
+        self.index = index
+        self.pool = Pool() if pool is None else pool
+        self._graph: Any = None
+        self._stream: Any = None
+        self._exit = ExitStack()
+
+    def begin(self, mode: str = "global") -> None:
+        """Capture what this thread launches on the current stream from now on.
+
+        RuntimeError on the default stream, or when this thread captures already. Whatever the
+        mode, unrelated work of the process stays allowed, as with PyTorch's "relaxed".
+        """
+        if mode not in MODES:
+            raise ValueError(
+                "Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got "
+                f"{mode}"
+            )
+        stream = cupy.cuda.get_current_stream()
+        if stream.ptr in _DEFAULT_STREAMS:
+            raise RuntimeError(_NOT_DEFAULT)
+        gemm.prepare(self.index)
+        capture.begin(self)
+        try:
+            self._exit.callback(capture.end)
+            self._exit.enter_context(cupy.cuda.using_allocator(self.pool.allocate))
+            stream.begin_capture(runtime.streamCaptureModeRelaxed)
+        except BaseException:
+            self._exit.close()
+            raise
+        self._stream = stream
+
+    def end(self) -> None:
+        """End the capture; RuntimeError if something in between has broken it off."""
+        stream, self._stream = self._stream, None
+        if stream is None:
+            raise RuntimeError("capture_end() was called without a capture under way")
+        try:
+            self._graph = stream.end_capture()
+        finally:
+            self._exit.close()
+
+    def abandon(self) -> None:
+        """End the capture after an error and drop what was captured."""
+        try:
+            if self._stream is not None:
+                self.end()
+        except runtime.CUDARuntimeError:
+            pass  # the error that is under way has broken the capture off
+        self._graph = None
+
+    @property
+    def launch(self) -> Callable[[], None]:
+        """The function that queues the whole graph on the current stream."""
+        if self._graph is None:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        launch: Callable[[], None] = self._graph.launch
+        if runtime.getDeviceCount() == 1:
+            return launch
+
+        def on_device() -> None:
+            with cupy.cuda.Device(self.index):
+                launch()
+
+        return on_device
+
+    def reset(self) -> None:
+        """Drop the graph; its pool is freed with the last graph and array that use it."""
+        self._graph = None
+        self.pool = Pool()
+
+    def dot(self, flags: int = 0) -> str:
+        """The graph in the DOT language."""
+        if self._graph is None:
+            raise RuntimeError("nothing was captured yet: there is no graph to draw")
+        return self._graph.debug_dot_str(flags)
+
+
+class Cells:
+    """Zero-dim float32 arrays that the host fills before every replay.
+
+    A copy from page-locked memory is made later than it is asked for, so each replay has a row of
+    its own to copy from, and an event per half of the rows tells when they may be written again.
+    """
+
+    ROWS, SIZE = 128, 512
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.count = 0
+        self._array = cupy.zeros(self.SIZE, np.float32)
+        self._last: list[float] = []
+        self._row = 0
+        self._rows: Any = None
+        self._events: list[Any] = []
+
+    def new(self) -> Any:
+        """One more cell; RuntimeError when there are too many."""
+        if self.count == self.SIZE:
+            raise RuntimeError(f"a captured step may read {self.SIZE} live numbers at most")
+        self.count += 1
+        return self._array[self.count - 1]
+
+    def fill(self, values: list[float]) -> None:
+        """Queue the copy of all cells' values on the current stream, if any has changed."""
+        if values == self._last:
+            return
+        if self._rows is None:
+            size = self.ROWS * self.SIZE
+            held = cupy.cuda.alloc_pinned_memory(4 * size)
+            self._rows = np.frombuffer(held, np.float32, size).reshape(self.ROWS, self.SIZE)
+            self._events = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
+        half = self.ROWS // 2
+        if self._row % half == 0:
+            self._events[self._row // half].synchronize()  # one that was not recorded is done
+        row = self._rows[self._row]
+        row[: len(values)] = values
+        stream = cupy.cuda.get_current_stream()
+        runtime.memcpyAsync(
+            self._array.data.ptr, row.ctypes.data, 4 * len(values), _TO_DEVICE, stream.ptr
+        )
+        if self._row % half == half - 1:
+            self._events[self._row // half].record(stream)
+        self._row = (self._row + 1) % self.ROWS
+        self._last = values
+
+
+class _SideStream:
+    """Context in which work goes to a stream that waits for what is queued so far."""
+
+    _streams: dict[int, Any] = {}
+
+    def __init__(self, index: int, stream: Any) -> None:
+        self._device = cupy.cuda.Device(index)
+        if stream is None:  # always the same: a pool keeps its free blocks per stream
+            with self._device:
+                stream = self._streams.get(index) or cupy.cuda.Stream(non_blocking=True)
+            self._streams[index] = stream
+        self._stream = stream
+
+    def __enter__(self) -> None:
+        self._device.__enter__()
+        self._outer = cupy.cuda.get_current_stream()
+        self._stream.wait_event(self._outer.record())
+        self._stream.use()
+
+    def __exit__(self, *exception: object) -> None:
+        event = self._stream.record()
+        self._outer.use()
+        self._outer.wait_event(event)
+        self._device.__exit__(*exception)
+
+
+class Graphs:
+    """What one device offers for graphs."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def pool(self) -> Pool:
+        """A new pool."""
+        return Pool()
+
+    def graph(self, pool: Pool | None = None) -> Graph:
+        """A graph that is yet to be captured."""
+        return Graph(self.index, pool)
+
+    def cells(self) -> Cells:
+        """A set of cells."""
+        with cupy.cuda.Device(self.index):
+            return Cells(self.index)
+
+    def side_stream(self, stream: Any = None) -> Any:
+        """A context for warm-up and capture, on the device's own side stream if none is given."""
+        return _SideStream(self.index, stream)
+
+    def is_capturing(self) -> bool:
+        """Whether work on the current stream is being captured."""
+        stream = cupy.cuda.get_current_stream()
+        return stream.ptr not in _DEFAULT_STREAMS and bool(stream.is_capturing())
+
+    def buffer(self, like: Any) -> Any:
+        """An uninitialised array laid out like another one, without its gaps and repetitions."""
+        with cupy.cuda.Device(self.index):
+            return cupy.empty_like(like)
+
+    def copier(self, target: Any) -> Callable[[Any], None]:
+        """The function that copies arrays of the same shape and dtype into `target`, at best fast.
+
+        The address is looked up once: `target` must be kept.
+        """
+        shape, strides, nbytes = target.shape, target.strides, target.nbytes
+        pointer, dense = target.data.ptr, _is_dense(target)
+        current, copy_bytes, kind = cupy.cuda.get_current_stream, runtime.memcpyAsync, _ON_DEVICE
+
+        def copy(source: Any) -> None:
+            if dense and source.strides == strides and source.shape == shape:
+                if nbytes:
+                    copy_bytes(pointer, source.data.ptr, nbytes, kind, current().ptr)
+            elif source.shape == shape:
+                target[...] = source
+            else:
+                raise RuntimeError(
+                    f"a captured graph works on an input of shape {list(shape)}, but was given "
+                    f"one of shape {list(source.shape)}"
+                )
+
+        return copy
+
+    def cloner(self, array: Any) -> Callable[[], Any]:
+        """The function that returns a copy of what `array` holds when it is called."""
+        shape, dtype, nbytes, pointer = array.shape, array.dtype, array.nbytes, array.data.ptr
+        if not nbytes or not array.flags.c_contiguous:
+            return lambda: array.copy(order="K")
+        current, copy_bytes, kind = cupy.cuda.get_current_stream, runtime.memcpyAsync, _ON_DEVICE
+        make = cupy.ndarray
+
+        def clone() -> Any:
+            made = make(shape, dtype)
+            copy_bytes(made.data.ptr, pointer, nbytes, kind, current().ptr)
+            return made
+
+        return clone
+
+
+def _is_dense(array: Any) -> bool:
+    """Whether the elements lie without gaps or repetitions, in whatever order of the axes."""
+    expected = array.itemsize
+    for stride, size in sorted(zip(array.strides, array.shape)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True

@@ -1,0 +1,152 @@
+"""``torch.compile`` and ``torch.compiler``: functions captured in CUDA graphs.
+
+See docs/cuda_graphs.md for what can be captured and what a captured function does otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.compiler.function import Compiled, everyone, inside
+from tensorflow_lite_clone.compiler.module import OptimizedModule
+from tensorflow_lite_clone.core.errors import CaptureError
+from tensorflow_lite_clone.nn.modules.module import Module
+
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_CAPTURING = ("inductor", "cudagraphs")
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+    recompile_limit: int | None = None,
+) -> Any:
+    """A function or module that is captured in a CUDA graph and replayed, as ``torch.compile``.
+
+    Also a decorator, with or without arguments. A module gives a module around it. On the CPU, with
+    ``backend="eager"``, a backend of your own or ``disable=True`` it runs as it is; so it does
+    where it cannot be captured, for a reason that is logged, and with ``fullgraph=True`` raised as
+    RuntimeError. `dynamic` and `options` change nothing: each shape is captured by itself, at
+    most `recompile_limit` (8) of them.
+    """
+    if model is None:
+        return functools.partial(
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+            recompile_limit=recompile_limit,
+        )
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if isinstance(backend, str) and backend not in list_backends():
+        raise RuntimeError(
+            f"Invalid backend: {backend!r}, see `torch.compiler.list_backends()` for available "
+            "backends."
+        )
+    if not callable(model):
+        raise TypeError(f"torch.compile expects a callable, but got {type(model).__name__}")
+    capturing = (
+        not disable
+        and (backend is None or backend in _CAPTURING)
+        and mode != "max-autotune-no-cudagraphs"
+    )
+    if isinstance(model, OptimizedModule):
+        model = model._orig_mod
+    if isinstance(model, Compiled):
+        model = model._function
+    compiled = Compiled(model, fullgraph, recompile_limit) if capturing else model
+    return OptimizedModule(model, compiled) if isinstance(model, Module) else compiled
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """A function that is never captured; also a decorator.
+
+    A compiled function that calls it runs eagerly as a whole.
+    """
+    if fn is None:
+        return functools.partial(disable, recursive=recursive, reason=reason)
+    if isinstance(fn, OptimizedModule):
+        return fn._orig_mod
+    if isinstance(fn, Compiled):
+        fn = fn._function
+    if isinstance(fn, Module):
+        vars(fn)["forward"] = disable(fn.forward, recursive, reason=reason)
+        return fn
+    name = getattr(fn, "__qualname__", type(fn).__name__)
+    why = f"it calls '{name}', which is marked with torch.compiler.disable"
+    if reason is not None:
+        why += f" ({reason})"
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not inside.active:
+            outer, inside.active = False, True  # nothing that it calls is captured either
+        elif inside.trace is None:
+            raise CaptureError(why)
+        else:
+            outer, inside.trace.refused = True, why
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            inside.active = outer
+
+    return call
+
+
+def reset() -> None:
+    """Forget everything that any compiled function has captured."""
+    for compiled in list(everyone):
+        compiled.reset()
+
+
+def is_compiling() -> bool:
+    """Whether a compiled function is being observed or captured in this thread."""
+    return inside.active
+
+
+def is_dynamo_compiling() -> bool:
+    """The same as `is_compiling`."""
+    return inside.active
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Nothing: results are copies, so that a new step overwrites none of them."""
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """`fn` itself: every function may be captured."""
+    return fn
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """The names that ``torch.compile(backend=...)`` takes."""
+    return ["cudagraphs", "eager", "inductor"]
+
+
+__all__ = [
+    "OptimizedModule",
+    "allow_in_graph",
+    "compile",
+    "cudagraph_mark_step_begin",
+    "disable",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "list_backends",
+    "reset",
+]

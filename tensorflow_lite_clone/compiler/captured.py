@@ -1,0 +1,232 @@
+"""One captured form of a compiled function: how it is captured, when it fits, how it replays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.node import Leaf
+from tensorflow_lite_clone.compiler.signature import StaleError, UnstableError, UnsuitableError
+from tensorflow_lite_clone.compiler.state import Gradients, Surroundings
+from tensorflow_lite_clone.compiler.trace import Trace
+from tensorflow_lite_clone.cuda._pairs import Pair, flatten
+from tensorflow_lite_clone.cuda.graphs import Numbers
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor, new_tensor
+
+
+class Captured:
+    """What the two kinds below share: inputs, surroundings, live numbers.
+
+    `tensors` are the tensor arguments of the call that is captured. Those at the positions
+    `pinned` are worked on where they lie, the others are copied into static memory. `trace` is
+    that of an earlier call that ran without a graph.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        backend: Any,
+        call: tuple[tuple, dict[str, Any]],
+        tensors: Sequence[Tensor],
+        pinned: set[int],
+        trace: Trace,
+    ) -> None:
+        self.function, self.backend, self.graphs = function, backend, backend.graphs
+        self.trace, self.pinned = trace, pinned
+        self.surroundings = Surroundings(function, trace)
+        self.numbers = Numbers(self.graphs)
+        self._leaves: list[Any] = []
+        self._rebuild = flatten(call, self._leaves)
+        self.pins = [(i, tensors[i], tensors[i]._storage.array) for i in sorted(pinned)]
+        self.inputs = [t if i in pinned else self._static(t) for i, t in enumerate(tensors)]
+        self.written: list[tuple[Storage, int]] = []
+        self.keep: list[Any] = trace.arrays()  # memory that the graph reads
+
+    def _static(self, tensor: Tensor) -> Tensor:
+        return new_tensor(Storage(self.graphs.buffer(tensor._storage.array), self.backend))
+
+    def arguments(self, inputs: Sequence[Tensor]) -> tuple[tuple, dict[str, Any]]:
+        """The call's arguments with these tensors in place of its own."""
+        source = iter(inputs)
+        leaves = [next(source) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
+        return self._rebuild(iter(leaves))
+
+    def fits(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether a replay does now what the function would do."""
+        for i, tensor, array in self.pins:
+            if tensors[i] is not tensor or tensor._storage.array is not array:
+                return False
+        return self.surroundings.hold()
+
+    def _capture(self, work: Callable[[], Any]) -> Trace:
+        """Run `work` under a trace, with live numbers, and check that it can be replayed."""
+        trace = Trace()
+        try:
+            with self.numbers, trace:
+                work()
+        finally:
+            self.written = list(trace.written.items())
+        known = self.trace
+        if not (
+            trace.modules.keys() <= known.modules.keys()
+            and trace.optimizers.keys() <= known.optimizers.keys()
+        ):
+            raise UnstableError("it calls other modules or optimizers than before")
+        for i, static in enumerate(self.inputs):
+            if i not in self.pinned and static._storage in trace.written:
+                raise UnstableError("it writes into an argument")
+        self.surroundings.check(self.numbers.numbers)
+        self.keep += trace.arrays()
+        return trace
+
+    def undo(self) -> None:
+        """After a capture that failed: the host's state as it was before."""
+        self.surroundings.restore()
+        for root, count in self.written:
+            root.version -= count
+        self.written = []
+
+    def _refresh(self) -> None:
+        """Fill the cells of the live numbers; StaleError if the graph holds an old constant."""
+        if self.numbers.numbers:
+            values = self.numbers.read()
+            if values is None:
+                raise StaleError
+            self.numbers.fill(values)
+
+    def _check_device(self, result: Tensor) -> None:
+        if result._storage.backend is not self.backend:
+            raise UnsuitableError(f"it returns a tensor on '{result.device}'")
+
+
+class Step(Captured):
+    """A function whose results are in no graph: a training step, or inference, as one graph."""
+
+    def capture(self, pool: Any) -> None:
+        """Capture it; nothing is executed. All host state is as after one call of the function."""
+        leaves = dict(self.trace.leaves)
+        for tensor in (*self.surroundings.parameters(), *self.inputs):
+            if tensor._edge is not None and type(tensor._edge[0]) is Leaf:
+                leaves[id(tensor)] = tensor
+        self.gradients = Gradients(list(leaves.values()))
+        self._graph = graph = self.graphs.graph(pool)
+        result: Any = None
+
+        def work() -> None:
+            nonlocal result
+            args, kwargs = self.arguments(self.inputs)
+            with self.graphs.side_stream():
+                graph.begin()
+                try:
+                    result = self.function(*args, **kwargs)
+                except BaseException:
+                    graph.abandon()
+                    raise
+                graph.end()
+
+        trace = self._capture(work)
+        if not trace.leaves.keys() <= leaves.keys():
+            raise UnstableError("it uses other parameters than before")
+        self.gradients.settle()
+        self._read_results(result)
+        self._launch = graph.launch
+        self._copies = [
+            (i, self.graphs.copier(static._storage.array))
+            for i, static in enumerate(self.inputs)
+            if i not in self.pinned
+        ]
+
+    def undo(self) -> None:
+        super().undo()
+        self.gradients.restore()
+
+    def _read_results(self, result: Any) -> None:
+        leaves: list[Any] = []
+        self._result = flatten(result, leaves)
+        arguments = {id(tensor): i for i, tensor in enumerate(self.inputs)}
+        outside = {id(tensor) for tensor in self.surroundings.parameters()}
+        self._outputs: list[tuple[str, Any]] = []
+        for leaf in leaves:
+            if not isinstance(leaf, Tensor) or id(leaf) in outside:
+                self._outputs.append(("value", leaf))
+            elif id(leaf) in arguments:
+                self._outputs.append(("argument", arguments[id(leaf)]))
+            else:
+                self._check_device(leaf)
+                self.keep.append(leaf._storage)
+                self._outputs.append(("copy", self.graphs.cloner(leaf._storage.array)))
+        # Most often there is one result, a tensor.
+        alone = isinstance(result, Tensor) and self._outputs[0][0] == "copy"
+        self._only: Any = self._outputs[0][1] if alone else None
+
+    def fits(self, tensors: Sequence[Tensor]) -> bool:
+        return self.gradients.hold() and super().fits(tensors)
+
+    def run(self, tensors: Sequence[Tensor], first: bool = False) -> Any:
+        """Replay it: one call of the function. `first`: the capture has done the host's part."""
+        if self.numbers.numbers:
+            self._refresh()
+        for i, copy in self._copies:
+            copy(tensors[i]._storage.array)
+        self._launch()
+        if not first:
+            for leaf, g in self.gradients.left:
+                leaf._grad = g
+            for root, count in self.written:
+                root.version += count
+        backend = self.backend
+        if self._only is not None:
+            return new_tensor(Storage(self._only(), backend))
+        results: list[Any] = []
+        for kind, value in self._outputs:
+            if kind == "copy":
+                results.append(new_tensor(Storage(value(), backend)))
+            else:
+                results.append(tensors[value] if kind == "argument" else value)
+        return self._result(iter(results))
+
+
+class Differentiable(Captured):
+    """A function whose results want gradients: a graph for it, and one for its gradient."""
+
+    def _static(self, tensor: Tensor) -> Tensor:
+        static = super()._static(tensor)
+        if tensor._edge is not None and mode.grad:
+            static.requires_grad = True
+        return static
+
+    def capture(self, pool: Any) -> None:
+        """Capture both; nothing is executed."""
+
+        def function(*inputs: Tensor) -> list:
+            args, kwargs = self.arguments(inputs)
+            leaves: list[Any] = []
+            self._result = flatten(self.function(*args, **kwargs), leaves)
+            for leaf in leaves:
+                if isinstance(leaf, Tensor):
+                    self._check_device(leaf)
+            return leaves
+
+        self.pair = pair = Pair(self.graphs, pool, function, self.inputs, ())
+        trace = self._capture(pair.capture_forward)
+        own = {id(tensor) for tensor in self.inputs}
+        pair.parameters = tuple([leaf for key, leaf in trace.leaves.items() if key not in own])
+        pair.capture_backward()
+        pair.copy_outputs()
+
+    @property
+    def waits(self) -> bool:
+        """Whether an earlier call's backward pass may still come: its memory must stay."""
+        context = None if self.pair.last is None else self.pair.last()
+        return context is not None and not context.done
+
+    def run(self, tensors: Sequence[Tensor], first: bool = False) -> Any:
+        """Replay forward as one call of the function; its backward is a node of the graph."""
+        self._refresh()
+        results = self.pair(*tensors, *self.pair.parameters)
+        if not first:
+            for root, count in self.written:
+                root.version += count
+        return self._result(iter(results))

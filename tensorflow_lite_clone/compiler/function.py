@@ -1,0 +1,309 @@
+"""A compiled function: which of its captured forms serves a call, and what else happens."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.autograd import engine
+from tensorflow_lite_clone.autograd.autocast import state as autocast
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.node import Leaf
+from tensorflow_lite_clone.autograd.saved import active as saved_hooks
+from tensorflow_lite_clone.compiler.captured import Differentiable, Step
+from tensorflow_lite_clone.compiler.signature import (
+    StaleError,
+    UnstableError,
+    UnsuitableError,
+    signature,
+    surroundings,
+)
+from tensorflow_lite_clone.compiler.state import Surroundings
+from tensorflow_lite_clone.compiler.trace import Trace
+from tensorflow_lite_clone.cuda._pairs import flatten
+from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.tensor import Tensor
+
+log = logging.getLogger("tensorflow_lite_clone.compile")
+LIMIT = 8  # captured forms of one function, as PyTorch's recompile_limit
+_ATTEMPTS = 3  # to capture calls that look the same
+_ON_CPU = "it works on the CPU"
+
+
+class _Inside(threading.local):
+    active = False  # a compiled function is being observed or captured in this thread
+    trace: Trace | None = None  # it is being observed
+
+
+inside = _Inside()
+everyone: weakref.WeakSet[Compiled] = weakref.WeakSet()
+_capturing = threading.Lock()
+
+
+class _Observed:
+    """What a call without a graph has shown."""
+
+    def __init__(self, function: Any, trace: Trace, tensors: list[Tensor]) -> None:
+        self.trace = trace
+        self.surroundings = Surroundings(function, trace)
+        self.tensors = [weakref.ref(tensor) for tensor in tensors]
+        self.mutated = {
+            i
+            for i, tensor in enumerate(tensors)
+            if (tensor._storage.root or tensor._storage) in trace.written
+        }
+        self.kind: type[Step] | type[Differentiable] = Step
+        self.backend: Any = None
+
+    def judge(self, tensors: list[Tensor], result: Any) -> str | None:
+        """Find out what kind of function it is; why it cannot be captured, or None."""
+        trace = self.trace
+        if trace.refused is not None:
+            return trace.refused
+        outputs: list[Any] = []
+        flatten(result, outputs)
+        graph = any([isinstance(out, Tensor) and out.requires_grad for out in outputs])
+        places = {tensor._storage.backend for tensor in (*tensors, *trace.leaves.values())}
+        places |= {storage.backend for storage in trace.written}
+        for module in trace.modules.values():
+            places |= {tensor._storage.backend for tensor in module.parameters()}
+        able = [backend for backend in places if backend.graphs is not None]
+        if not able:
+            return _ON_CPU
+        if len(able) > 1:
+            return "it works on several devices"
+        (self.backend,) = able
+        if any([tensor._storage.backend is not self.backend for tensor in tensors]):
+            return "an argument is on another device: move it before the call"
+        if graph and not trace.passes:
+            self.kind = Differentiable
+            return "it steps an optimizer and returns a graph" if trace.optimizers else None
+        for tensor in tensors:
+            if mode.grad and tensor._edge is not None and type(tensor._edge[0]) is not Leaf:
+                return "an argument is part of a graph that was made outside"
+        return None
+
+
+class _Site:
+    """Everything known of calls that look the same."""
+
+    __slots__ = ("attempts", "forms", "free", "observed", "reason")
+
+    def __init__(self) -> None:
+        self.observed: list[_Observed] = []
+        self.forms: list[Any] = []  # captured, the last one used first
+        self.free: set[int] = set()  # arguments that were seen to change
+        self.reason: str | None = None  # why such calls are not captured any more
+        self.attempts = 0
+
+
+class Compiled:
+    """`function`, captured in graphs of the device; see `torch.compile`."""
+
+    def __init__(
+        self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None
+    ) -> None:
+        self._function, self._fullgraph = function, fullgraph
+        self._limit = LIMIT if limit is None else limit
+        self._told: set[str] = set()
+        self.reset()
+        if not hasattr(function, "_parameter_names"):
+            functools.update_wrapper(self, function)
+        everyone.add(self)
+
+    def reset(self) -> None:
+        """Forget everything that was captured."""
+        self._sites: dict[tuple, _Site] = {}
+        self._steps: list[Step] = []  # they share a memory pool
+        self._pool: Any = None
+        self._last: Step | None = None
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __reduce__(self) -> Any:
+        return _itself, (self._function,)  # copies and pickles are not compiled
+
+    def __repr__(self) -> str:
+        return f"<compiled {self._function!r}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if inside.active or capture.state.graph is not None:
+            return self._function(*args, **kwargs)
+        tensors: list[Tensor] = []
+        try:
+            key = signature(args, kwargs, tensors), surroundings()
+        except UnsuitableError as error:
+            return self._eagerly(str(error), args, kwargs)
+        site = self._sites.get(key)
+        if site is None:
+            if not any([backend.graphs is not None for backend in backends.loaded()]):
+                self._tell(logging.DEBUG, "no device that is in use can capture graphs")
+                return self._function(*args, **kwargs)
+            site = self._sites[key] = _Site()
+        for form in site.forms:
+            if form.fits(tensors):
+                if form is not self._last and not self._turn_to(site, form):
+                    return self._function(*args, **kwargs)
+                try:
+                    return form.run(tensors)
+                except StaleError:
+                    self._drop(site, form)
+                break
+        if site.reason is not None:
+            return self._function(*args, **kwargs)
+        return self._first(site, tensors, args, kwargs)
+
+    def _turn_to(self, site: _Site, form: Any) -> bool:
+        """Prepare for a form that was not the last; False if it cannot run now."""
+        if type(form) is Differentiable:
+            return not form.waits
+        # Steps share memory: save from this one what the others have left there.
+        for other in self._steps:
+            if other is not form:
+                other.gradients.move_out(form.gradients)
+        self._last = form
+        site.forms.remove(form)
+        site.forms.insert(0, form)
+        return True
+
+    def _drop(self, site: _Site, form: Any) -> None:
+        site.forms.remove(form)
+        if form in self._steps:
+            self._steps.remove(form)
+        if form is self._last:
+            self._last = None
+
+    # -- calls that no form serves ------------------------------------------------------------
+
+    def _first(self, site: _Site, tensors: list, args: tuple, kwargs: dict) -> Any:
+        """Capture the call if one like it was observed, else observe it."""
+        if saved_hooks or engine.inspector is not None:
+            return self._function(*args, **kwargs)
+        seen = next((seen for seen in site.observed if seen.surroundings.hold()), None)
+        if seen is None:
+            if len(site.observed) >= self._limit:
+                site.reason = "what it reads besides its arguments changes from call to call"
+                return self._eagerly(site.reason, args, kwargs)
+            return self._observe(site, tensors, args, kwargs)
+        pinned = self._pins(site, seen, tensors)
+        if sum([len(other.forms) for other in self._sites.values()]) >= self._limit:
+            site.reason = (
+                f"recompile_limit reached: {self._limit} forms of it were captured, and calls that "
+                "differ from them all are not captured any more"
+            )
+            return self._eagerly(site.reason, args, kwargs)
+        call = (args, kwargs)
+        form: Any = seen.kind(self._function, seen.backend, call, tensors, pinned, seen.trace)
+        try:
+            self._capture(form)
+        except UnstableError as error:
+            site.observed.remove(seen)
+            site.attempts += 1
+            if site.attempts < _ATTEMPTS:
+                return self._observe(site, tensors, args, kwargs)
+            site.reason = str(error)
+            return self._eagerly(site.reason, args, kwargs)
+        except UnsuitableError as error:
+            site.reason = str(error)
+            return self._eagerly(site.reason, args, kwargs)
+        except Exception as error:
+            site.reason = _why(error)
+            return self._eagerly(site.reason, args, kwargs, error)
+        site.forms.insert(0, form)
+        return form.run(tensors, first=True)
+
+    def _capture(self, form: Any) -> None:
+        if self._pool is None:
+            self._pool = form.graphs.pool()
+        with _capturing:
+            inside.active = True
+            # Casts that are kept in a block around the call are no part of the graph.
+            cache, autocast.cache = autocast.cache, {}
+            try:
+                # What forward keeps for backward must outlive other replays: a pool of its own.
+                form.capture(self._pool if type(form) is Step else form.graphs.pool())
+            except BaseException:
+                form.undo()
+                raise
+            finally:
+                inside.active, autocast.cache = False, cache
+        if type(form) is Step:
+            self._steps.append(form)
+            self._last = form
+
+    def _pins(self, site: _Site, seen: _Observed, tensors: list) -> set[int]:
+        """Which arguments a capture is to work on where they lie.
+
+        Those that the function writes into; for a step also leaves, whose ``.grad`` it sets, and
+        those that were the same tensor in both calls, until another one is given.
+        """
+        pinned = set(seen.mutated)
+        if seen.kind is Step:
+            pinned |= {i for i, t in enumerate(tensors) if mode.grad and t._edge is not None}
+            for form in list(site.forms):
+                changed = {i for i, tensor, _ in form.pins if tensors[i] is not tensor} - pinned
+                if changed:
+                    site.free |= changed
+                    self._drop(site, form)
+            same = {i for i, tensor in enumerate(tensors) if seen.tensors[i]() is tensor}
+            pinned |= same - site.free
+        return pinned
+
+    def _observe(self, site: _Site, tensors: list, args: tuple, kwargs: dict) -> Any:
+        """Run the function as it is, and note what it does."""
+        trace = Trace()
+        inside.active, inside.trace = True, trace
+        try:
+            with trace:
+                result = self._function(*args, **kwargs)
+        finally:
+            inside.active, inside.trace = False, None
+        seen = _Observed(self._function, trace, tensors)
+        site.reason = seen.judge(tensors, result)
+        if site.reason is None:
+            site.observed.append(seen)
+        elif site.reason is _ON_CPU:
+            self._tell(logging.DEBUG, site.reason)
+        elif self._fullgraph:
+            raise RuntimeError(f"{self._name()} cannot be captured: {site.reason}")
+        else:
+            self._tell(logging.WARNING, site.reason)
+        return result
+
+    # -- without a graph ----------------------------------------------------------------------
+
+    def _eagerly(
+        self, reason: str, args: tuple, kwargs: dict, error: Exception | None = None
+    ) -> Any:
+        """Run the function as it is because of `reason`; RuntimeError with ``fullgraph=True``."""
+        if self._fullgraph:
+            raise RuntimeError(f"{self._name()} cannot be captured: {reason}") from error
+        self._tell(logging.WARNING, reason)
+        return self._function(*args, **kwargs)
+
+    def _tell(self, level: int, reason: str) -> None:
+        if reason not in self._told:
+            self._told.add(reason)
+            log.log(level, "%s runs eagerly: %s", self._name(), reason)
+
+    def _name(self) -> str:
+        function: Any = self._function
+        return f"'{getattr(function, '__qualname__', type(function).__name__)}'"
+
+
+def _why(error: Exception) -> str:
+    """The reason that an exception during a capture gives."""
+    failed = capture.state.failed
+    where = f" (in op '{failed}')" if failed and failed not in str(error) else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function

@@ -1,0 +1,73 @@
+"""What `torch.compile` makes of a module: a module around it that shows everything it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.compiler.function import Compiled
+from tensorflow_lite_clone.nn.modules.module import Module
+
+_OWN = frozenset(("_orig_mod", "_compiled", "_parameter_names", "_buffer_names", "_module_names"))
+
+
+class OptimizedModule(Module):
+    """A compiled module, as torch's; `_orig_mod` is the module itself."""
+
+    def __init__(self, module: Module, compiled: Compiled) -> None:
+        super().__init__()
+        del self.__dict__["training"]
+        self._orig_mod = module
+        self.__dict__["_compiled"] = compiled
+
+    _orig_mod: Any
+    _compiled: Compiled
+
+    @property
+    def training(self) -> bool:
+        """The module's own flag."""
+        return self._orig_mod.training
+
+    @training.setter
+    def training(self, value: bool) -> None:
+        self._orig_mod.training = value
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The module's call, hooks included, replayed where it was captured."""
+        return self._compiled(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OWN:
+            raise AttributeError(name)
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _OWN or name == "training" or name.startswith("_forward"):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in _OWN:
+            super().__delattr__(name)
+        else:
+            delattr(self._orig_mod, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooked:
+            return super().__call__(*args, **kwargs)
+        return self._compiled(*args, **kwargs)
+
+    def __len__(self) -> int:
+        return len(self._orig_mod)
+
+    def __iter__(self) -> Any:
+        return iter(self._orig_mod)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._orig_mod[key]
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._orig_mod
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})

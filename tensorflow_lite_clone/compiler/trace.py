@@ -1,0 +1,102 @@
+"""What a function does while it runs: what it writes, which modules and optimizers it calls."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+from tensorflow_lite_clone import storage as storages
+from tensorflow_lite_clone.autograd import engine, node
+from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.nn.modules.hooks import register_module_forward_pre_hook
+from tensorflow_lite_clone.nn.modules.module import Module
+from tensorflow_lite_clone.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class Trace:
+    """Context manager that notes what this thread does inside.
+
+    `leaves`: tensors that took part in graphs as leaves and outlived what made them (known at the
+    end), by their ids like the others; `modules` that were called; `optimizers`
+    that stepped; `written`: the storages that were written in place, and how often; `passes`: the
+    number of backward passes. `refused` says why none of it may be captured, or is None.
+    """
+
+    def __init__(self) -> None:
+        self.leaves: dict[int, Tensor] = {}
+        self.modules: dict[int, Module] = {}
+        self.optimizers: dict[int, Optimizer] = {}
+        self.written: weakref.WeakKeyDictionary[Storage, int] = weakref.WeakKeyDictionary()
+        self.passes = 0
+        self.refused: str | None = None
+        self._arrays: dict[int, weakref.ref[Any]] = {}
+        self._leaves: dict[int, weakref.ref[Tensor]] = {}
+        self._thread = threading.get_ident()
+
+    def __enter__(self) -> Trace:
+        self._handles: list[Any] = [
+            register_module_forward_pre_hook(self._called),
+            register_optimizer_step_pre_hook(self._stepped),
+        ]
+        self._before = engine.current.passes
+        storages.watchers.append(self._wrote)
+        node.creation_hooks.append(self._made)
+        hooks.active.append(self._ran)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        hooks.active.remove(self._ran)
+        node.creation_hooks.remove(self._made)
+        storages.watchers.remove(self._wrote)
+        self.passes = engine.current.passes - self._before
+        for reference in self._leaves.values():
+            tensor = reference()
+            if tensor is not None:
+                self.leaves[id(tensor)] = tensor
+        self._leaves.clear()
+        for handle in self._handles:
+            handle.remove()
+
+    def arrays(self) -> list[Any]:
+        """The arrays that ops read and that are still alive: their memory must stay."""
+        found = [reference() for reference in self._arrays.values()]
+        return [array for array in found if array is not None]
+
+    def _mine(self) -> bool:
+        return threading.get_ident() == self._thread
+
+    def _called(self, module: Module, args: Any) -> None:
+        if self._mine():
+            self.modules[id(module)] = module
+
+    def _stepped(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if self._mine():
+            self.optimizers[id(optimizer)] = optimizer
+
+    def _wrote(self, root: Storage) -> None:
+        if self._mine():
+            self.written[root] = self.written.get(root, 0) + 1
+
+    def _made(self, made: Any) -> None:
+        if self._mine():
+            for edge in made.edges:
+                if edge is not None and type(edge[0]) is node.Leaf:
+                    tensor = edge[0].reference()
+                    if tensor is not None:
+                        self._leaves[id(tensor)] = edge[0].reference
+
+    def _ran(self, op: Any, call: Any, arrays: tuple, parameters: dict[str, Any]) -> Any:
+        if self._mine():
+            for array in arrays:
+                if array is not None and array.__class__ is not list:
+                    key = id(array)
+                    known = self._arrays.get(key)
+                    if known is None or known() is not array:
+                        try:
+                            self._arrays[key] = weakref.ref(array)
+                        except TypeError:  # a number
+                            continue
+        return call(*arrays, **parameters)

@@ -1,0 +1,184 @@
+"""CUDA graphs, as in ``torch.cuda``: capture work once, replay it without Python.
+
+See docs/cuda_graphs.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.core import live
+from tensorflow_lite_clone.cuda._pairs import graphs_of, make_graphed_callables
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether work on the current stream is being captured."""
+    return any([
+        backend.graphs is not None and backend.graphs.is_capturing()
+        for backend in backends.loaded()
+    ])  # fmt: skip
+
+
+def graph_pool_handle() -> Any:
+    """A new memory pool, to be given as ``pool=`` to several captures.
+
+    Graphs may share one if they are never replayed at the same time, and are always replayed in
+    the order in which they were captured.
+    """
+    return graphs_of().pool()
+
+
+class Numbers(live.Recorder):
+    """The live numbers of one capture (learning rates, say), and the cells they are read from."""
+
+    def __init__(self, graphs: Any) -> None:
+        self._cells = graphs.cells()
+        self._outer: live.Recorder | None = None
+        self.numbers: list[live.LiveNumber] = []
+
+    def __enter__(self) -> Numbers:
+        self._outer, live.recorder = live.recorder, self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        live.recorder = self._outer
+
+    def number(self, read: Callable[[], float]) -> live.LiveNumber:
+        """A live number with the next cell; it is filled before the work that reads it runs."""
+        made = live.LiveNumber(read, self._cells.new())
+        self.numbers.append(made)
+        return made
+
+    def read(self) -> list[float] | None:
+        """What the numbers are now; None if one that the graph holds as a constant has changed."""
+        values = []
+        for number in self.numbers:
+            value = number.read()
+            if value != number and not number.consumed:
+                return None
+            values.append(value)
+        return values
+
+    def fill(self, values: list[float]) -> None:
+        """Hand values to the device."""
+        self._cells.fill(values)
+
+
+class CUDAGraph:
+    """Work of one device that was captured and can be replayed, as ``torch.cuda.CUDAGraph``.
+
+    Replays read and write the memory that the captured work did: fill its inputs in place, and
+    copy its results before the next replay. `device` says where the work is (by default on the
+    current CUDA device).
+    """
+
+    def __init__(self, keep_graph: bool = False, *, device: Any = "cuda") -> None:
+        self._graphs = graphs_of(device)
+        self._graph = self._graphs.graph()
+        self._launch: Callable[[], None] | None = None
+        self._numbers: Any = None
+
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+        """Capture what this thread does on the current stream, which may not be the default one.
+
+        `pool` is a handle from `graph_pool_handle` or another graph's `pool()`. Nothing that is
+        captured is executed. RuntimeError while a capture is under way.
+        """
+        if self._launch is not None:
+            raise RuntimeError(
+                "This CUDAGraph instance already owns a captured graph. To capture a new graph, "
+                "create a new instance."
+            )
+        if pool is not None:
+            self._graph.pool = pool
+        numbers = Numbers(self._graphs)
+        self._graph.begin(capture_error_mode)
+        self._numbers = numbers.__enter__()
+
+    def capture_end(self) -> None:
+        """End the capture; `replay` may be called from now on."""
+        if self._numbers is not None:
+            self._numbers.__exit__()
+        self._graph.end()
+        self._launch = self._graph.launch
+
+    def instantiate(self) -> None:
+        """Nothing: `capture_end` has made the graph ready to run."""
+
+    def replay(self) -> None:
+        """Queue the captured work on the current stream."""
+        launch = self._launch
+        if launch is None:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        if self._numbers.numbers:
+            self._numbers.fill([number.read() for number in self._numbers.numbers])
+        launch()
+
+    def reset(self) -> None:
+        """Drop what was captured; another capture may follow."""
+        self._launch = self._numbers = None
+        self._graph.reset()
+
+    def pool(self) -> Any:
+        """The memory pool, for captures that are to share it."""
+        return self._graph.pool
+
+    def enable_debug_mode(self) -> None:
+        """Nothing: `debug_dump` needs no preparation."""
+
+    def debug_dump(self, debug_path: Any) -> None:
+        """Write the graph to a file in the DOT language."""
+        Path(debug_path).write_text(self._graph.dot())
+
+    def _abandon(self) -> None:
+        self._numbers.__exit__()
+        self._graph.abandon()
+        self._numbers = None
+
+
+class graph:
+    """Context manager: capture what happens inside into a `CUDAGraph`.
+
+    The work goes to a side stream (`stream`, or one of the device's own), and nothing is executed.
+    An exception inside ends the capture and drops it.
+    """
+
+    def __init__(
+        self,
+        cuda_graph: CUDAGraph,
+        pool: Any = None,
+        stream: Any = None,
+        capture_error_mode: str = "global",
+    ) -> None:
+        self._graph = cuda_graph
+        self._pool = pool
+        self._mode = capture_error_mode
+        self._side = cuda_graph._graphs.side_stream(getattr(stream, "handle", stream))
+
+    def __enter__(self) -> None:
+        self._side.__enter__()
+        try:
+            self._graph.capture_begin(self._pool, self._mode)
+        except BaseException as error:
+            self._side.__exit__(type(error), error, None)
+            raise
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        try:
+            if kind is None:
+                self._graph.capture_end()
+            else:
+                self._graph._abandon()
+        finally:
+            self._side.__exit__(kind, error, traceback)
+
+__all__ = [
+    "CUDAGraph",
+    "graph",
+    "graph_pool_handle",
+    "is_current_stream_capturing",
+    "make_graphed_callables",
+]

@@ -1,0 +1,75 @@
+"""Whether this thread captures a graph of device work, and which op it is running.
+
+Work that waits for the device or copies from the host cannot be captured: backends call `refuse`
+before they do either, so that the message names what was asked for and the capture can be ended
+in good order.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.core.errors import CaptureError
+from tensorflow_lite_clone.dispatch import hooks
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+class _Capturing(threading.local):
+    graph: Any = None  # the one that is being captured in this thread
+    op: str | None = None  # the op that is running
+    failed: str | None = None  # the innermost op that raised an exception
+
+
+state = _Capturing()
+
+
+def begin(graph: Any) -> None:
+    """Note that this thread captures `graph` from now on."""
+    if state.graph is not None:
+        raise RuntimeError("a graph is being captured in this thread already")
+    state.graph, state.op, state.failed = graph, None, None
+    hooks.active.append(_note)
+
+
+def end() -> None:
+    """Note that the capture is over."""
+    state.graph = state.op = None
+    hooks.active.remove(_note)
+
+
+def refuse(what: str) -> None:
+    """Raise CaptureError if this thread is capturing; `what` says what cannot be part of it."""
+    if state.graph is None:
+        return
+    where = f" (in op '{state.op}')" if state.op else ""
+    raise CaptureError(
+        f"operation not permitted when stream is capturing: '{_asked_for()}'{where} {what}"
+    )
+
+
+def _note(op: Any, call: Callable[..., Any], arrays: tuple, parameters: dict[str, Any]) -> Any:
+    if state.graph is None:  # another thread captures
+        return call(*arrays, **parameters)
+    outer, state.op = state.op, op.name
+    try:
+        return call(*arrays, **parameters)
+    except Exception:
+        state.failed = state.failed or op.name
+        raise
+    finally:
+        state.op = outer
+
+
+def _asked_for() -> str:
+    """The function of this package that was called from outside of it."""
+    frame: Any = sys._getframe(2)  # the backend's method, which may be another package's
+    name: str = frame.f_code.co_name
+    frame = frame.f_back
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        name = frame.f_code.co_name
+        frame = frame.f_back
+    return name
