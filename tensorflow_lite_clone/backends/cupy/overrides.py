@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
+    activation,
     amp,
     batch_norm,
     convolution,
