@@ -171,6 +171,12 @@ class Node(GraphNode):
                 results[position] = function(F, g, *[saved[place] for place in places])
             else:
                 results[position] = function(F, g)
+        if plan.shared:
+            for positions, function, places, names in plan.shared:
+                chosen = {name: parameters[name] for name in names}
+                found = function(F, g, *[saved[place] for place in places], **chosen)
+                for position, result in zip(positions, found, strict=True):
+                    results[position] = result
         return results
 
     def _differentiable(self, grads: list, F: Any) -> Any:

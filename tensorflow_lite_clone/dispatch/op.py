@@ -9,6 +9,9 @@ or one function per differentiable input, named after forward's argument,
 
     def backward_x(F, g, SAVED..., *, PARAMETERS...): return gx
 
+Beside those of its inputs an op may have one for several of them, which is called where all are
+wanted: ``backward_w_and_b`` returns gw, gb.
+
 SAVED are names of forward's inputs, or ``out`` (``out0``, ``out1``, ... with several outputs).
 The gradient's signature is the save policy: what it names is kept for backward, nothing else,
 and with per-input gradients only what the wanted gradients name.
@@ -32,12 +35,22 @@ class Step(NamedTuple):
     parameters: tuple[str, ...]
 
 
+class Shared(NamedTuple):
+    """One gradient function to call for several inputs."""
+
+    inputs: tuple[int, ...]
+    function: Callable[..., Any]
+    saved: tuple[int, ...]
+    parameters: tuple[str, ...]
+
+
 class Plan(NamedTuple):
     """What to save and what to call when a given set of inputs wants gradients."""
 
     saves: tuple[int, ...]  # i >= 0: input i; i < 0: output ~i
     steps: tuple[Step, ...]  # empty: the joint `backward` is called with everything saved
     needs: tuple[bool, ...]
+    shared: tuple[Shared, ...] = ()
 
 
 class _Plans(dict):
@@ -72,6 +85,7 @@ class Op:
     differentiable: bool
     joint: tuple[tuple[str, ...], tuple[str, ...], bool] | None
     separate: dict[int, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]]
+    shared: dict[tuple[int, ...], tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]]
 
     forward: Callable[..., Any]
     backward: Callable[..., Any]
@@ -91,6 +105,7 @@ class Op:
         cls.inputs, _, cls.variadic = _signature(cls.forward, 1)
         cls.joint = None
         cls.separate = {}
+        cls.shared = {}
         if "backward" in vars(cls):
             saved, parameters, _ = _signature(cls.backward, 2)
             wants_needs = "needs" in parameters
@@ -101,6 +116,13 @@ class Op:
                 if function is not None:
                     saved, parameters, _ = _signature(function, 2)
                     cls.separate[position] = function, saved, parameters
+            for attribute in vars(cls):
+                arguments = attribute.removeprefix("backward_").split("_and_")
+                if attribute.startswith("backward_") and len(arguments) > 1:
+                    function = getattr(cls, attribute)
+                    saved, parameters, _ = _signature(function, 2)
+                    positions = tuple(map(cls.inputs.index, arguments))
+                    cls.shared[positions] = function, saved, parameters
         cls.differentiable = cls.joint is not None or bool(cls.separate)
         TABLE[cls.name] = cls
 
@@ -111,13 +133,26 @@ class Op:
         needs = tuple(bool(mask >> i & 1) for i in range(count))
         if cls.joint is not None:
             return Plan(tuple(map(cls._position, cls.joint[0])), (), needs)
-        wanted = [(i, *cls.separate[i]) for i in range(count) if needs[i] and i in cls.separate]
-        names = list(dict.fromkeys(name for _, _, saved, _ in wanted for name in saved))
+        together = [(i, *entry) for i, entry in cls.shared.items() if all(needs[j] for j in i)]
+        done = {j for i, *_ in together for j in i}
+        wanted = [
+            (i, *cls.separate[i])
+            for i in range(count)
+            if needs[i] and i in cls.separate and i not in done
+        ]
+        names = list(
+            dict.fromkeys(name for _, _, saved, _ in (*wanted, *together) for name in saved)
+        )
+        places = tuple(map(cls._position, names))
         steps = tuple(
             Step(i, function, tuple(map(names.index, saved)), parameters)
             for i, function, saved, parameters in wanted
         )
-        return Plan(tuple(map(cls._position, names)), steps, needs)
+        shared = tuple(
+            Shared(i, function, tuple(map(names.index, saved)), parameters)
+            for i, function, saved, parameters in together
+        )
+        return Plan(places, steps, needs, shared)
 
     @classmethod
     def _position(cls, name: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
-from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, product, times
 from tensorflow_lite_clone.tensor import Tensor
@@ -362,7 +362,7 @@ def baddbmm_(
 
 
 class Linear(Op):
-    """``x @ w.T + b``; b may be missing."""
+    """``x @ w.T + b``; b has one axis at most, or is missing."""
 
     label = "Addmm"
 
@@ -383,6 +383,17 @@ class Linear(Op):
     def backward_b(F, g):
         return g
 
+    def backward_w_and_b(F, g, x):
+        return F.linear_backward_weight(g, x)
+
+
+@composite
+def linear_backward_weight(F, g, x):
+    """gw = g^T x and gb, the sum of g's rows."""
+    rows = as_rows(F, g)
+    gw = F.matmul(F.matrix_transpose(rows), conj(F, as_rows(F, x)))
+    return gw, F.sum(rows, axis=0)
+
 
 @public("functional")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -392,6 +403,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     try:
         if weight._storage.array.ndim == 2 and input._storage.array.ndim:
+            if bias is not None and bias._storage.array.ndim > 1:
+                return _linear_with_matrix(input, weight, bias)
             return product("linear", Linear, input, weight, bias)
     except ValueError:
         raise _linear_misfit(input, weight, bias) from None
@@ -404,6 +417,15 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise _misfit(input.shape, weight.shape)
     result = matmul(input, weight)
     return result if bias is None else result + bias
+
+
+def _linear_with_matrix(input: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """`linear` with a bias of several axes."""
+    result = product("linear", Linear, input, weight, None)
+    expect_expandable(bias, result.shape)
+    if bias.dtype is not result.dtype:
+        product("linear", Linear, input, weight, bias)  # complains
+    return result + bias
 
 
 def _linear_misfit(input: Tensor, weight: Tensor, bias: Tensor | None) -> RuntimeError:

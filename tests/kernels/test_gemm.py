@@ -321,6 +321,10 @@ def test_overrides(layout: str) -> None:
         check("linear", (x, Laid(w, layout), bias), {})
         check("linear", (Laid(BATCH, layout), w, bias), {})
         check("linear", (A[0], w, bias), {})
+    g = ROWS.standard_normal((3, 5, 9))
+    check("linear_backward_weight", (Laid(g, layout), Laid(BATCH, layout)), {})
+    check("linear_backward_weight", (Laid(g[0], layout), x), {})
+    check("linear_backward_weight", (g[0, 0], A[0]), {})
     for addend in (ROWS.standard_normal((5, 9)), B[0], ROWS.standard_normal((5, 1))):
         for scales in ({"beta": 1, "alpha": 1}, {"beta": 0.5, "alpha": 2}, {"beta": 0, "alpha": 1}):
             check("addmm", (addend, x, y), scales)

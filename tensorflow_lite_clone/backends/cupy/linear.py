@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.backends.cupy.gemm import matmul
@@ -45,3 +46,13 @@ def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
     if b.shape != w.shape[:1] or x.dtype.kind == "c":
         return NotImplemented
     return matmul(x, w.T, bias=b)
+
+
+@override("linear_backward_weight", backend="cupy")
+def linear_backward_weight(F: Any, g: Any, x: Any) -> Any:
+    dtype = x.dtype
+    if dtype not in KINDS or dtype.kind == "c" or g.dtype != dtype:
+        return NotImplemented
+    count = prod(x.shape[:-1])
+    rows = g.reshape(count, g.shape[-1])
+    return matmul(rows.T, x.reshape(count, x.shape[-1]), epilogue="sums")
