@@ -27,7 +27,7 @@ _avg_channels = Kernel(_FILE, "avg_pool_forward_channels", params=("T", "VEC"))
 _avg_planes_back = Kernel(_FILE, "avg_pool_backward", params=("T", "VEC"))
 _avg_channels_back = Kernel(_FILE, "avg_pool_backward_channels", params=("T", "VEC"))
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
-_KNOWN = {(2, 2): 2, (3, 3): 3}  # kernels that the compiler knows
+_KNOWN: dict[Ints, int] = {(2, 2): 2, (3, 3): 3}  # kernels that the compiler knows
 
 
 def _served(x: Any, size: Ints, count: Ints) -> bool:
