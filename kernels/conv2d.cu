@@ -7,8 +7,8 @@
 //              gw[o, c, k] = sum over n, p of g[n, o, p] x[n, c, p s - pad + k d]
 // Layout:      activations by pixels (NHWC), each group's channels padded to 16 bytes: read where
 //              they are if a tensor lies like that, else copied by conv2d_pack. Weights: rows of
-//              (tap, channel), one an output. y: any strides of image, pixel, channel; gw: contiguous
-//              or channels_last
+//              (tap, channel), one an output. y: any strides of image, pixel, channel; gw: dense,
+//              contiguous or channels_last
 // Launch:      A = sizeof(accumulator), block 32 WM WN (tensor cores) or WM WN threads.
 //              forward: grid (row tiles * column tiles, groups, residues of the stride), shared
 //              max(320 (BM + BN), A max(BM (BN + 8), BN (BM + 4))) + 8 BM;
