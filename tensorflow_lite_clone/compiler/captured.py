@@ -78,6 +78,9 @@ class Captured:
             if i not in self.pinned and static._storage in trace.written:
                 raise UnstableError("it writes into an argument")
         self.surroundings.check(self.numbers.numbers)
+        # No graph holds an optimizer's state, so that nobody looks at its versions.
+        unseen = set().union(*[holder.storages() for holder in self.surroundings.holders])
+        self.counted = [(root, count) for root, count in self.written if root not in unseen]
         self.keep += trace.arrays()
         return trace
 
@@ -174,7 +177,7 @@ class Step(Captured):
         if not first:
             for leaf, g in self.gradients.left:
                 leaf._grad = g
-            for root, count in self.written:
+            for root, count in self.counted:
                 root.version += count
         backend = self.backend
         if self._only is not None:
@@ -227,6 +230,6 @@ class Differentiable(Captured):
         self._refresh()
         results = self.pair(*tensors, *self.pair.parameters)
         if not first:
-            for root, count in self.written:
+            for root, count in self.counted:
                 root.version += count
         return self._result(iter(results))

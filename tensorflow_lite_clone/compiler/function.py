@@ -120,6 +120,8 @@ class Compiled:
     def reset(self) -> None:
         """Forget everything that was captured."""
         self._sites: dict[tuple, _Site] = {}
+        self._key: tuple | None = None  # of the last call, and its site
+        self._site: _Site | None = None
         self._steps: list[Step] = []  # they share a memory pool
         self._pool: Any = None
         self._last: Step | None = None
@@ -141,12 +143,16 @@ class Compiled:
             key = signature(args, kwargs, tensors), surroundings()
         except UnsuitableError as error:
             return self._eagerly(str(error), args, kwargs)
-        site = self._sites.get(key)
+        if key == self._key:  # faster than to hash it
+            site = self._site
+        else:
+            site = self._sites.get(key)
         if site is None:
             if not any([backend.graphs is not None for backend in backends.loaded()]):
                 self._tell(logging.DEBUG, "no device that is in use can capture graphs")
                 return self._function(*args, **kwargs)
             site = self._sites[key] = _Site()
+        self._key, self._site = key, site
         for form in site.forms:
             if form.fits(tensors):
                 if form is not self._last and not self._turn_to(site, form):

@@ -114,6 +114,7 @@ class _Holder:
             for group in self.groups
         ]
         self.checks: list[tuple[dict, Any, Any]] = []
+        self.objects: list[tuple[dict, str, Any]] = []
 
     def check(self, live: list[Any]) -> None:
         """Fix what a replay relies on; UnsuitableError where the step has changed host values."""
@@ -129,9 +130,11 @@ class _Holder:
                 if not _same(group.get(name), value):
                     raise UnsuitableError(f"it changes an optimizer's '{name}'")
             frozen = [name for name in settings if not _is_live(group, name, live)]
-            if frozen:
-                getter = itemgetter(*frozen)
+            plain = [name for name in frozen if _is_plain(group[name])]
+            if plain:
+                getter = itemgetter(*plain)
                 self.checks.append((group, getter, getter(group)))
+            self.objects += [(group, n, group[n]) for n in frozen if n not in plain]
 
     def hold(self) -> bool:
         optimizer = self.optimizer
@@ -143,10 +146,17 @@ class _Holder:
             if group["params"] is not params or len(params) != len(copy):
                 return False
         for group, getter, values in self.checks:
-            now = getter(group)
-            if now is not values and not _same(now, values):
+            if getter(group) != values:
+                return False
+        for group, name, value in self.objects:
+            if group[name] is not value:
                 return False
         return True
+
+    def storages(self) -> set[Storage]:
+        """The memory of the optimizer's state."""
+        tensors = [t for state in self.state.values() for t in state.values()]
+        return {(t._storage.root or t._storage) for t in tensors if isinstance(t, Tensor)}
 
     def restore(self) -> None:
         for param in list(self.state):
@@ -175,6 +185,12 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all([_same(x, y) for x, y in zip(a, b)])
     return a.__class__ in SCALARS and bool(a == b)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all([_is_plain(entry) for entry in value])
+    return value.__class__ in SCALARS
 
 
 def _is_live(group: dict[str, Any], name: str, live: list[Any]) -> bool:
@@ -214,7 +230,7 @@ class Surroundings:
 
     def __init__(self, function: Any, trace: Trace) -> None:
         self._plain: list[tuple[dict, Any, Any, tuple]] = []
-        self.members: list[tuple[dict, str, Tensor, Any, bool]] = []
+        self.members: list[tuple[dict, str, Tensor, Any, Any]] = []
         self._names: list[tuple[dict, str, Any]] = []
         self._cells: list[tuple[Any, Any]] = []
         self._tensors: list[tuple[Tensor, Any]] = []
@@ -226,8 +242,8 @@ class Surroundings:
             for name in (*module._parameter_names, *module._buffer_names):
                 tensor = attributes[name]
                 if tensor is not None:
-                    array, wants = tensor._storage.array, tensor._edge is not None
-                    self.members.append((attributes, name, tensor, array, wants))
+                    array = tensor._storage.array
+                    self.members.append((attributes, name, tensor, array, tensor._edge))
         self._read_code(function)
         self.holders = [_Holder(optimizer) for optimizer in trace.optimizers.values()]
 
@@ -272,11 +288,11 @@ class Surroundings:
             for attributes, getter, values, _ in self._plain:
                 if getter(attributes) != values:
                     return False
-            for attributes, name, tensor, array, wants in self.members:
+            for attributes, name, tensor, array, edge in self.members:
                 if (
                     attributes[name] is not tensor
                     or tensor._storage.array is not array
-                    or (tensor._edge is not None) is not wants
+                    or tensor._edge is not edge
                 ):
                     return False
         except KeyError:

@@ -259,7 +259,7 @@ class _Flat:
 
 
 def _check_module(module: Any) -> None:
-    if module._hooked:
+    if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
         raise RuntimeError(
             "Modules must not have hooks registered at the time they are passed. However, "
             "registering hooks on modules after passing them through make_graphed_callables is "
