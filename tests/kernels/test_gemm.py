@@ -172,6 +172,17 @@ def test_plans_are_forgotten(model: Model, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(gemm.plans) == 3
 
 
+def test_large_batches(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_plan, "MOST_MATRICES", 3)
+    for shapes in (((7, 2, 5), (7, 5, 3)), ((6, 2, 5), (6, 5, 1)), ((2, 5), (4, 5, 3))):
+        gemm.plans.clear()
+        x, y, bias, addend, z = pairs(shapes, np.float64, on_host)
+        before = model.calls
+        near(gemm.matmul(x, y), z)
+        assert model.calls - before == 2 + (len(z) > 6)
+        near(gemm.matmul(x, y, bias=bias, addend=addend, alpha=2.0), 2 * z + bias + addend)
+
+
 def test_failures(model: Model) -> None:
     x, y = on_host(drawn((4, 6), np.float32)), on_host(drawn((6, 5), np.float32))
     gemm_plan.device_state(0).launch = lambda *args: lt.NOT_SUPPORTED
@@ -226,6 +237,15 @@ def test_larger_products(m: int, n: int, k: int, dtype: Any) -> None:
 @pytest.mark.parametrize("shapes", [*MATRICES, *BATCHES, ((64, 128), (128, 256))], ids=str)
 def test_fused(shapes: tuple, dtype: Any) -> None:
     compute_epilogues(shapes, dtype, cupy.asarray)
+
+
+@on_gpu
+@pytest.mark.parametrize("dtype", (np.float32, np.float16))
+def test_many_matrices(dtype: Any) -> None:
+    x, y = (cupy.asarray(drawn((70000, 3, 3), dtype, i)) for i in range(2))
+    near(gemm.matmul(x, y), np.matmul(exact(x), exact(y)))
+    near(gemm.matmul(x, y[0, 0][:, None]), np.matmul(exact(x), exact(y[0, 0])[:, None]))
+    near(gemm.matmul(x[0, :1], y), np.matmul(exact(x[0, :1]), exact(y)))
 
 
 @on_gpu

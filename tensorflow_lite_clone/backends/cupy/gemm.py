@@ -83,6 +83,8 @@ def matmul(
             bits |= addend.data.ptr
         if bias is not None:
             bias = cupy.ascontiguousarray(bias)
+            if bias.data.ptr & 15:  # fused biases are read in packs
+                bias = bias.copy()
             bits |= bias.data.ptr
         if aux is not None:
             bits |= aux.data.ptr
@@ -120,12 +122,45 @@ def _launch(
         x = cupy.ascontiguousarray(cupy.broadcast_to(x, plan.x_to))
     if plan.y_to is not None:
         y = cupy.ascontiguousarray(cupy.broadcast_to(y, plan.y_to))
+    a, b = (x, y) if plan.swapped else (y, x)
+    a, b, z = a.data.ptr, b.data.ptr, out.data.ptr
+    c = z if addend is None else addend.data.ptr
+    status = 0
+    if not plan.parts:
+        status = _queue(plan, a, b, c, z, bias, aux, alpha, beta)
+    else:
+        a_step, b_step, z_step = plan.strides
+        for number, part in enumerate(plan.parts):
+            status = status or _queue(
+                part,
+                a + number * a_step,
+                b + number * b_step,
+                c + number * z_step,
+                z + number * z_step,
+                bias,
+                aux,
+                alpha,
+                beta,
+            )
+    if not status:
+        return True
+    if plan.optional and not capturing():
+        plan.algorithm = None
+        return False
+    raise RuntimeError(
+        f"cuBLASLt: the product of {x.dtype} arrays of shapes {x.shape} and {y.shape} failed with "
+        f"{lt.status_name(status)}"
+    )
+
+
+def _queue(
+    plan: Plan, a: int, b: int, c: int, z: int, bias: int, aux: int, alpha: Any, beta: Any
+) -> int:
+    """Queue one call of cuBLASLt; returns its status."""
     state = plan.state
     stream = cupy.cuda.get_current_stream().ptr
     workspace = state.workspace(stream)
     operation, one, zero, a_layout, b_layout, c_layout, d_layout = plan.arguments
-    a, b = (x, y) if plan.swapped else (y, x)
-    z = out.data.ptr
     while True:
         with state.lock:
             if bias != plan.bias_at:
@@ -138,12 +173,12 @@ def _launch(
                 state.handle,
                 operation,
                 one if alpha is None else ctypes.addressof(alpha),
-                a.data.ptr,
+                a,
                 a_layout,
-                b.data.ptr,
+                b,
                 b_layout,
                 zero if beta is None else ctypes.addressof(beta),
-                z if addend is None else addend.data.ptr,
+                c,
                 c_layout,
                 z,
                 d_layout,
@@ -153,16 +188,9 @@ def _launch(
                 stream,
             )
             if not status:
-                return True
+                return 0
             if capturing() or not plan.choose():  # the heuristics may err
-                break
-    if plan.optional and not capturing():
-        plan.algorithm = None
-        return False
-    raise RuntimeError(
-        f"cuBLASLt: the product of {x.dtype} arrays of shapes {x.shape} and {y.shape} failed with "
-        f"{lt.status_name(status)}"
-    )
+                return status
 
 
 def _extended(

@@ -20,6 +20,7 @@ from tensorflow_lite_clone.backends.cupy.native import NATIVE
 
 WORKSPACE = 32 << 20  # bytes, what NVIDIA recommends for Hopper
 MOST_PLANS = 4096
+MOST_MATRICES = 32768  # in one call; some of cuBLASLt's kernels have 65535 as their limit
 _PER_THREAD_STREAM = 2  # its number is the same in all threads
 
 
@@ -125,6 +126,8 @@ class Plan:
     swapped = False
     optional = False  # it can be computed in another way
     bias_at = aux_at = 0  # the pointers that the operation's descriptor holds
+    parts: tuple = ()  # of a large batch: plans, each followed by the next
+    strides = (0, 0, 0)  # bytes from a part to the next in cuBLASLt's A, B and D
 
     def __init__(self, state: Device, problem: Problem, dtype: Any, variant: Variant) -> None:
         self.state, self.kind = state, KINDS[dtype]
@@ -214,6 +217,8 @@ def make_plan(key: tuple) -> Plan:
         plan = plans.get(key)
         if plan is None:
             plan = _make(key, state)
+            if plan.optional and plan.algorithm is None and capturing():
+                return plan  # with a chance to be fused later
             if len(plans) >= MOST_PLANS:
                 del plans[next(iter(plans))]
             plans[key] = plan
@@ -232,7 +237,10 @@ def _make(key: tuple, state: Device) -> Plan:
     separate = variant.keep or variant.epilogue in ("relu_backward", "gelu_backward", "sums")
     if separate and problem.batch > 1:
         return plan
-    status = plan.fill(problem, variant, alignment, tf32)
+    if problem.batch > MOST_MATRICES:
+        status = _divide(plan, problem, dtype, variant, alignment, tf32)
+    else:
+        status = plan.fill(problem, variant, alignment, tf32)
     if plan.algorithm is None and not plan.optional:
         hint = ""
         if capturing():
@@ -242,6 +250,30 @@ def _make(key: tuple, state: Device) -> Plan:
             f"{y_shape}, strides {x_strides} and {y_strides}: {lt.status_name(status)}{hint}"
         )
     return plan
+
+
+def _divide(
+    plan: Plan, problem: Problem, dtype: Any, variant: Variant, alignment: int, tf32: bool
+) -> int:
+    """Give the plan of a large batch its parts; returns the heuristics' status."""
+    whole, rest = divmod(problem.batch, MOST_MATRICES)
+    status, made = 0, []
+    for count in (MOST_MATRICES, rest):
+        part = Plan(plan.state, problem._replace(batch=max(1, count)), dtype, variant)
+        part.swapped, part.optional = plan.swapped, plan.optional
+        status = part.fill(problem._replace(batch=max(1, count)), variant, alignment, tf32)
+        if part.algorithm is None:
+            return status
+        made.append(part)
+    x, y = problem.x, problem.y
+    assert x is not None and y is not None
+    a, b = (x, y) if plan.swapped else (y, x)
+    size = MOST_MATRICES * dtype.itemsize
+    out_size = MOST_MATRICES * plan.dtype.itemsize * problem.m * problem.n
+    plan.parts = (made[0],) * whole + (made[1],) * bool(rest)
+    plan.strides = (size * a.stride, size * b.stride, out_size)
+    plan.algorithm = made[0].algorithm
+    return status
 
 
 def _elements(strides: Ints, itemsize: int) -> Ints:
