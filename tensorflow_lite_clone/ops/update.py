@@ -101,13 +101,17 @@ def count_steps(F, steps, *, found_inf=None):
     return ([step + one for step in steps],)
 
 
-def _shares(F: Any, betas: tuple[float, float], step: Any, p: Any) -> tuple[Any, Any]:
+def _precise(F: Any, step: Any, p: Any) -> Any:
+    """A step count that is an array, wide enough for formulas with `p`; a number as it is."""
+    wide = not isinstance(step, float) and p.dtype.itemsize == 8
+    return F.astype(step, p.dtype) if wide else step
+
+
+def _shares(F: Any, betas: tuple[float, float], step: Any) -> tuple[Any, Any]:
     """1 - beta1^t and sqrt(1 - beta2^t): what running means of ones have reached."""
     beta1, beta2 = betas
     if isinstance(step, float):
         return 1 - beta1**step, math.sqrt(1 - beta2**step)
-    if p.dtype.itemsize == 8:
-        step = F.astype(step, p.dtype)
     share1, share2 = [-F.expm1(step * (math.log(b) if b else -math.inf)) for b in betas]
     return share1, F.sqrt(share2)
 
@@ -192,7 +196,7 @@ def adam_step(
         if amsgrad:
             largest = F.maximum(maxima[i], v)
             new_maxima.append(largest)
-        share1, root2 = _shares(F, betas, steps[i], p)
+        share1, root2 = _shares(F, betas, _precise(F, steps[i], p))
         denominator = F.sqrt(largest) / root2 + eps
         new_params.append(p - (m / denominator) * (lr / share1))
         new_means.append(m)
@@ -280,7 +284,7 @@ def adagrad_step(
     for i, (p, g, s) in enumerate(zip(params, grads, sums, strict=True)):
         g = _decayed(g, p, weight_decay, maximize)
         s = s + g * g
-        rate = lr / (1 + (steps[i] - 1) * lr_decay)
+        rate = lr / (1 + (_precise(F, steps[i], p) - 1) * lr_decay)
         new_params.append(p - rate * (g / (F.sqrt(s) + eps)))
         new_sums.append(s)
     return _unless(F, found_inf, (params, new_params), (sums, new_sums))
@@ -317,8 +321,12 @@ def total_norm(tensors: list[Tensor], order: float) -> Tensor:
 
 
 @composite
-def clip_to_norm(F, tensors, *, total, max_norm):
-    """x = x min(1, max_norm / (total + 1e-6)); an infinite or NaN `total` is not caught."""
+def clip_to_norm(F, tensors, totals, *, max_norm):
+    """x = x min(1, max_norm / (total + 1e-6)), `total` being the one element of `totals`.
+
+    An infinite or NaN total is not caught.
+    """
+    (total,) = totals
     dtype = total.dtype  # every operation is rounded to it, as if on tensors
     factor = F.astype(max_norm / F.astype(total + 1e-6, dtype), dtype)
     factor = F.clip(factor, None, 1.0)

@@ -256,7 +256,8 @@ def grad_norm(F: Any, tensors: list, *, order: float) -> Any:
 
 
 @override("clip_to_norm", backend="cupy")
-def clip_to_norm(F: Any, tensors: list, *, total: Any, max_norm: float) -> Any:
+def clip_to_norm(F: Any, tensors: list, totals: list, *, max_norm: float) -> Any:
+    (total,) = totals
     found = rows([tensors])
     if found is None or total.__class__ is not cupy.ndarray or total.size != 1:
         return NotImplemented

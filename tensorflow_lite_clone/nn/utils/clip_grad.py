@@ -68,7 +68,7 @@ def clip_grads_with_norm_(
     grads = _gradients(parameters)
     if of_one_kind([*grads, total_norm]):
         if grads:
-            update(clip_to_norm, grads, read=(), total=total_norm, max_norm=float(max_norm))
+            update(clip_to_norm, grads, [total_norm], max_norm=float(max_norm))
         return
     coefficient = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
     for g in grads:
