@@ -119,14 +119,14 @@ def run(name: str, kinds: Any, parameters: dict, dtype: str, layout: str = "cont
 @pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("case", range(len(STEPS)))
 def test_step(case: int, dtype: str) -> None:
-    run(*STEPS[case], dtype)
+    run(*STEPS[case], dtype=dtype)
 
 
 @pytest.mark.parametrize("layout", ["offset", "contiguous"])
 @pytest.mark.parametrize("case", [2, 5, 9, 11])
 def test_step_without_packs(case: int, layout: str) -> None:
-    run(*STEPS[case], "float32", layout)
-    run(*STEPS[case], "bfloat16", layout)
+    run(*STEPS[case], dtype="float32", layout=layout)
+    run(*STEPS[case], dtype="bfloat16", layout=layout)
 
 
 def sgd(params: list, grads: list, **options: Any) -> Any:
