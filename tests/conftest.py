@@ -22,6 +22,9 @@ import tensorflow_lite_clone as tlc  # noqa: E402
 from tests.device import DEVICE  # noqa: E402
 from tests.not_here import why_not_here  # noqa: E402
 
+if DEVICE == "cuda":
+    # The oracle computes in float32; what TF32 does is tested in tests/kernels.
+    tlc.backends.cudnn.allow_tf32 = False
 if DEVICE == "strict":
     import tests.strict_backend  # noqa: F401
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tensorflow_lite_clone.autograd.apply import current_edge, edges_of, record, wrap
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_result,
@@ -117,8 +119,10 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
 
 def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tensor:
     """Run a pointwise op on Tensors; shapes that do not broadcast raise torch's RuntimeError."""
+    if autocast:
+        operands = cast_inputs(op, operands)
     storages = tuple([operand._storage for operand in operands])
-    backend = _one_backend(storages)
+    backend = _one_backend(storages, op)
     result = _run(op, backend, storages, parameters)
     output = wrap(result, backend)
     if op.differentiable and mode.grad:
@@ -128,13 +132,13 @@ def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tenso
     return output
 
 
-def _one_backend(storages: tuple) -> Any:
+def _one_backend(storages: tuple, op: type[Op]) -> Any:
     backend = storages[0].backend
     for storage in storages:
         if storage.backend is not backend:
             raise RuntimeError(
                 "Expected all tensors to be on the same device, but found at least two devices, "
-                f"{backend.device} and {storage.backend.device}!"
+                f"{backend.device} and {storage.backend.device}! (in '{op.name}')"
             )
     return backend
 
@@ -167,7 +171,7 @@ def write_pointwise(
     edges, mask = edges_of(tuple(operands)) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
     storages = tuple([operand._storage for operand in operands])
-    backend = _one_backend(storages)
+    backend = _one_backend(storages, op)
     array = target._storage.array
     in_memory = (
         op.write is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, record, wrap
+from tensorflow_lite_clone.autograd.apply import apply, current_edge, record, wrap
 from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.public import export
@@ -73,15 +73,15 @@ def unary(
             input = prepare(op, input)
             storage = input._storage
             array = storage.array
-        backend = storage.backend
         if _active_hooks:
-            result = run(op, backend, (array,), {})
-        else:
-            try:
-                call = calls[backend]
-            except KeyError:
-                call = calls[backend] = resolve(op, backend)
-            result = call(array)
+            output = apply(op, input)
+            return output if out is None else write_out(name, out, output)
+        backend = storage.backend
+        try:
+            call = calls[backend]
+        except KeyError:
+            call = calls[backend] = resolve(op, backend)
+        result = call(array)
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
         made = _new(Storage)

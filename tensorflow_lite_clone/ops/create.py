@@ -95,6 +95,8 @@ def _allocated(size: tuple, dtype: DType, backend: Any, memory_format: Any) -> A
         if strides is None:
             return backend.empty(size, dtype)
         return backend.F.as_strided(backend.empty((math.prod(size),), dtype), size, strides)
+    except OutOfMemoryError:
+        raise  # a device's own, with its figures
     except (MemoryError, ValueError):
         number = math.prod(size) * dtype.itemsize
         if number >= 1 << 63:

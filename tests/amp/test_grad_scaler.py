@@ -39,7 +39,7 @@ def test_course(name, bad):
     theirs, expected = course(torch, "cpu", make, bad)
     assert [scale for scale, _ in ours] == [scale for scale, _ in theirs]
     for (_, mine), (_, other) in zip(ours, theirs, strict=True):
-        assert mine == pytest.approx(other, rel=1e-5)
+        assert mine == pytest.approx(other, rel=1e-5, abs=1e-6)
     assert state == expected
 
 

@@ -59,7 +59,7 @@ def test_transfers(pinned, non_blocking):
 
 def test_transfers_keep_dense_layouts():
     x = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
-    for made in (x.cuda(), x.cuda().cpu(), x.T.cuda().T, x.pin_memory().to("cuda", None, True)):
+    for made in (x.cuda(), x.cuda().cpu(), x.mT.cuda().mT, x.pin_memory().to("cuda", None, True)):
         assert made.stride() == x.stride()
         assert torch.equal(made.cpu(), x)
     y = x[:, :, ::2].cuda()

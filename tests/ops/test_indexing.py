@@ -6,6 +6,7 @@ import random
 import unittest
 
 import numpy as np
+import torch
 from parameterized import parameterized
 
 from tests.op_db._device import OURS, TORCH, Side
@@ -130,8 +131,20 @@ def outcome(side, function, *args):
         return error
 
 
+def repeats(draw) -> bool:
+    """Whether an index names a place more than once."""
+    places = torch.arange(int(np.prod(draw.shape))).reshape(draw.shape).permute(draw.order)
+    try:
+        found = places[draw.key(TORCH)]
+    except (IndexError, ValueError, TypeError, RuntimeError):
+        return False
+    return found.unique().numel() < found.numel()
+
+
 class TestIndexing(unittest.TestCase):
     def same(self, function, draw, *args):
+        if function is write and OURS.device == "cuda" and repeats(draw):
+            return None  # which of several values stays is not said there
         theirs, ours = (outcome(side, function, draw, *args) for side in (TORCH, OURS))
         found = args[0] if args else () if isinstance(theirs, Exception) else theirs[0]
         empty = 0 in (*draw.sizes, *found)

@@ -163,6 +163,8 @@ class CupyBackend(Backend):
         return array.flags.c_contiguous
 
     def owns_memory(self, array: Any) -> bool:
+        if array.__class__ is not cupy.ndarray:
+            return False  # a gradient on its way to another device
         return array.base is None and array.data.mem.__class__ is not cupy.cuda.UnownedMemory
 
     def synchronize(self) -> None:
