@@ -81,7 +81,6 @@ class Captured:
         # No graph holds an optimizer's state, so that nobody looks at its versions.
         unseen = set().union(*[holder.storages() for holder in self.surroundings.holders])
         self.counted = [(root, count) for root, count in self.written if root not in unseen]
-        self.keep += trace.arrays()
         return trace
 
     def undo(self) -> None:
@@ -134,6 +133,8 @@ class Step(Captured):
             raise UnstableError("it uses other parameters than before")
         self.gradients.settle()
         self._read_results(result)
+        del result  # with its graph, if it has one
+        self.keep += trace.arrays()
         self._launch = graph.launch
         self._copies = [
             (i, self.graphs.copier(static._storage.array))
@@ -216,8 +217,13 @@ class Differentiable(Captured):
         trace = self._capture(pair.capture_forward)
         own = {id(tensor) for tensor in self.inputs}
         pair.parameters = tuple([leaf for key, leaf in trace.leaves.items() if key not in own])
-        pair.capture_backward()
+        try:
+            pair.capture_backward()
+        except Exception as error:
+            # Some work must run once before it can be captured, and backward may not have yet.
+            raise UnstableError(f"its gradient cannot be captured: {error}") from error
         pair.copy_outputs()
+        self.keep += trace.arrays()  # not before: backward uses the memory of forward again
 
     @property
     def waits(self) -> bool:

@@ -215,7 +215,7 @@ class Compiled:
             if site.attempts < _ATTEMPTS:
                 return self._observe(site, tensors, args, kwargs)
             site.reason = str(error)
-            return self._eagerly(site.reason, args, kwargs)
+            return self._eagerly(site.reason, args, kwargs, error)
         except UnsuitableError as error:
             site.reason = str(error)
             return self._eagerly(site.reason, args, kwargs)
@@ -269,6 +269,7 @@ class Compiled:
         try:
             with trace:
                 result = self._function(*args, **kwargs)
+            trace.add_roots(self._function, (*args, *kwargs.values()))
         finally:
             inside.active, inside.trace = False, None
         seen = _Observed(self._function, trace, tensors)

@@ -60,6 +60,12 @@ class Trace:
         for handle in self._handles:
             handle.remove()
 
+    def add_roots(self, function: Any, arguments: Any) -> None:
+        """Note the modules that a function is given or belongs to, and may use without a call."""
+        for value in (getattr(function, "__self__", None), *arguments):
+            if isinstance(value, Module):
+                self.modules[id(value)] = value
+
     def arrays(self) -> list[Any]:
         """The arrays that ops read and that are still alive: their memory must stay."""
         found = [reference() for reference in self._arrays.values()]

@@ -322,3 +322,46 @@ def test_a_second_backward_is_refused() -> None:
         loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="a second time"):
         loss.backward()
+
+
+def test_a_module_that_is_compiled_in_place() -> None:
+    model = network()
+    assert model.compile(fullgraph=True) is None
+    x = tensor(0, 8, 6)
+    for _ in range(3):
+        model(x).sum().backward()
+    assert captured() == 2
+    model.eval()
+    values = [host(model(x)) for _ in range(4)]
+    for value in values:
+        np.testing.assert_array_equal(value, values[0])
+    assert captured() == 4
+    model.train()
+    assert host(model(x)).tolist() != values[0].tolist()
+    assert captured() == 4
+    twin = copy.deepcopy(model)
+    assert list(twin.state_dict()) == list(model.state_dict())
+    assert twin.eval()(x).tolist() == model.eval()(x).tolist()
+
+
+def test_a_gradient_that_cannot_be_captured_at_first() -> None:
+    ready = []
+
+    class Odd(tlc.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: tlc.Tensor) -> tlc.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: tlc.Tensor) -> tlc.Tensor:
+            if not ready:
+                ready.append(g.sum().item())
+            return g * 2
+
+    double = tlc.compile(Odd.apply, fullgraph=True)
+    for _ in range(3):
+        x = tlc.ones(2).to("tape").requires_grad_()
+        outputs = double(x), double(x)  # no backward between the first two calls
+        (outputs[0] + outputs[1]).sum().backward()
+        assert x.grad.tolist() == [4.0, 4.0]
+    assert captured() >= 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
@@ -184,6 +185,14 @@ class Module(Registry, Hookable, Stateful):
     def cuda(self, device: Any = None) -> Self:
         """Move to a CUDA device, the current one unless told otherwise."""
         return self._apply(lambda t: t.cuda(device))
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile this module's `forward` in place; the arguments are those of `torch.compile`.
+
+        Unlike with ``torch.compile(module)`` hooks run outside of what is captured.
+        """
+        compile = import_module("tensorflow_lite_clone.compiler").compile
+        self.__dict__["forward"] = compile(self.forward, *args, **kwargs)
 
     # -- printing -----------------------------------------------------------------------------
 
