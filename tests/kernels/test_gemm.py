@@ -64,11 +64,11 @@ def exact(x: Any) -> np.ndarray:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
-def near(got: Any, wanted: np.ndarray, k: int = 8) -> None:
+def near(got: Any, wanted: np.ndarray, k: int = 8, slack: float = 0.0) -> None:
     unit = UNITS[got.dtype.itemsize] if got.dtype.kind != "f" or got.dtype.itemsize != 8 else 1e-13
     size = max(1.0, float(np.abs(wanted).max(initial=0)))
     assert got.shape == wanted.shape
-    np.testing.assert_allclose(exact(got), wanted, rtol=0, atol=4 * unit * size * max(1, k) ** 0.5)
+    np.testing.assert_allclose(exact(got), wanted, rtol=0, atol=4 * unit * size * max(1, k) ** 0.5 + slack)
 
 
 # --- on any machine that has the library --------------------------------------------------------
@@ -132,11 +132,13 @@ def compute_epilogues(shapes: tuple, dtype: Any, make: Any) -> None:
         extra = {"bias": bias} if with_bias else {}
         before = z + b * with_bias
         near(gemm.matmul(x, y, epilogue="relu", **extra), np.maximum(before, 0), k)
-        near(gemm.matmul(x, y, epilogue="gelu", **extra), gelu(before), k)
+        # cuBLASLt takes the tangent from the GPU's unit for it: errors up to 2e-5 were seen
+        slack = 0.0 if x.dtype.itemsize == 8 else 1e-4 * max(1.0, float(np.abs(z).max(initial=0)))
+        near(gemm.matmul(x, y, epilogue="gelu", **extra), gelu(before), k, slack)
         out, aux = gemm.matmul(x, y, epilogue="gelu", keep=True, **extra)
-        near(out, gelu(before), k)
+        near(out, gelu(before), k, slack)
         back = gemm.matmul(x, y, epilogue="gelu_backward", aux=aux)
-        near(back, z * gelu_slope(before), k)
+        near(back, z * gelu_slope(before), k, slack)
         out, aux = gemm.matmul(x, y, epilogue="relu", keep=True, **extra)
         near(out, np.maximum(before, 0), k)
         back = gemm.matmul(x, y, epilogue="relu_backward", aux=aux)

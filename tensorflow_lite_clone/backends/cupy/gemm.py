@@ -209,6 +209,8 @@ def _extended(
     fused = plan.algorithm is not None
     if epilogue == "relu_backward" and aux.dtype == np.bool_:
         fused = False  # the mask was made apart as well
+    if epilogue in ("gelu", "gelu_backward") and dtype.itemsize == 8:
+        fused = False  # cuBLASLt's is good to 1e-9 only
     if fused:
         out = cupy.empty(plan.shape, dtype)
         if keep:
@@ -252,11 +254,12 @@ def _finish(plan: Plan, variant: Variant, x: Any, out: Any, bias: Any, aux: Any)
         return out, cupy.sum(x, 1, wide).astype(out.dtype, copy=False)
     if epilogue == "relu":
         mask = out > zero
-        z = cupy.where(mask, out, zero)
+        z = cupy.where(mask, out, zero).astype(out.dtype, copy=False)  # CuPy widens bfloat16
         return (z, mask) if keep else z
     if epilogue == "relu_backward":
         mask = aux if aux.dtype == np.bool_ else _bits(aux, plan.n)
-        return cupy.where(mask.reshape(out.shape), out, zero)
+        chosen = cupy.where(mask.reshape(out.shape), out, zero)
+        return chosen.astype(out.dtype, copy=False)
     rows = (out.size // plan.n if plan.n else 0, plan.n)
     if epilogue == "gelu":
         z, _ = _gelu(out)
