@@ -59,7 +59,8 @@ def test_layouts(name: str, layout: str, axis: int) -> None:
     x = Laid(values(*shape), layout)
     check(name, [x], {"axis": axis})
     y = logits(name, *shape, axis=axis)
-    check(f"{name}_backward", [x, y], {"axis": axis})
+    if layout != "expanded" or axis:  # else the gradient is 0 but for rounding
+        check(f"{name}_backward", [x, y], {"axis": axis})
     check(f"{name}_backward", [y, Laid(y, layout)], {"axis": axis})
 
 
