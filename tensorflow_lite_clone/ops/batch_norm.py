@@ -60,10 +60,10 @@ def _normalized(F: Any, x: Any, rows: Any, w: Any, b: Any, mean: Any, scale: Any
 class BatchNorm(Op):
     """y = (x - mean) / sqrt(var + eps) * w + b, statistics per channel over the batch.
 
-    Outputs are y, the mean and the biased variance, of shape (C,), then those of the running
-    statistics that are given: their new values, r + momentum (batch's - r), with the unbiased
-    variance. A device may write these in place and return the very arrays it was given. Source:
-    Ioffe and Szegedy, "Batch normalization" (2015).
+    Outputs are y, the mean and the biased variance, of shape (C,), and, where running statistics
+    are given, their new values: s + momentum (batch's - s), with the unbiased variance. A device
+    may write these in place and return the very arrays it was given. Source: Ioffe and Szegedy,
+    "Batch normalization" (2015).
     """
 
     label = "NativeBatchNorm"
@@ -182,7 +182,7 @@ def batch_norm(
 
     In training the running statistics move towards the batch's (the unbiased variance) by
     `momentum`; otherwise they are what is used. Raises ValueError for one value per channel in
-    training.
+    training, for an eps that is not positive, or when only one running statistic is given.
     """
     if input.ndim < 2:
         raise RuntimeError(f"batch_norm expected at least 2 dimensions, got {input.ndim}")
@@ -191,13 +191,17 @@ def batch_norm(
     _check_running("running_var", running_var, channels)
     _check_running("weight", weight, channels)
     _check_running("bias", bias, channels)
+    if eps < 0 or (training and eps == 0):
+        wanted = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")
+    if not training and (running_mean is None or running_var is None):
+        missing = "running_mean" if running_mean is None else "running_var"
+        raise RuntimeError(f"{missing} must be defined in evaluation mode")
+    if (running_mean is None) is not (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     _check_constant("running_mean", running_mean)
     _check_constant("running_var", running_var)
     if not training:
-        if running_mean is None or running_var is None:
-            raise RuntimeError(
-                "Expected running_mean and running_var to be defined when training=False"
-            )
         return apply(BatchNormEval, input, weight, bias, running_mean, running_var, eps=eps)
     count = input.numel() // max(channels, 1)
     if count == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kernels.gpu import Laid, check, needs_gpu
+from tests.kernels.gpu import Laid, check, needs_gpu, on_device, run_override
 
 pytestmark = needs_gpu
 
@@ -94,10 +94,6 @@ def test_a_mean_of_many_deviations() -> None:
 def test_float32_weights_beside_half(kind: str) -> None:
     import cupy
 
-    from tensorflow_lite_clone import backends
-    from tensorflow_lite_clone.dispatch import table
-    from tests.kernels.gpu import on_device, run_override
-
     for columns in (48, 130, 9000, 20000):
         x, g = (on_device(values(5, columns, seed=seed), kind) for seed in (0, 1))
         w = cupy.asarray(values(columns, seed=2).astype(np.float32))
@@ -113,15 +109,12 @@ def test_float32_weights_beside_half(kind: str) -> None:
         )
         cupy.testing.assert_allclose(gb, wide[0].sum(0), rtol=1e-4, atol=1e-4)
         cupy.testing.assert_allclose(gw, (wide[0] * true_y).sum(0), rtol=1e-3, atol=1e-3)
-    refused = table.overrides["layer_norm", "cupy"]
     w = w.astype(np.float64)
-    assert refused(backends.load("cuda:0").F, x, w, w, ndim=1, eps=1e-5) is NotImplemented
+    assert run_override("layer_norm", [x, w, w], {"ndim": 1, "eps": 1e-5}) is NotImplemented
 
 
 def test_empty_arrays_are_declined() -> None:
     import cupy
-
-    from tests.kernels.gpu import run_override
 
     x = cupy.empty((0, 4), np.float32)
     options = {"ndim": 1, "eps": 1e-5}
