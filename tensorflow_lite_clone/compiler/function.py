@@ -26,9 +26,11 @@ from tensorflow_lite_clone.compiler.signature import (
 )
 from tensorflow_lite_clone.compiler.state import Surroundings
 from tensorflow_lite_clone.compiler.trace import Trace
+from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.cuda._pairs import flatten
 from tensorflow_lite_clone.dispatch import capture
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 log = logging.getLogger("tensorflow_lite_clone.compile")
 LIMIT = 8  # captured forms of one function, as PyTorch's recompile_limit
@@ -93,7 +95,7 @@ class _Observed:
 class _Site:
     """Everything known of calls that look the same."""
 
-    __slots__ = ("attempts", "forms", "free", "observed", "reason")
+    __slots__ = ("attempts", "copied", "forms", "free", "mutated", "observed", "reason")
 
     def __init__(self) -> None:
         self.observed: list[_Observed] = []
@@ -101,6 +103,8 @@ class _Site:
         self.free: set[int] = set()  # arguments that were seen to change
         self.reason: str | None = None  # why such calls are not captured any more
         self.attempts = 0
+        self.copied = False  # calls are observed on copies of their arguments
+        self.mutated: set[int] = set()  # but for those that they write into
 
 
 class Compiled:
@@ -220,6 +224,11 @@ class Compiled:
             site.reason = str(error)
             return self._eagerly(site.reason, args, kwargs)
         except Exception as error:
+            if not (isinstance(error, CaptureError) or site.copied):
+                # Copies of arguments lie elsewhere, and products on those must have run before.
+                site.observed.remove(seen)
+                site.copied, site.mutated = True, seen.mutated
+                return self._observe(site, tensors, args, kwargs)
             site.reason = _why(error)
             return self._eagerly(site.reason, args, kwargs, error)
         site.forms.insert(0, form)
@@ -258,17 +267,24 @@ class Compiled:
                 if changed:
                     site.free |= changed
                     self._drop(site, form)
-            same = {i for i, tensor in enumerate(tensors) if seen.tensors[i]() is tensor}
-            pinned |= same - site.free
+            if not site.copied:
+                same = {i for i, tensor in enumerate(tensors) if seen.tensors[i]() is tensor}
+                pinned |= same - site.free
         return pinned
 
     def _observe(self, site: _Site, tensors: list, args: tuple, kwargs: dict) -> Any:
         """Run the function as it is, and note what it does."""
         trace = Trace()
+        call: Any = args, kwargs
+        if site.copied:
+            leaves: list[Any] = []
+            rebuild = flatten(call, leaves)
+            held = {id(tensors[i]) for i in site.mutated}
+            call = rebuild(iter([x if id(x) in held else _copied(x) for x in leaves]))
         inside.active, inside.trace = True, trace
         try:
             with trace:
-                result = self._function(*args, **kwargs)
+                result = self._function(*call[0], **call[1])
             trace.add_roots(self._function, (*args, *kwargs.values()))
         finally:
             inside.active, inside.trace = False, None
@@ -310,6 +326,19 @@ def _why(error: Exception) -> str:
     failed = capture.state.failed
     where = f" (in op '{failed}')" if failed and failed not in str(error) else ""
     return f"{type(error).__name__}: {error}{where}"
+
+
+def _copied(value: Any) -> Any:
+    """A copy of a tensor that takes part in no graph, where a capture would place it."""
+    if not isinstance(value, Tensor) or value._edge is not None:
+        return value
+    storage = value._storage
+    graphs = storage.backend.graphs
+    if graphs is None:
+        return value
+    made = graphs.buffer(storage.array)
+    graphs.copier(made)(storage.array)
+    return new_tensor(Storage(made, storage.backend))
 
 
 def _itself(function: Callable[..., Any]) -> Callable[..., Any]:

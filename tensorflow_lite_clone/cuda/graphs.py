@@ -5,6 +5,7 @@ See docs/cuda_graphs.md.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ class CUDAGraph:
         self._graph = self._graphs.graph()
         self._launch: Callable[[], None] | None = None
         self._numbers: Any = None
+        self._warned = False
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         """Capture what this thread does on the current stream, which may not be the default one.
@@ -114,8 +116,21 @@ class CUDAGraph:
         if launch is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         if self._numbers.numbers:
-            self._numbers.fill([number.read() for number in self._numbers.numbers])
+            self._refresh(self._numbers)
         launch()
+
+    def _refresh(self, numbers: Numbers) -> None:
+        values = numbers.read()
+        if values is None:
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    "a number that this graph holds as a constant, such as a learning rate, has "
+                    "changed since it was captured; replays go on with the old one",
+                    stacklevel=3,
+                )
+            values = [number.read() for number in numbers.numbers]
+        numbers.fill(values)
 
     def reset(self) -> None:
         """Drop what was captured; another capture may follow."""

@@ -67,6 +67,18 @@ def test_a_live_number_is_read_at_every_replay() -> None:
     assert live.recorder is None
 
 
+def test_a_number_that_was_frozen_is_warned_of() -> None:
+    rate = [1.0]
+    x = tlc.ones(()).to("tape")
+    graph = graph_of(lambda: x.mul_(live.live(lambda: rate[0])))
+    graph.replay()
+    rate[0] = 2.0
+    with pytest.warns(UserWarning, match="has changed since"):
+        graph.replay()
+    graph.replay()
+    assert x.item() == 1.0
+
+
 def test_what_waits_for_the_device_is_refused_and_the_capture_ends() -> None:
     x = tlc.ones(3).to("tape")
     graph = tlc.cuda.CUDAGraph(device="tape")

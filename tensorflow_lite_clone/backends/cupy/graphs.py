@@ -101,15 +101,7 @@ class Graph:
         """The function that queues the whole graph on the current stream."""
         if self._graph is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
-        launch: Callable[[], None] = self._graph.launch
-        if runtime.getDeviceCount() == 1:
-            return launch
-
-        def on_device() -> None:
-            with cupy.cuda.Device(self.index):
-                launch()
-
-        return on_device
+        return _on_device(self.index, self._graph.launch)
 
     def reset(self) -> None:
         """Drop the graph; its pool is freed with the last graph and array that use it."""
@@ -140,6 +132,7 @@ class Cells:
         self._row = 0
         self._rows: Any = None
         self._events: list[Any] = []
+        self.fill = _on_device(index, self._fill)
 
     def new(self) -> Any:
         """One more cell; RuntimeError when there are too many."""
@@ -148,7 +141,7 @@ class Cells:
         self.count += 1
         return self._array[self.count - 1]
 
-    def fill(self, values: list[float]) -> None:
+    def _fill(self, values: list[float]) -> None:
         """Queue the copy of all cells' values on the current stream, if any has changed."""
         if values == self._last:
             return
@@ -189,11 +182,11 @@ class _SideStream:
         self._device.__enter__()
         self._outer = cupy.cuda.get_current_stream()
         self._stream.wait_event(self._outer.record())
-        self._stream.use()
+        self._stream.__enter__()  # not `use`, which a block with another stream inside would undo
 
     def __exit__(self, *exception: object) -> None:
         event = self._stream.record()
-        self._outer.use()
+        self._stream.__exit__(*exception)
         self._outer.wait_event(event)
         self._device.__exit__(*exception)
 
@@ -252,13 +245,13 @@ class Graphs:
                     f"one of shape {list(source.shape)}"
                 )
 
-        return copy
+        return _on_device(self.index, copy)
 
     def cloner(self, array: Any) -> Callable[[], Any]:
         """The function that returns a copy of what `array` holds when it is called."""
         shape, dtype, nbytes, pointer = array.shape, array.dtype, array.nbytes, array.data.ptr
         if not nbytes or not array.flags.c_contiguous:
-            return lambda: array.copy(order="K")
+            return _on_device(self.index, lambda: array.copy(order="K"))
         current, copy_bytes, kind = cupy.cuda.get_current_stream, runtime.memcpyAsync, _ON_DEVICE
         make = cupy.ndarray
 
@@ -267,7 +260,19 @@ class Graphs:
             copy_bytes(made.data.ptr, pointer, nbytes, kind, current().ptr)
             return made
 
-        return clone
+        return _on_device(self.index, clone)
+
+
+def _on_device(index: int, call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call` with a device as the current one, where there are others."""
+    if runtime.getDeviceCount() == 1:
+        return call
+
+    def on_device(*args: Any) -> Any:
+        with cupy.cuda.Device(index):
+            return call(*args)
+
+    return on_device
 
 
 def _is_dense(array: Any) -> bool:
