@@ -30,12 +30,12 @@
 //   conv2d_forward<float,128,32,4,1,true,true>: 128 registers, 0 bytes shared
 //   conv2d_forward<__half,128,128,2,4,true,true>: 128 registers, 0 bytes shared
 //   conv2d_forward<__nv_bfloat16,64,64,2,2,true,false>: 128 registers, 0 bytes shared
-//   conv2d_forward<float,128,128,16,16,false,false>: 256 registers, 0 bytes shared
-//   conv2d_forward<float,128,64,16,16,false,true>: 168 registers, 0 bytes shared
+//   conv2d_forward<float,128,128,16,16,false,false>: 168 registers, 0 bytes shared
+//   conv2d_forward<float,128,64,16,16,false,true>: 128 registers, 0 bytes shared
 //   conv2d_forward<float,64,64,16,16,false,false>: 128 registers, 0 bytes shared
-//   conv2d_forward<float,128,32,16,8,false,true>: 168 registers, 0 bytes shared
-//   conv2d_forward<double,64,64,16,16,false,false>: 144 registers, 0 bytes shared
-//   conv2d_forward<double,64,32,16,8,false,true>: 152 registers, 0 bytes shared
+//   conv2d_forward<float,128,32,16,8,false,true>: 128 registers, 0 bytes shared
+//   conv2d_forward<double,64,64,16,16,false,false>: 112 registers, 0 bytes shared
+//   conv2d_forward<double,64,32,16,8,false,true>: 112 registers, 0 bytes shared
 //   conv2d_backward_weight<float,float,128,128,2,4,true>: 128 registers, 0 bytes shared
 //   conv2d_backward_weight<float,float,64,64,2,2,true>: 128 registers, 0 bytes shared
 //   conv2d_backward_weight<float,float,32,128,1,4,true>: 128 registers, 0 bytes shared

@@ -126,7 +126,7 @@ struct Product<T, BM, BN, WM, WN, false, ROWS> {
 
   __device__ __forceinline__ void add(const char* a, const char* b) {
     if constexpr (ROWS) {  // rows tm + i WM, tn + j WN: neighbours read neighbouring rows
-#pragma unroll
+#pragma unroll 1
       for (int pack = 0; pack < ROW; pack += 16) {
         constexpr bool HOLD_A = TM <= TN;  // the smaller side stays in registers
         constexpr int HELD = HOLD_A ? TM : TN, STREAMED = HOLD_A ? TN : TM;
