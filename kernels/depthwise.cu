@@ -22,10 +22,10 @@
 //              depthwise_backward_input<__half,int64_t,5,false>: 80 registers, 0 bytes shared
 //              depthwise_backward_input<__nv_bfloat16,int,0,true>: 64 registers, 0 bytes shared
 //              depthwise_backward_input<double,int,0,false>: 64 registers, 0 bytes shared
-//              depthwise_backward_weight<float,float,false>: 80 registers, 1024 bytes shared
-//              depthwise_backward_weight<__half,float,true>: 80 registers, 1024 bytes shared
-//              depthwise_backward_weight<__nv_bfloat16,float,false>: 80 registers, 1024 bytes shared
-//              depthwise_backward_weight<double,double,true>: 96 registers, 2048 bytes shared
+//              depthwise_backward_weight<float,float,false>: 104 registers, 1024 bytes shared
+//              depthwise_backward_weight<__half,float,true>: 104 registers, 1024 bytes shared
+//              depthwise_backward_weight<__nv_bfloat16,float,false>: 104 registers, 1024 bytes shared
+//              depthwise_backward_weight<double,double,true>: 120 registers, 2048 bytes shared
 // Source:      Howard et al., MobileNets, 2017
 // Measured:    not yet
 
