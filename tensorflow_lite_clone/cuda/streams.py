@@ -148,14 +148,12 @@ class stream:
             runtime = layer("runtime")
             self._device = runtime.current_device()
             runtime.set_device(self.stream._index)
-            self._previous = runtime.current_stream(self.stream._index)
-            runtime.use_stream(self.stream.handle, self.stream._index)
+            self.stream.handle.__enter__()
 
     def __exit__(self, *exception: object) -> None:
         if self.stream is not None:
-            runtime = layer("runtime")
-            runtime.use_stream(self._previous, self.stream._index)
-            runtime.set_device(self._device)
+            self.stream.handle.__exit__(*exception)
+            layer("runtime").set_device(self._device)
 
 
 StreamContext = stream

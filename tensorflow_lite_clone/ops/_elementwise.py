@@ -225,6 +225,8 @@ def _of_one(op: type[Pointwise], input: Any, parameters: dict) -> Tensor:
     """A pointwise function of one tensor."""
     if not isinstance(input, Tensor) or input.dtype.kind in op.kinds:
         input = prepare(op, input)
+    if autocast:
+        (input,) = cast_inputs(op, (input,))
     storage = input._storage
     backend = storage.backend
     output = wrap(run(op, backend, (storage.array,), parameters), backend)

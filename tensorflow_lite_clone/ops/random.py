@@ -163,6 +163,12 @@ def randperm(
     pin_memory: bool = False,
 ) -> Tensor:
     """A random permutation of ``0 .. n-1``."""
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(
+            f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}"
+        ) from None
     backend = backends.load(device)
     array = source_of(generator, backend).permutation(n, backend.native[dtype])
     return finish(array, backend, requires_grad)

@@ -139,7 +139,7 @@ def test_random_states():
 
 
 def test_switches():
-    assert torch.backends.cudnn.allow_tf32 and not torch.backends.cuda.matmul.allow_tf32
+    assert not torch.backends.cuda.matmul.allow_tf32
     x, y = torch.randn(256, 256, device="cuda"), torch.randn(256, 256, device="cuda")
     true = x.cpu().numpy().astype(np.float64) @ y.cpu().numpy().astype(np.float64)
 
@@ -155,8 +155,9 @@ def test_switches():
         torch.backends.cuda.matmul.allow_tf32 = False
     assert torch.get_float32_matmul_precision() == "highest"
     assert exact < 1e-4 < rounded
-    with torch.backends.cudnn.flags(allow_tf32=False):
-        assert not torch.backends.cudnn.allow_tf32
-    assert torch.backends.cudnn.allow_tf32
+    before = torch.backends.cudnn.allow_tf32
+    with torch.backends.cudnn.flags(allow_tf32=not before):
+        assert torch.backends.cudnn.allow_tf32 != before
+    assert torch.backends.cudnn.allow_tf32 == before
     with pytest.raises(RuntimeError, match="highest, high, medium"):
         torch.set_float32_matmul_precision("low")

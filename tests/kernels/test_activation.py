@@ -61,7 +61,8 @@ def test_forward(name: str, size: int) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", BACKWARD)
 def test_backward(name: str, size: int) -> None:
-    check(name, [values(size, scale=1.0), kept(name, size)], BACKWARD[name])
+    # Terms cancel: the largest of few gradients may be smaller than what was rounded.
+    check(name, [values(size, scale=1.0), kept(name, size)], BACKWARD[name], slack=24)
 
 
 @pytest.mark.parametrize("name", ["gelu", "relu", "glu"])

@@ -33,7 +33,9 @@ def test_rows(name: str, columns: int) -> None:
     rows = 5 if columns > 256 else 67
     check(name, [values(rows, columns)], {"axis": 1})
     g = values(rows, columns, scale=1.0)
-    check(f"{name}_backward", [g, logits(name, rows, columns)], {"axis": 1})
+    # Terms cancel: the largest gradient of short rows may be smaller than what was rounded.
+    slack = 32 if columns < 8 else 8
+    check(f"{name}_backward", [g, logits(name, rows, columns)], {"axis": 1}, slack=slack)
 
 
 @pytest.mark.parametrize("name", OPS)

@@ -128,7 +128,10 @@ class CupyBackend(Backend):
         return made if order is None else made.transpose(_inverse(order))
 
     def pinned(self, array: Any) -> Any:
-        return memory.pinned_copy(array)
+        order = _dense_order(array)
+        if order is None:
+            return memory.pinned_copy(array)
+        return memory.pinned_copy(array.transpose(order)).transpose(_inverse(order))
 
     def is_pinned(self, array: Any) -> bool:
         return memory.is_pinned(array)

@@ -38,7 +38,8 @@ from tensorflow_lite_clone.core.flags import flags
 def prepare(device: int | None = None, stream: Any = None) -> None:
     """Make ready what must not be allocated while `stream` (the current one) is captured."""
     index = cupy.cuda.runtime.getDevice() if device is None else device
-    with cupy.cuda.Device(index), stream or cupy.cuda.get_current_stream() as current:
+    with cupy.cuda.Device(index):
+        current = cupy.cuda.get_current_stream() if stream is None else stream
         device_state(index).workspace(current.ptr)
 
 
