@@ -30,8 +30,8 @@ def forward_and_backward(x, g, w, b) -> None:
     check("batch_norm", [x, w, b, None, None], OPTIONS)
     check("batch_norm_eval", [x, w, b, mean, variance], {"eps": 1e-3})
     gradient = {"eps": 1e-3, "needs": (True, True, True)}
-    check("batch_norm_backward", [g, x, w, mean, variance], gradient, slack=16)
-    check("batch_norm_eval_backward", [g, x, w, mean, variance], gradient, slack=16)
+    check("batch_norm_backward", [g, x, w, mean, variance], gradient, slack=64)
+    check("batch_norm_eval_backward", [g, x, w, mean, variance], gradient, slack=64)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -42,13 +42,13 @@ def test_contiguous(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("shape", LAST)
 def test_channels_last(shape: tuple[int, ...]) -> None:
-    x, g = (Laid(values(*shape, seed=seed), "channels_last") for seed in (0, 1))
+    x, g = (Laid(values(*shape, seed=i, mean=2 - 2 * i), "channels_last") for i in (0, 1))
     forward_and_backward(x, g, values(shape[1], seed=2), values(shape[1], seed=3))
 
 
 @pytest.mark.parametrize("layout", ["transposed", "sliced", "offset", "channels_last"])
 def test_layouts_that_differ(layout: str) -> None:
-    x, g = values(3, 4, 6, 8), Laid(values(3, 4, 6, 8, seed=1), layout)
+    x, g = values(3, 4, 6, 8, mean=1), Laid(values(3, 4, 6, 8, seed=1), layout)
     forward_and_backward(x, g, values(4), values(4))
     forward_and_backward(Laid(x, layout), g.array, values(4), values(4))
     forward_and_backward(Laid(x, layout), g, Laid(values(4), "offset"), values(4))
@@ -63,10 +63,10 @@ def test_needs(needs: tuple[bool, bool, bool], layout: str) -> None:
         g, x = (Laid(values(*shape, seed=seed), layout) for seed in (0, 1))
         w, mean, variance = values(shape[1]), values(shape[1]), values(shape[1]) ** 2
         for name in ("batch_norm_backward", "batch_norm_eval_backward"):
-            check(name, [g, x, w, mean, variance], {"eps": 0.1, "needs": needs}, slack=16)
+            check(name, [g, x, w, mean, variance], {"eps": 0.1, "needs": needs}, slack=64)
             if not needs[1]:
                 options = {"eps": 0.1, "needs": needs}
-                check(name, [g, x, None, mean, variance], options, slack=16)
+                check(name, [g, x, None, mean, variance], options, slack=64)
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])

@@ -34,7 +34,7 @@ def test_forward_and_backward(case: tuple[tuple[int, ...], int]) -> None:
     w, b = values(shape[1], seed=2), values(shape[1], seed=3)
     check("group_norm", [x, w, b], {"groups": groups, "eps": 1e-3})
     options = {"groups": groups, "eps": 0.1, "needs": (True, True, True)}
-    check("group_norm_backward", [g, x, w, *moments(x, groups)], options, slack=16)
+    check("group_norm_backward", [g, x, w, *moments(x, groups)], options, slack=64)
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_forward_and_backward(case: tuple[tuple[int, ...], int]) -> None:
 def test_needs_and_missing_weights(needs: tuple[bool, bool, bool]) -> None:
     x, g, w = values(3, 8, 5, 4), values(3, 8, 5, 4, seed=1), values(8)
     options = {"groups": 4, "eps": 0.1, "needs": needs}
-    check("group_norm_backward", [g, x, w, *moments(x, 4)], options, slack=16)
+    check("group_norm_backward", [g, x, w, *moments(x, 4)], options, slack=64)
     if not needs[1]:
-        check("group_norm_backward", [g, x, None, *moments(x, 4)], options, slack=16)
+        check("group_norm_backward", [g, x, None, *moments(x, 4)], options, slack=64)
     check("group_norm", [x, None, w], {"groups": 4, "eps": 1e-3})
     check("group_norm", [x, w, None], {"groups": 4, "eps": 1e-3})
     check("group_norm", [x, None, None], {"groups": 8, "eps": 1e-3})
@@ -56,7 +56,7 @@ def test_layouts(layout: str) -> None:
     x, g = (Laid(values(2, 4, 6, 8, seed=seed), layout) for seed in (0, 1))
     check("group_norm", [x, values(4), values(4)], {"groups": 2, "eps": 1e-3})
     options = {"groups": 2, "eps": 0.1, "needs": (True, True, True)}
-    check("group_norm_backward", [g, x, values(4), *moments(x.array, 2)], options, slack=16)
+    check("group_norm_backward", [g, x, values(4), *moments(x.array, 2)], options, slack=64)
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
