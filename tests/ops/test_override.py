@@ -24,6 +24,11 @@ DTYPES = ("float32", "float16", "float64", "int64")
 # Entries that functions of one tensor do not reach, and the tests that do.
 ELSEWHERE = {
     **dict.fromkeys(("sgd_step", "adam_step", "rmsprop_step", "adagrad_step"), "tests/optim"),
+    **dict.fromkeys(
+        ("count_steps", "zero_each", "clamp_each", "grad_norm", "clip_to_norm")
+        + ("amp_unscale", "amp_update_scale"),
+        "over lists of gradients: tests/optim",
+    ),
     **dict.fromkeys(("transfer", "to_device"), "needs a second device: tests/tensor"),
     **dict.fromkeys(("dropout", "dropout_backward"), "random: tests/ops/test_dropout.py"),
     "sampled": "random: tests/backends",
