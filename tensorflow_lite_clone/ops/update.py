@@ -65,6 +65,11 @@ def _operand(value: Any, backend: Any) -> Any:
 
 def by_device(tensors: list[Tensor]) -> list[list[Tensor]]:
     """The tensors in one list per device."""
+    if not tensors:
+        return []
+    backend = tensors[0]._storage.backend
+    if all([t._storage.backend is backend for t in tensors]):
+        return [tensors]
     parts: dict[Any, list[Tensor]] = {}
     for tensor in tensors:
         parts.setdefault(tensor._storage.backend, []).append(tensor)
@@ -107,11 +112,12 @@ def _precise(F: Any, step: Any, p: Any) -> Any:
     return F.astype(step, p.dtype) if wide else step
 
 
-def _shares(F: Any, betas: tuple[float, float], step: Any) -> tuple[Any, Any]:
+def _shares(F: Any, betas: tuple[float, float], step: Any, p: Any) -> tuple[Any, Any]:
     """1 - beta1^t and sqrt(1 - beta2^t): what running means of ones have reached."""
     beta1, beta2 = betas
     if isinstance(step, float):
         return 1 - beta1**step, math.sqrt(1 - beta2**step)
+    step = _precise(F, step, p)
     share1, share2 = [-F.expm1(step * (math.log(b) if b else -math.inf)) for b in betas]
     return share1, F.sqrt(share2)
 
@@ -196,7 +202,7 @@ def adam_step(
         if amsgrad:
             largest = F.maximum(maxima[i], v)
             new_maxima.append(largest)
-        share1, root2 = _shares(F, betas, _precise(F, steps[i], p))
+        share1, root2 = _shares(F, betas, steps[i], p)
         denominator = F.sqrt(largest) / root2 + eps
         new_params.append(p - (m / denominator) * (lr / share1))
         new_means.append(m)
