@@ -23,7 +23,7 @@ def _both(lib: Any, name: str, x: Any, forward: Callable[[Any], Any], *moved: in
         yield Case(f"{name} forward", lambda: _without_graph(lib, forward, x), moved[0])
     w = x.detach().clone().requires_grad_()
     y = forward(w)
-    g = lib.randn(*y.shape, device="cuda", dtype=y.dtype)
+    g = lib.randn(y.shape, device="cuda", dtype=y.dtype)
 
     def backward() -> None:
         lib.autograd.grad(y, w, g, retain_graph=True)

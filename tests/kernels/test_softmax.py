@@ -39,6 +39,15 @@ def test_rows(name: str, columns: int) -> None:
 
 
 @pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("axis", [-1, -2, -3])
+def test_axes_from_the_end(name: str, axis: int) -> None:
+    x = values(3, 5, 7)
+    check(name, [x], {"axis": axis})
+    g = values(3, 5, 7, scale=1.0)
+    check(f"{name}_backward", [g, logits(name, 3, 5, 7, axis=axis)], {"axis": axis}, slack=32)
+
+
+@pytest.mark.parametrize("name", OPS)
 def test_many_long_rows(name: str) -> None:
     x, g = values(260, 16390), values(260, 16390, scale=1.0)
     check(name, [x], {"axis": 1}, ("float32", "bfloat16"))

@@ -135,6 +135,7 @@ def _run(inputs: tuple, axis: int, log: bool, backward: bool) -> Any:
     dtype = like.dtype
     if dtype.name not in FLOATS or not like.size or not like.ndim:
         return NotImplemented
+    axis %= like.ndim
     last, order = stored(like)
     if backward:
         g = inputs[0]
