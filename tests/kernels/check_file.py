@@ -1,35 +1,12 @@
-"""Compiles declared instances: python -m tests.kernels.check_file FILE... [sm_90 ...]."""
+"""Forwards to `python -m tensorflow_lite_clone.kernels check [--arch sm_90] FILE...`."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-from tests.kernels.header import header_files, instances
-from tests.kernels.nvrtc import ARCHITECTURES, compile_instances
-
-
-def main(arguments: list[str]) -> int:
-    """Print what each instance uses; 1 when something does not compile or spills."""
-    architectures = [word for word in arguments if word.startswith("sm_")] or ARCHITECTURES
-    headers = {path.name: path.read_text() for path in header_files()}
-    failed = 0
-    for path in (Path(word) for word in arguments if not word.startswith("sm_")):
-        source = path.read_text()
-        names = [instance.name for instance in instances(source)]
-        for architecture in architectures:
-            try:
-                warnings, usage = compile_instances(source, headers, names, architecture)
-            except ValueError as error:
-                print(error)
-                return 1
-            print(path.name, architecture, *warnings, sep="\n  ")
-            for name, used in usage.items():
-                print(f"  {name}: {used.registers} registers, {used.shared} bytes shared,"
-                      f" {used.spilled} spilled{', double' if used.double else ''}")  # fmt: skip
-                failed |= bool(used.spilled)
-    return failed
-
+from tensorflow_lite_clone.kernels.__main__ import main
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    names = [word for word in sys.argv[1:] if word.startswith("sm_")]
+    paths = [word for word in sys.argv[1:] if not word.startswith("sm_")]
+    sys.exit(main(["check", *(["--arch", ",".join(names)] if names else []), *paths]))

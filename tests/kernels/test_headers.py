@@ -6,27 +6,27 @@ import re
 
 import pytest
 
+from tensorflow_lite_clone.kernels.header import FIELDS, Instance, fields, instances, purpose
+from tensorflow_lite_clone.kernels.listing import with_index
 from tests.kernels.header import (
-    FIELDS,
     KERNELS,
-    Instance,
     body_problems,
-    fields,
-    header_files,
     include_problems,
-    instances,
-    kernel_files,
+    own_headers,
+    own_kernels,
     problems,
 )
 from tests.kernels.samples import GOOD, HEADERS
 
-OWN = {path.name for path in header_files()}
+OWN = {path.name for path in own_headers()}
 
 
 def test_a_good_file_has_no_problems() -> None:
     assert problems(GOOD, set(HEADERS)) == []
     assert fields(GOOD)["Math"] == ["y[i] = w * x[i]", "gx[i] = w * g[i]"]
     assert instances(GOOD)[1] == Instance("scale_rows<__half>", 24, 0)
+    assert purpose(GOOD) == "Scales rows, forward and backward."
+    assert purpose("// Sums over\n// a row. Fast ones.\n\nint i;") == "Sums over a row."
 
 
 BAD = {
@@ -61,13 +61,25 @@ def test_the_page_names_the_same_fields() -> None:
 
 
 def test_kernel_files() -> None:
-    found = {path.name: problems(path.read_text(), OWN) for path in kernel_files()}
+    found = {path.name: problems(path.read_text(), OWN) for path in own_kernels()}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
 def test_header_files() -> None:
     found = {
         path.name: include_problems(path.read_text(), OWN) + body_problems(path.read_text())
-        for path in header_files()
+        for path in own_headers()
     }
     assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_the_index_is_fresh() -> None:
+    page = (KERNELS / "README.md").read_text()
+    assert with_index(page, KERNELS) == page, "run python -m tensorflow_lite_clone.kernels index"
+
+
+def test_a_stale_index_is_noticed() -> None:
+    page = (KERNELS / "README.md").read_text()
+    assert with_index(page.replace("softmax.cu", "sorftmax.cu"), KERNELS) == page
+    with pytest.raises(ValueError, match="has no lines"):
+        with_index("# Kernels\n", KERNELS)

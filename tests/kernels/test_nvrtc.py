@@ -1,58 +1,55 @@
-"""Every instance a kernel file declares compiles, within what its header promises."""
+"""The compile check notices what breaks a promise. Continuous integration runs it on all files."""
 
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 
-from tests.kernels.header import KERNELS, header_files, instances, kernel_files
-from tests.kernels.nvrtc import ARCHITECTURES, compile_instances
+from tensorflow_lite_clone.kernels.__main__ import main
+from tensorflow_lite_clone.kernels.check import ARCHITECTURES, check_file, missing, promises
 from tests.kernels.samples import GOOD, HEADERS
 
-PACKAGES = ("cupy", "nvidia.cuda_nvrtc", "nvidia.cuda_runtime")
+REASON = missing() if importlib.util.find_spec("cupy") else "CuPy is not installed"
+SKIPPED = pytest.mark.skipif(bool(REASON), reason=f"kernels cannot be compiled: {REASON}")
+
+PLAIN = """\
+__global__ void twice(const float* x, int n, float* y) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i];
+}
+"""
 
 
-def missing() -> list[str]:
-    """The packages the compile check lacks."""
-    if importlib.util.find_spec("nvidia") is None:
-        return list(PACKAGES)
-    return [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+def write(folder: Path, source: str) -> Path:
+    """A kernel file with a header of its own, which hides the package's of that name."""
+    for name, text in HEADERS.items():
+        (folder / name).write_text(text)
+    path = folder / "scale.cu"
+    path.write_text(source)
+    return path
 
 
-pytestmark = [
-    pytest.mark.nvrtc,
-    pytest.mark.skipif(bool(missing()), reason=f"kernels cannot be compiled without {missing()}"),
-]
+def test_what_is_promised() -> None:
+    assert promises(GOOD) == {"scale_rows<float>": (24, 0), "scale_rows<__half>": (24, 0)}
+    assert promises(PLAIN) == {"twice": None}
+    with pytest.raises(ValueError, match="names no instance of thrice"):
+        promises("template <typename T> __global__ void thrice(T* x) {}")
 
 
-def problems(source: str, headers: dict[str, str], architecture: str) -> list[str]:
-    """What breaks a promise of the header, a line each."""
-    promised = instances(source)
-    warnings, usage = compile_instances(
-        source, headers, [instance.name for instance in promised], architecture
-    )
-    found = list(warnings)
-    for name, registers, shared in promised:
-        used = usage[name]
-        if used.spilled:
-            found.append(f"{name}: {used.spilled} bytes spilled")
-        if used.registers > registers:
-            found.append(f"{name}: {used.registers} registers, promised {registers}")
-        if used.shared > shared:
-            found.append(f"{name}: {used.shared} bytes shared, promised {shared}")
-        if used.double and "double" not in name:
-            found.append(f"{name}: double-precision instructions")
-    return found
-
-
+@pytest.mark.nvrtc
+@SKIPPED
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_good_file_has_no_problems(architecture: str) -> None:
-    assert problems(GOOD, HEADERS, architecture) == []
+def test_a_good_file_has_no_problems(architecture: str, tmp_path: Path) -> None:
+    usage, problems = check_file(write(tmp_path, GOOD), architecture)
+    assert problems == []
+    assert list(usage) == ["scale_rows<float>", "scale_rows<__half>"]
+    assert 0 < usage["scale_rows<float>"][0] <= 24
 
 
 BAD = {
-    "a warning": ("if (i < n)", "int unused;\n  if (i < n)", "warning"),
+    "a warning": ("if (i < n)", "int unused;\n  if (i < n)", "scale.cu(33): warning"),
     "registers": ("24 registers, 0 bytes shared\n//  ", "2 registers, 0 bytes shared\n//  ", "2"),
     "shared memory": (
         "if (i < n) y",
@@ -61,27 +58,54 @@ BAD = {
         "bytes shared, promised 0",
     ),
     "double precision": ("* w);", "* (w + 0.1));", "double-precision"),
+    "an error": ("T(static_cast", "undefined_name(static_cast", "scale.cu(24): error"),
+    "an unreadable promise": ("24 registers, 0", "few registers, 0", "expected 'name<"),
 }
 
 
+@pytest.mark.nvrtc
+@SKIPPED
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_file_is_noticed(name: str) -> None:
+def test_a_bad_file_is_noticed(name: str, tmp_path: Path) -> None:
     old, new, expected = BAD[name]
-    assert GOOD.count(old) == 1
-    found = problems(GOOD.replace(old, new), HEADERS, "sm_90")
-    assert found
-    assert all(expected in line for line in found)
+    _, problems = check_file(write(tmp_path, GOOD.replace(old, new, 1)), "sm_90")
+    assert problems
+    assert all(expected in line for line in problems)
 
 
-def test_a_file_that_does_not_compile_is_noticed() -> None:
-    with pytest.raises(ValueError, match="sm_90.*undefined_name"):
-        problems(GOOD.replace("T(static_cast", "undefined_name(static_cast"), HEADERS, "sm_90")
+@pytest.mark.nvrtc
+@SKIPPED
+def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, GOOD)
+    (tmp_path / "twice.cu").write_text(PLAIN)
+    assert main(["check", "--arch", "sm_80,sm_90", "--jobs", "1", str(tmp_path)]) == 0
+    printed = capfd.readouterr().out
+    assert "scale_rows<float>: " in printed
+    assert "twice: " in printed
+    assert "3 instances of 2 files for sm_80, sm_90: no problems" in printed
+    path.write_text(GOOD.replace("24 registers", "2 registers"))
+    assert main(["check", "--arch", "sm_90", "--jobs", "1", str(path)]) == 1
+    assert "PROBLEM (sm_90): scale_rows<float>: " in capfd.readouterr().out
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_kernel_files(architecture: str) -> None:
-    headers = {path.name: path.read_text() for path in header_files(KERNELS)}
-    found = {
-        path.name: problems(path.read_text(), headers, architecture) for path in kernel_files()
-    }
-    assert {name: lines for name, lines in found.items() if lines} == {}
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
+def test_without_a_compiler(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "softmax.cu"]) == 2
+    assert "No module named 'cupy'" in capsys.readouterr().out
+
+
+def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, GOOD)
+    assert main(["list", "--instances", str(path), "softmax.cu"]) == 0
+    printed = capsys.readouterr().out
+    assert "scale.cu: Scales rows, forward and backward." in printed
+    assert "ops        scale_rows, scale_rows_backward" in printed
+    assert "scale_rows<__half>: at most 24 registers, 0 bytes shared" in printed
+    assert "softmax.cu: " in printed
+    if importlib.util.find_spec("cupy"):
+        assert "overrides  log_softmax, log_softmax_backward, softmax, softmax_backward" in printed
+
+
+def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "nowhere.cu"]) == 2
+    assert "there is no kernel file 'nowhere.cu' in " in capsys.readouterr().out

@@ -9,25 +9,29 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+#: The variable of the environment that names a folder whose files go before the package's.
+VARIABLE = "TENSORFLOW_LITE_CLONE_KERNELS"
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"[^\n]*$', re.MULTILINE)
 _PATIENCE = 0.25  # seconds between two looks at a file's time of change
 
 
 @cache
-def default_folder() -> Path:
-    """The kernels of the package: those of the checkout, else those in the wheel.
-
-    The environment's TENSORFLOW_LITE_CLONE_KERNELS names another folder.
-    """
-    named = os.environ.get("TENSORFLOW_LITE_CLONE_KERNELS")
-    if named:
-        return Path(named)
-    package = Path(__file__).resolve().parents[2]
+def package_folder() -> Path:
+    """The kernels of the package: those of the checkout, else those in the wheel."""
+    package = Path(__file__).resolve().parents[1]
     checkout = package.parent / "kernels"
-    return checkout if checkout.is_dir() else package / "_kernels"
+    return checkout if (checkout / "common.cuh").is_file() else package / "_kernels"
+
+
+def folders() -> list[Path]:
+    """Where a kernel file is looked for by its name: the user's folder, then the package's."""
+    named = os.environ.get(VARIABLE)
+    return [Path(named).resolve(), package_folder()] if named else [package_folder()]
 
 
 class Source:
@@ -47,21 +51,23 @@ class Source:
         if now - self._looked > _PATIENCE:
             self._looked = now
             if any(_changed(path) != then for path, then in self._times.items()):
-                self._read()
+                with suppress(OSError):  # gone while an editor replaces it: the next look finds it
+                    self._read()
         return self.version
 
     def _read(self) -> None:
-        self._times = {}
-        text = self._inlined(self.path, set())
+        times: dict[Path, int] = {}
+        text = self._inlined(self.path, set(), times)
+        self._times = times
         if text != self.text:
             self.text = text
             self.version += 1
         self._looked = time.monotonic()
 
-    def _inlined(self, path: Path, included: set[Path]) -> str:
+    def _inlined(self, path: Path, included: set[Path], times: dict[Path, int]) -> str:
         """The file's text; each header stands where it is first included."""
-        self._times[path] = _changed(path)
-        text = path.read_text()
+        times[path] = _changed(path)
+        text = path.read_text(encoding="utf-8")
 
         def replace(match: re.Match[str]) -> str:
             header = _find_header(match[1], path)
@@ -70,7 +76,7 @@ class Source:
             if header in included:
                 return ""
             included.add(header)
-            body = self._inlined(header, included)
+            body = self._inlined(header, included, times)
             line = text.count("\n", 0, match.start()) + 2
             return f'{body}\n#line {line} "{path.name}"'
 
@@ -78,8 +84,14 @@ class Source:
 
 
 def _find_header(name: str, path: Path) -> Path | None:
-    """A header beside the file that includes it, else among the package's own."""
-    for folder in (path.parent, default_folder()):
+    """A header beside the file that includes it, or in the folders of kernels.
+
+    The user's folder goes before the package's for the package's own files, too.
+    """
+    places = folders()
+    if path.parent not in places:
+        places.insert(0, path.parent)
+    for folder in places:
         header = folder / name
         if header.is_file():
             return header.resolve()
@@ -99,13 +111,14 @@ def _source(path: Path) -> Source:
 
 
 def source(file: str | Path) -> Source:
-    """The one `Source` of a file: a name in the kernels' folder, or a path.
+    """The one `Source` of a file: a name in the folders of kernels, or a path.
 
     Raises FileNotFoundError with the places that were tried.
     """
     path = Path(file)
-    if not path.is_absolute() and not path.is_file():
-        path = default_folder() / path
-    if not path.is_file():
-        raise FileNotFoundError(f"no kernel file '{file}' here or in {default_folder()}")
-    return _source(path.resolve())
+    places = folders() if path.name == str(path) else []
+    for found in [*(folder / path for folder in places), path]:
+        if found.is_file():
+            return _source(found.resolve())
+    tried = ", ".join(map(str, [*places, path.resolve().parent]))
+    raise FileNotFoundError(f"there is no kernel file '{file}' in {tried}")

@@ -1,12 +1,14 @@
-"""Compiles kernels with NVRTC, which needs no GPU and no driver."""
+"""Compiles kernels with NVRTC and says what they use; this needs no GPU and no driver."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+from cupy._core import core
+from cupy.cuda import nvrtc
+
+from tensorflow_lite_clone.backends.cupy.kernel import OPTIONS
 
 _ENTRY = re.compile(
     r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads"
@@ -31,11 +33,16 @@ class Compiled(NamedTuple):
     usage: dict[str, Usage]
 
 
-def cuda_include() -> Path:
-    """The folder of CUDA's own headers, from the package nvidia-cuda-runtime-cu12."""
-    import nvidia.cuda_runtime  # an optional extra
-
-    return Path(next(iter(nvidia.cuda_runtime.__path__))) / "include"
+def _options(architecture: str) -> tuple[str, ...]:
+    """The options kernels are compiled with when they are launched, which CuPy adds to ours."""
+    added = core.assemble_cupy_compiler_options(OPTIONS)
+    return (
+        *added,
+        "-ftz=true",
+        "--device-as-default-execution-space",
+        f"-arch={architecture}",
+        "--ptxas-options=-v",
+    )
 
 
 def _bodies(ptx: str) -> dict[str, str]:
@@ -43,31 +50,16 @@ def _bodies(ptx: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def compile_instances(
-    source: str, headers: dict[str, str], names: list[str], architecture: str
-) -> Compiled:
+def compile_instances(text: str, names: list[str], architecture: str) -> Compiled:
     """Compile `names` for one architecture; a failure raises ValueError with the compiler's log."""
-    from cupy.cuda import nvrtc  # an optional extra
-
-    program = nvrtc.createProgram(
-        source,
-        "kernel.cu",
-        tuple(text.encode() for text in headers.values()),
-        tuple(name.encode() for name in headers),
-    )
+    program: Any = nvrtc.createProgram(text, "kernel.cu", (), ())
     try:
         for name in names:
             nvrtc.addNameExpression(program, name)
-        options = (
-            f"-arch={architecture}",
-            "-std=c++17",
-            "--ptxas-options=-v",
-            f"-I{cuda_include()}",
-        )
         try:
-            nvrtc.compileProgram(program, options)
-        except nvrtc.NVRTCError as error:
-            raise ValueError(f"{architecture}: {nvrtc.getProgramLog(program)}") from error
+            nvrtc.compileProgram(program, _options(architecture))
+        except nvrtc.NVRTCError:
+            raise ValueError(nvrtc.getProgramLog(program).strip()) from None
         log = nvrtc.getProgramLog(program)
         bodies = _bodies(nvrtc.getPTX(program).decode())
         lowered = {name: nvrtc.getLoweredName(program, name) for name in names}
@@ -81,4 +73,4 @@ def compile_instances(
         usage[name] = Usage(
             int(registers), int(shared or 0), int(stores) + int(loads), ".f64" in bodies[symbol]
         )
-    return Compiled([line for line in log.splitlines() if "warning" in line], usage)
+    return Compiled([line for line in log.splitlines() if "): warning" in line], usage)
