@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     activation,
     amp,
+    attention,
     batch_norm,
     convolution,
     cross_entropy,
