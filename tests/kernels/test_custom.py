@@ -20,7 +20,7 @@ FOLDER = ROOT / "examples" / "custom_kernel"
 def run(device: str, folder: Path) -> str:
     """What the example prints, run in a process of its own: it enters ops into the table."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "examples.custom_kernel", "--device", device],
+        [sys.executable, "-m", "examples.custom_kernel", "--device", device],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
