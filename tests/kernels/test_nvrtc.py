@@ -10,6 +10,7 @@ import pytest
 from tensorflow_lite_clone.kernels.__main__ import main
 from tensorflow_lite_clone.kernels.check import ARCHITECTURES, check_file, missing, promises
 from tests.kernels.samples import GOOD, HEADERS
+from tests.tools.markdown import ROOT, blocks
 
 REASON = missing() if importlib.util.find_spec("cupy") else "CuPy is not installed"
 SKIPPED = pytest.mark.skipif(bool(REASON), reason=f"kernels cannot be compiled: {REASON}")
@@ -86,6 +87,18 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path.write_text(GOOD.replace("24 registers", "2 registers"))
     assert main(["check", "--arch", "sm_90", "--jobs", "1", str(path)]) == 1
     assert "PROBLEM (sm_90): scale_rows<float>: " in capfd.readouterr().out
+
+
+@pytest.mark.nvrtc
+@SKIPPED
+def test_the_kernel_of_the_page_compiles(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "adding_a_kernel.md").read_text()
+    (text,) = [block.text for block in blocks(page) if block.info == "cuda"]
+    path = tmp_path / "logsumexp.cu"
+    path.write_text(text)
+    usage, problems = check_file(path, "sm_90")
+    assert len(usage) == 2
+    assert problems == []
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
