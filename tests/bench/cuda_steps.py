@@ -30,8 +30,13 @@ def _model(lib: Any, name: str) -> Any:
     return network(lib, "examples/mnist/vit/train.py")(4, 128, 2, 1)
 
 
-def training_step(lib: Any, name: str, batch: int) -> Callable[[], Any]:
-    """A callable that takes one step of AdamW on a fixed batch of random digits."""
+def training_step(
+    lib: Any, name: str, batch: int, *, captured: bool = True, fullgraph: bool = False
+) -> Callable[[], Any]:
+    """A callable that takes one step of AdamW on a fixed batch of random digits.
+
+    Ours is captured unless told otherwise; with `fullgraph` a step that cannot be is an error.
+    """
     lib.manual_seed(0)
     model = _model(lib, name).to("cuda")
     optimizer = lib.optim.AdamW(model.parameters(), lr=1e-3)
@@ -45,8 +50,8 @@ def training_step(lib: Any, name: str, batch: int) -> Callable[[], Any]:
         optimizer.step()
         return loss.detach()
 
-    if lib.__name__ != "torch":
-        step = lib.compile(step)
+    if lib.__name__ != "torch" and captured:
+        step = lib.compile(step, fullgraph=fullgraph)
     return lambda: step(x, y)
 
 

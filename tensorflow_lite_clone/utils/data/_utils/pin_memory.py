@@ -11,8 +11,8 @@ from tensorflow_lite_clone.utils.data._utils.collate import rebuild_mapping, reb
 
 
 def pinning_helps() -> bool:
-    """Whether a device besides the CPU is in use."""
-    return any(backend.device.type != "cpu" for backend in backends.loaded())
+    """Whether a device that copies from page-locked memory is in use."""
+    return any(backend.device.type == "cuda" for backend in backends.loaded())
 
 
 def pin_memory(data: Any) -> Any:
