@@ -106,9 +106,8 @@ def _packed(x: Any, pack: int) -> Any:
     ):
         return x
     padded = -(-width // pack) * pack
-    if padded == width:
-        return cupy.ascontiguousarray(x)
-    y = cupy.zeros((*x.shape[:-1], padded), x.dtype)
+    # not ascontiguousarray, which returns contiguous arrays that start anywhere as they are
+    y = (cupy.empty if padded == width else cupy.zeros)((*x.shape[:-1], padded), x.dtype)
     y[..., :width] = x
     return y
 
