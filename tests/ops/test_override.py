@@ -31,6 +31,10 @@ ELSEWHERE = {
     ),
     **dict.fromkeys(("transfer", "to_device"), "needs a second device: tests/tensor"),
     **dict.fromkeys(("dropout", "dropout_backward"), "random: tests/ops/test_dropout.py"),
+    **dict.fromkeys(
+        ("attention_dropout", "attention_dropout_backward", "attention_noise"),
+        "random: tests/ops/test_attention.py, tests/kernels",
+    ),
     "sampled": "random: tests/backends",
     "put_along_axis": "applied in second derivatives only: tests/ops/test_grad.py",
 }
