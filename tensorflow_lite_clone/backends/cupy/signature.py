@@ -7,6 +7,7 @@ a TypeError before anything is launched.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from operator import index
 from typing import Any
 
@@ -21,6 +22,12 @@ _NATIVE = {
     word: NATIVE[bfloat16] if name == "bfloat16" else np.dtype(name)
     for name, word in C_TYPES.items()
 }
+
+
+@cache
+def _bytes(count: int) -> Any:
+    """The dtype of one element of so many bytes."""
+    return np.dtype((np.void, count))
 
 
 def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
@@ -53,7 +60,11 @@ def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
     if native is None:  # a struct, packed into a NumPy array by the launcher
 
         def packed(value: Any) -> Any:
-            if not isinstance(value, (np.ndarray, np.void)):
+            if isinstance(value, np.ndarray):
+                if value.size == 1:
+                    return value
+                return value.view(_bytes(value.nbytes))  # CuPy passes one element by value
+            if not isinstance(value, np.void):
                 raise refuse(value)
             return value
 
