@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 #: Each is called with the root of every storage that is written to in place: capture.
 watchers: list[Any] = []
 
