@@ -22,7 +22,7 @@
 //              gradients are sums over columns in a pass of their own
 // Instances:   layer_norm_forward<float, float, float, 4, 32, 8, false>: 80 registers, 0 bytes shared
 //              layer_norm_forward<float, float, float, 4, 512, 8, false>: 80 registers, 64 bytes shared
-//              layer_norm_forward<float, float, float, 1, 512, 32, false>: 120 registers, 64 bytes shared
+//              layer_norm_forward<float, float, float, 1, 512, 32, false>: 128 registers, 64 bytes shared
 //              layer_norm_forward<float, float, float, 4, 4, 1, true>: 32 registers, 0 bytes shared
 //              layer_norm_forward<__half, float, float, 8, 32, 4, false>: 64 registers, 0 bytes shared
 //              layer_norm_forward<__half, __half, float, 8, 512, 4, true>: 64 registers, 64 bytes shared
@@ -34,7 +34,7 @@
 //              layer_norm_forward_long<__nv_bfloat16, __nv_bfloat16, float, 1, true>: 32 registers, 192 bytes shared
 //              layer_norm_forward_long<double, double, double, 2, false>: 80 registers, 384 bytes shared
 //              layer_norm_backward<float, float, float, 4, 256, 1, false, true>: 64 registers, 512 bytes shared
-//              layer_norm_backward<float, float, float, 4, 256, 4, false, true>: 168 registers, 512 bytes shared
+//              layer_norm_backward<float, float, float, 4, 256, 4, false, true>: 176 registers, 512 bytes shared
 //              layer_norm_backward<float, float, float, 1, 512, 8, false, true>: 112 registers, 512 bytes shared
 //              layer_norm_backward<float, float, float, 4, 32, 4, true, true>: 152 registers, 0 bytes shared
 //              layer_norm_backward<float, float, float, 4, 2, 1, false, false>: 56 registers, 0 bytes shared

@@ -26,7 +26,7 @@
 //              max_pool_forward<__nv_bfloat16, 3>: 40 registers, 0 bytes shared
 //              max_pool_forward<double, 3>: 40 registers, 0 bytes shared
 //              max_pool_forward_channels<float, 4, 3>: 64 registers, 0 bytes shared
-//              max_pool_forward_channels<__half, 8, 3>: 72 registers, 0 bytes shared
+//              max_pool_forward_channels<__half, 8, 3>: 80 registers, 0 bytes shared
 //              max_pool_forward_channels<__half, 8, 0>: 56 registers, 0 bytes shared
 //              max_pool_backward<float, 4, 3, 2>: 40 registers, 0 bytes shared
 //              max_pool_backward<float, 4, 2, 2>: 32 registers, 0 bytes shared

@@ -46,6 +46,7 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
         word = op.word
     else:
         name, body, word = op.__name__, op, None
+    generic: Callable[..., Any]
     if word is not None:
         generic = getattr(backend.F, word)
     else:

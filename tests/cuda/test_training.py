@@ -67,7 +67,7 @@ class Block(nn.Module):
 def gradients(model: Any, x: Any, device: str, layout: Any) -> tuple[list, Any, list]:
     """Gradients of the parameters and the input, and which activations were channels_last."""
     model = model.to(device).to(memory_format=layout)
-    x = x.to(device).contiguous(memory_format=layout).requires_grad_()
+    x = x.detach().to(device).contiguous(memory_format=layout).clone().requires_grad_()
     model.zero_grad()
     model(x).square().sum().backward()
     found = [p.grad.detach().cpu().numpy().copy() for p in model.parameters()]

@@ -107,7 +107,7 @@ def check(
     from tensorflow_lite_clone.dispatch.op import TABLE
 
     entry: Any = TABLE[name]
-    generic = entry.forward if isinstance(entry, type) else entry
+    generic: Any = getattr(entry, "forward", entry)  # an op, or a composite
     host_f, device_f = backends.load("cpu").F, backends.load("cuda:0").F
     adapted = backends.load("cuda:0").adapted(entry, lambda *a, **p: generic(device_f, *a, **p))
     for dtype in dtypes:

@@ -68,7 +68,8 @@ def near(got: Any, wanted: np.ndarray, k: int = 8, slack: float = 0.0) -> None:
     unit = UNITS[got.dtype.itemsize] if got.dtype.kind != "f" or got.dtype.itemsize != 8 else 1e-13
     size = max(1.0, float(np.abs(wanted).max(initial=0)))
     assert got.shape == wanted.shape
-    np.testing.assert_allclose(exact(got), wanted, rtol=0, atol=4 * unit * size * max(1, k) ** 0.5 + slack)
+    allowed = 4 * unit * size * max(1, k) ** 0.5 + slack
+    np.testing.assert_allclose(exact(got), wanted, rtol=0, atol=allowed)
 
 
 # --- on any machine that has the library --------------------------------------------------------

@@ -143,6 +143,7 @@ def test_embedding_backward(width, padding):
     parameters = {"rows": 11, "padding": padding, "by_frequency": False}
     for index in (RNG.integers(0, 11, (5, 9)), RNG.integers(0, 3, 200).astype(np.int32)):
         g = RNG.standard_normal((*index.shape, width))
-        check("embedding_backward", (g, index), parameters)
+        # Up to seventy rows are added in whatever order they come.
+        check("embedding_backward", (g, index), parameters, slack=32)
     g = Laid(RNG.standard_normal((4, width)), "expanded")
     check("embedding_backward", (g, np.array([1, 1, 2, 10])), parameters)

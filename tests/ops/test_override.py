@@ -38,6 +38,11 @@ ELSEWHERE = {
     "sampled": "random: tests/backends",
     "put_along_axis": "applied in second derivatives only: tests/ops/test_grad.py",
 }
+# Units in the last place of the largest value that are allowed, where 8 are too few and why.
+SLACK = {
+    # softmax's gradient is a difference of like terms, larger than what stays of them
+    **dict.fromkeys(("attention_backward", "attention_dropout_backward"), 64),
+}
 if SELF_CHECK:
     TABLE, OVERRIDES = {}, {}
 else:
@@ -172,9 +177,9 @@ class TestOverride(unittest.TestCase):
                     self.assertIsNone(mine)
                     continue
                 self.assertEqual((mine.shape, mine.dtype), (plain.shape, plain.dtype))
-                self.as_good(mine, plain, host(true))
+                self.as_good(mine, plain, host(true), SLACK.get(name, 8))
 
-    def as_good(self, mine, plain, true):
+    def as_good(self, mine, plain, true, units):
         """err(override) <= 2 err(generic) + a few units in the last place."""
         kind = mine.dtype
         mine, plain = host(mine), host(plain)
@@ -183,6 +188,6 @@ class TestOverride(unittest.TestCase):
         if not finite.any():
             return
         unit = np.finfo(kind).eps if kind.kind == "f" else {"bfloat16": 2**-7}.get(kind.name, 0)
-        slack = 8 * unit * np.abs(true[finite]).max()
+        slack = units * unit * np.abs(true[finite]).max()
         allowed = 2 * np.abs(plain - true)[finite].max() + slack
         self.assertLessEqual(np.abs(mine - true)[finite].max(), allowed)

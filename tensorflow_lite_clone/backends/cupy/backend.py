@@ -156,7 +156,7 @@ class CupyBackend(Backend):
         try:
             return native_dtype.type(value)
         except OverflowError:  # integers wrap around
-            return np.int64(value).astype(native_dtype)
+            return np.asarray(value, np.int64).astype(native_dtype)[()]
 
     def strides(self, array: Any) -> tuple[int, ...]:
         itemsize = array.itemsize

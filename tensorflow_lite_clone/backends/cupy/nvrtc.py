@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any, NamedTuple
 
@@ -56,6 +57,8 @@ def compile_instances(text: str, names: list[str], architecture: str) -> Compile
     try:
         for name in names:
             nvrtc.addNameExpression(program, name)
+        # The driver's cache would leave out what the assembler says.
+        os.environ["CUDA_CACHE_DISABLE"] = "1"
         try:
             nvrtc.compileProgram(program, _options(architecture))
         except nvrtc.NVRTCError:
