@@ -113,6 +113,17 @@ def test_the_course_of_the_cpu() -> None:
     np.testing.assert_allclose(losses("cuda", 30), losses("cpu", 30), rtol=1e-3)
 
 
+def test_the_digits_are_read(tmp_path: Any) -> None:
+    """The example learns on the GPU what it learns on the CPU."""
+    from examples.mnist import training
+    from examples.mnist.cnn.train import Network
+
+    options = training.parser("").parse_args(["--device", "cuda", "--epochs", "4"])
+    options.output = tmp_path
+    tlc.manual_seed(0)
+    assert training.run(Network(), options, "mnist_cnn") > 0.97
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_mixed_precision(dtype: str) -> None:
     """A captured step under autocast with loss scaling; a bad step leaves the parameters alone."""

@@ -242,6 +242,22 @@ def test_template_arguments() -> None:
 
 
 @needs_cupy
+def test_arguments_are_packed_as_the_compiler_lays_them_out() -> None:
+    pytest.importorskip("cupy")
+    from tensorflow_lite_clone.backends.cupy.signature import Packer
+
+    kinds = ["float", "int", "long long", "bool", "float", "double"]
+    found = [Parameter("n", kind, i == 0) for i, kind in enumerate(kinds)]
+    packer = Packer.of(found)
+    assert packer is not None and packer.pack((None, 3, 5, True, 1.5, 2.5))
+    layout = np.dtype([(str(i), "P" if i == 0 else c) for i, c in enumerate("Piq?fd")], align=True)
+    values = np.frombuffer(bytes(packer._buffer), layout, 1)[0]
+    assert values.tolist() == (0, 3, 5, True, 1.5, 2.5)
+    for wrong in [(None, 3.0, 5, True, 1.5, 2.5), (None, 1 << 31, 5, True, 1.5, 2.5), (None, 3)]:
+        assert not packer.pack(wrong)
+    assert Packer.of([Parameter("n", "Tensors<2>", False)]) is None
+
+
 def test_arguments_are_checked() -> None:
     from tensorflow_lite_clone.backends.cupy.signature import converter
 
@@ -300,6 +316,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list:
     import cupy
     from cupy.cuda.compiler import CompileException
 
+    from tensorflow_lite_clone.backends.cupy.signature import Packer
+
     log: list = []
 
     class Module:
@@ -313,6 +331,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list:
             return Played(log)
 
     monkeypatch.setattr(cupy, "RawModule", Module)
+    # The function above takes arguments as CuPy's do; packed ones would go to the driver.
+    monkeypatch.setattr(Packer, "of", staticmethod(lambda found: None))
     return log
 
 

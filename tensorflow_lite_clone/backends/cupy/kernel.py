@@ -5,21 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 import cupy
+from cupy.cuda import get_current_stream
 from cupy.cuda.compiler import CompileException
+from cupy.cuda.runtime import getDevice as get_device
+from cupy_backends.cuda.api.driver import launchKernel as launch
 
-from tensorflow_lite_clone.backends.cupy.signature import converter
+from tensorflow_lite_clone.backends.cupy.signature import Packer, converter
 from tensorflow_lite_clone.kernels.kernel import Kernel, KernelError
 from tensorflow_lite_clone.kernels.signature import parameters
 from tensorflow_lite_clone.kernels.sources import Source
 
 OPTIONS = ("-std=c++17",)
+_ONES = ((1, 1, 1), (1, 1), (1,), ())
 _STATIC_SHARED = 48 * 1024  # bytes; a kernel must be told of more
 
 
 class Instance:
     """One instantiation of a kernel."""
 
-    __slots__ = ("_converters", "_function", "_roomy", "_source", "_version", "kernel", "template")
+    __slots__ = (
+        "_addresses",
+        "_converters",
+        "_function",
+        "_packer",
+        "_roomy",
+        "_source",
+        "_version",
+        "kernel",
+        "template",
+    )
 
     def __init__(self, kernel: Kernel, template: tuple[str, ...]) -> None:
         self.kernel, self.template = kernel, template
@@ -27,6 +41,8 @@ class Instance:
         self._version = -1
         self._function: Any = None
         self._converters: list[Any] = []
+        self._packer: Packer | None = None
+        self._addresses: dict[int, int] = {}  # by device
         self._roomy: dict[int, int] = {}
 
     @property
@@ -60,6 +76,8 @@ class Instance:
             ) from None
         self._function = function
         self._converters = [converter(p, self.expression) for p in found]
+        self._packer = Packer.of(found)
+        self._addresses.clear()
         self._roomy.clear()
         self._source, self._version = source, version
 
@@ -68,24 +86,43 @@ class Instance:
         source = self._source
         if source is None or source.refresh() != self._version:
             self._compile()
-        function = self._function
+        if shared > _STATIC_SHARED:
+            self._make_room(shared)
+        if grid.__class__ is not tuple:
+            grid = (grid,)
+        if block.__class__ is not tuple:
+            block = (block,)
+        packer = self._packer
+        if packer is not None:
+            with packer.lock:
+                if packer.pack(args):
+                    device = get_device()
+                    address = self._addresses.get(device)
+                    if address is None:
+                        address = self._addresses[device] = self._function.kernel.ptr
+                    launch(
+                        address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
+                        get_current_stream().ptr, 0, packer.address,
+                    )  # fmt: skip
+                    return
+        self._launch_checked(grid, block, args, shared)
+
+    def _make_room(self, shared: int) -> None:
+        """Tell the driver of a block's shared memory beyond what it allows unasked."""
+        device = get_device()
+        if self._roomy.get(device, 0) < shared:
+            self._function.max_dynamic_shared_size_bytes = shared
+            self._roomy[device] = shared
+
+    def _launch_checked(self, grid: tuple, block: tuple, args: tuple, shared: int) -> None:
+        """Check every argument, say which one does not fit, and let CuPy launch."""
         converters = self._converters
         if len(args) != len(converters):
             raise TypeError(
                 f"{self.expression} takes {len(converters)} arguments, but {len(args)} were given"
             )
-        if shared > _STATIC_SHARED:
-            device = cupy.cuda.runtime.getDevice()
-            if self._roomy.get(device, 0) < shared:
-                function.max_dynamic_shared_size_bytes = shared
-                self._roomy[device] = shared
         values = tuple([convert(value) for convert, value in zip(converters, args)])
-        function(
-            grid if grid.__class__ is tuple else (grid,),
-            block if block.__class__ is tuple else (block,),
-            values,
-            shared_mem=shared,
-        )
+        self._function(grid, block, values, shared_mem=shared)
 
 
 def blocks_for(count: int, block: int, most: int = 1 << 20) -> int:

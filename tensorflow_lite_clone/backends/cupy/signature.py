@@ -6,9 +6,12 @@ a TypeError before anything is launched.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from functools import cache
 from operator import index
+from struct import Struct, error
+from threading import Lock
 from typing import Any
 
 import cupy
@@ -18,10 +21,73 @@ from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.core.dtypes import bfloat16
 from tensorflow_lite_clone.kernels.signature import C_TYPES, Parameter
 
+#: How `struct` packs numbers of these C types; its native alignment is that of CUDA's parameters.
+_CODES = {
+    "bool": "?",
+    "unsigned char": "B",
+    "signed char": "b",
+    "unsigned short": "H",
+    "short": "h",
+    "unsigned int": "I",
+    "int": "i",
+    "unsigned long long": "Q",
+    "long long": "q",
+    "float": "f",
+    "double": "d",
+}
+_PLAIN = frozenset((int, float, bool, np.int64, np.float64, np.bool_))
 _NATIVE = {
     word: NATIVE[bfloat16] if name == "bfloat16" else np.dtype(name)
     for name, word in C_TYPES.items()
 }
+
+
+class Packer:
+    """Checks arguments and packs them into one buffer, several times as fast as CuPy takes them.
+
+    It knows arrays of the right dtype, None, and plain numbers; anything else, such as a struct or
+    what is to be refused, is left to the converters.
+    """
+
+    def __init__(self, found: list[Parameter]) -> None:
+        #: per parameter the dtype an array must have, None for any, False for a number
+        self._kinds = [_NATIVE.get(p.type) if p.pointer else False for p in found]
+        self._packed = Struct("@" + "".join("P" if p.pointer else _CODES[p.type] for p in found))
+        self._buffer = ctypes.create_string_buffer(max(self._packed.size, 1))
+        self._size = ctypes.c_size_t(self._packed.size)
+        # CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END of cuda.h
+        addresses = (1, ctypes.addressof(self._buffer), 2, ctypes.addressof(self._size), 0)
+        self._extra = (ctypes.c_void_p * 5)(*addresses)
+        self.address = ctypes.addressof(self._extra)
+        self.lock = Lock()  # held from `pack` to the end of the launch
+
+    @staticmethod
+    def of(found: list[Parameter]) -> Packer | None:
+        """A packer, or None where a parameter is no pointer and no plain number."""
+        plain = all([p.pointer or p.type in _CODES for p in found])
+        return Packer(found) if plain else None
+
+    def pack(self, args: tuple) -> bool:
+        """Fill the buffer; False when the arguments are none of those that it knows."""
+        if len(args) != len(self._kinds):
+            return False
+        values = []
+        for kind, value in zip(self._kinds, args):
+            if kind is False:
+                if value.__class__ not in _PLAIN:
+                    return False
+                values.append(value)
+            elif value is None:
+                values.append(0)
+            elif value.__class__ is cupy.ndarray and (kind is None or value.dtype == kind):
+                values.append(value.data.ptr)
+            else:
+                return False
+        try:
+            self._packed.pack_into(self._buffer, 0, *values)
+        except (error, OverflowError):
+            return False
+        return True
 
 
 @cache
