@@ -28,6 +28,9 @@ def main() -> int:
     parser.add_argument("groups", nargs="*", default=[], choices=[[], *GROUPS], help="default: all")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument(
+        "--captured", action="store_true", help="both sides as CUDA graphs: the device's time alone"
+    )
     options = parser.parse_args()
     torch.set_num_threads(2)
     names = [n for n, g in GROUPS.items() if getattr(g, "DEVICE", "cpu") == options.device]
@@ -36,17 +39,35 @@ def main() -> int:
     return 0
 
 
+def captured(lib, group):
+    """The cases of a group as replays of graphs; what they are given is made on the same stream."""
+    side = lib.cuda.Stream()
+    with lib.cuda.stream(side):
+        for case in group.cases(lib):
+            for _ in range(3):
+                case.call()
+            lib.cuda.synchronize()
+            graph = lib.cuda.CUDAGraph()
+            with lib.cuda.graph(graph, stream=side):
+                case.call()
+            yield case._replace(call=graph.replay)
+
+
 def table(group, options: argparse.Namespace) -> None:
     """Measure one group."""
     on_gpu = options.device == "cuda"
     where = f"2 threads, torch {torch.__version__}"
     if on_gpu:
         where = f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
-    print(f"{group.NAME}: {where}, medians of {options.rounds} rounds")
+    how = ", captured" if options.captured else ""
+    print(f"{group.NAME}{how}: {where}, medians of {options.rounds} rounds")
     print(f"{'case':40}{'ours us':>10}{'torch us':>10}{'ratio':>8}{'TB/s':>8}")
     wait = torch.cuda.synchronize if on_gpu else nothing
     logs = []
-    for ours, theirs in zip(group.cases(tlc), group.cases(torch), strict=True):
+    sides = [group.cases(lib) for lib in (tlc, torch)]
+    if options.captured:
+        sides = [captured(lib, group) for lib in (tlc, torch)]
+    for ours, theirs in zip(*sides, strict=True):
         mine, other, ratio = interleaved(ours[1], theirs[1], rounds=options.rounds, wait=wait)
         logs.append(math.log(ratio))
         moved = ours[2] if len(ours) > 2 else 0

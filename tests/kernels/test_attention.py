@@ -95,9 +95,10 @@ def compare(
         if name in ("gq", "gk", "gmask"):
             # Differences of terms as large as these: with few keys hardly more than rounding stays.
             terms = np.abs(exact(g)).max() * np.abs(wide[2]).max() * math.sqrt(value_width)
-            t = np.concatenate([t.ravel(), [terms / 8]])
-            x, p = (np.concatenate([exact(y).ravel(), [terms / 8]]) for y in (x, p))
-        as_good(f"{name} {dtype}", mine[0], exact(x), exact(p), t, slack or SLACK[dtype])
+            t, ours, other = (np.append(y, terms / 8) for y in (t, exact(x), exact(p)))
+        else:
+            ours, other = exact(x), exact(p)
+        as_good(f"{name} {dtype}", x, ours, other, t, slack or SLACK[dtype])
     return (*mine, *gradients)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
+from tensorflow_lite_clone.backends.cupy.kit_layout import inverse, memory_order
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
@@ -101,37 +102,37 @@ class CupyBackend(Backend):
 
     def from_host(self, array: Any, non_blocking: bool = False) -> Any:
         capture.refuse("copies from the host")
-        order = _dense_order(array)
+        order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
             if non_blocking and packed.flags.c_contiguous and memory.is_pinned(packed):
                 made = memory.upload(packed)
             else:
                 made = cupy.array(packed, order="C")
-        return made if order is None else made.transpose(_inverse(order))
+        return made if order is None else made.transpose(inverse(order))
 
     def to_host(self, array: Any, non_blocking: bool = False) -> Any:
         capture.refuse("reads a value back")
-        order = _dense_order(array)
+        order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
             made = memory.download(packed) if non_blocking else packed.get(order="C")
-        return made if order is None else made.transpose(_inverse(order))
+        return made if order is None else made.transpose(inverse(order))
 
     def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
         if not isinstance(source, CupyBackend):
             return super().receive(array, source, non_blocking)
-        order = _dense_order(array)
+        order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
             made = cupy.array(packed, order="C")
-        return made if order is None else made.transpose(_inverse(order))
+        return made if order is None else made.transpose(inverse(order))
 
     def pinned(self, array: Any) -> Any:
-        order = _dense_order(array)
+        order = memory_order(array)
         if order is None:
             return memory.pinned_copy(array)
-        return memory.pinned_copy(array.transpose(order)).transpose(_inverse(order))
+        return memory.pinned_copy(array.transpose(order)).transpose(inverse(order))
 
     def is_pinned(self, array: Any) -> bool:
         return memory.is_pinned(array)
@@ -173,22 +174,6 @@ class CupyBackend(Backend):
     def synchronize(self) -> None:
         capture.refuse("waits for the device")
         cupy.cuda.Device(self.index).synchronize()
-
-
-def _dense_order(array: Any) -> tuple[int, ...] | None:
-    """The order of axes in which a dense array lies row by row, None for the usual one.
-
-    Copies between devices keep the layout of such arrays (channels last, transposed).
-    """
-    if array.flags.c_contiguous:
-        return None
-    strides = array.strides
-    order = tuple(sorted(range(array.ndim), key=lambda axis: -strides[axis]))
-    return order if array.transpose(order).flags.c_contiguous else None
-
-
-def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def _is_bfloat16(value: Any) -> bool:

@@ -27,6 +27,7 @@ from tensorflow_lite_clone.backends.cupy.kit_index import (  # noqa: F401
     unstack,
     write_at,
 )
+from tensorflow_lite_clone.backends.cupy.kit_layout import WORDS
 from tensorflow_lite_clone.backends.cupy.kit_pointwise import (  # noqa: F401
     clip,
     count_nonzero,
@@ -94,6 +95,8 @@ from tensorflow_lite_clone.backends.cupy.kit_special import (  # noqa: F401
     polygamma,
 )
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
+
+globals().update(WORDS)
 
 
 def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: F811
