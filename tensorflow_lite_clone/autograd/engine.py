@@ -213,10 +213,13 @@ class _Walk:
         create_graph = self.create_graph
         pending = self.pending
         saved = node.saved
+        needed = None
+        if self.wanted is not None:
+            needed = tuple([edge is not None and edge[0] in useful for edge in node.edges])
         if inspector is None:
-            results = node.gradients(grads, create_graph)
+            results = node.gradients(grads, create_graph, needed)
         else:
-            results = self._inspected(node, grads)
+            results = self._inspected(node, grads, needed)
         if node.hooks:
             results = self._run_hooks(node, results, grads)
         position = -1
@@ -262,10 +265,10 @@ class _Walk:
             gx = F.real(gx)
         return F.astype(gx, dtype)
 
-    def _inspected(self, node: Any, grads: list) -> Any:
+    def _inspected(self, node: Any, grads: list, needed: Any) -> Any:
         self.node = node
         try:
-            results = node.gradients(grads, self.create_graph)
+            results = node.gradients(grads, self.create_graph, needed)
         except Exception as error:
             inspector(node, None, error)
             raise

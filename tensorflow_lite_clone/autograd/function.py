@@ -126,7 +126,7 @@ class FunctionNode(SeveralNode):
             raise AttributeError(name)
         return getattr(self.context, name)  # in PyTorch the context is the node
 
-    def gradients(self, grads: list, create_graph: bool) -> Any:
+    def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> Any:
         given: list[Tensor | None] = []
         for index, g in enumerate(grads):
             if g is None:

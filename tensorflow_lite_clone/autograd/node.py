@@ -146,8 +146,13 @@ class Node(GraphNode):
     _saved_self = property(lambda self: self._kept(0))
     _saved_other = property(lambda self: self._kept(1))
 
-    def gradients(self, grads: list, create_graph: bool) -> Any:
-        """One gradient per input (None where none is wanted), from those of the outputs."""
+    def gradients(
+        self, grads: list, create_graph: bool, needed: tuple[bool, ...] | None = None
+    ) -> Any:
+        """One gradient per input (None where none is wanted), from those of the outputs.
+
+        `needed` says which inputs' gradients lead anywhere; None: all that were wanted.
+        """
         op = self.op
         plan = op.plans[self.mask]
         F = recorded(self.backend) if create_graph else self.backend.F
@@ -159,10 +164,14 @@ class Node(GraphNode):
             chosen = {name: parameters[name] for name in names}
             if wants_needs:
                 chosen["needs"] = plan.needs
+                if needed is not None:
+                    chosen["needs"] = tuple([a and b for a, b in zip(plan.needs, needed)])
             result = op.backward(F, g, *saved, **chosen)
             return result if type(result) is tuple else (result,)
         results: list[Any] = [None] * len(self.edges)
         for position, function, places, names in plan.steps:
+            if needed is not None and not needed[position]:
+                continue
             if names:
                 chosen = {name: parameters[name] for name in names}
                 values = [saved[place] for place in places]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.dispatch import table
 from tests.autograd.both import attempt, raises, same
 
 
@@ -400,3 +402,22 @@ def test_retained_gradients_are_of_their_own():
         return x.grad, h.grad, k.grad
 
     same(script)
+
+
+def test_gradients_nobody_asked_for_are_not_computed(monkeypatch):
+    asked = []
+
+    def spy(F, *arrays, needs, **parameters):
+        asked.append(needs)
+        return NotImplemented
+
+    monkeypatch.setitem(table.overrides, ("layer_norm_backward", "numpy"), spy)
+    namespace = backends.load("cpu").F
+    monkeypatch.delitem(vars(namespace), "layer_norm_backward", raising=False)
+    x, w, b = (tlc.ones(3, requires_grad=True) for _ in range(3))
+    for wanted in ([x], [w, b], [x, w, b]):
+        y = tlc.nn.functional.layer_norm(x, (3,), w, b)
+        tlc.autograd.grad(y.sum(), wanted)
+    monkeypatch.undo()
+    vars(namespace).pop("layer_norm_backward", None)
+    assert asked == [(True, False, False), (False, True, True), (True, True, True)]
