@@ -45,9 +45,17 @@ def exclusive(path: Path) -> Iterator[BinaryIO]:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
             # While this process waited, another one may have moved the file to its final place.
-            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            if _lies_at(file, path):
                 yield file
                 return
+
+
+def _lies_at(file: BinaryIO, path: Path) -> bool:
+    """Whether an open file still is the one of that name; asked in one step, as others move it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def empty(file: BinaryIO) -> None:

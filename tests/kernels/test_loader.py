@@ -243,7 +243,6 @@ def test_template_arguments() -> None:
 
 @needs_cupy
 def test_arguments_are_packed_as_the_compiler_lays_them_out() -> None:
-    pytest.importorskip("cupy")
     from tensorflow_lite_clone.backends.cupy.signature import Packer
 
     kinds = ["float", "int", "long long", "bool", "float", "double"]
@@ -258,6 +257,7 @@ def test_arguments_are_packed_as_the_compiler_lays_them_out() -> None:
     assert Packer.of([Parameter("n", "Tensors<2>", False)]) is None
 
 
+@needs_cupy
 def test_arguments_are_checked() -> None:
     from tensorflow_lite_clone.backends.cupy.signature import converter
 
