@@ -57,7 +57,7 @@ def _inspect(node: Any, results: Any, error: BaseException | None) -> None:
             continue
         array = g._storage.array if hasattr(g, "_storage") else g
         backend = node.backend
-        if bool(backend.to_host(backend.F.any(array != array))):
+        if bool(backend.to_host(backend.F.any(backend.F.not_equal(array, array)))):
             _warn(node)
             raise RuntimeError(
                 f"Function '{node.name()}' returned nan values in its {position}th output."

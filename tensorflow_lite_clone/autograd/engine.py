@@ -173,9 +173,9 @@ class _Walk:
             slot[index] = g
             slot[index + 1] = owned
         elif slot[index + 1] and present.shape:
-            present += g
+            node.backend.add_to(present, g)
         else:
-            slot[index] = present + g
+            slot[index] = node.backend.add(present, g)
             slot[index + 1] = not self.create_graph
 
     def _settle(self, leaf: Any) -> None:
@@ -216,10 +216,12 @@ class _Walk:
         needed = None
         if self.wanted is not None:
             needed = tuple([edge is not None and edge[0] in useful for edge in node.edges])
+        backend = node.backend
+        gradients = node.gradients if backend.alone else backend.guarded(node.gradients)
         if inspector is None:
-            results = node.gradients(grads, create_graph, needed)
+            results = gradients(grads, create_graph, needed)
         else:
-            results = self._inspected(node, grads, needed)
+            results = self._inspected(node, gradients, grads, needed)
         if node.hooks:
             results = self._run_hooks(node, results, grads)
         position = -1
@@ -265,10 +267,10 @@ class _Walk:
             gx = F.real(gx)
         return F.astype(gx, dtype)
 
-    def _inspected(self, node: Any, grads: list, needed: Any) -> Any:
+    def _inspected(self, node: Any, gradients: Any, grads: list, needed: Any) -> Any:
         self.node = node
         try:
-            results = node.gradients(grads, self.create_graph, needed)
+            results = gradients(grads, self.create_graph, needed)
         except Exception as error:
             inspector(node, None, error)
             raise
@@ -303,7 +305,7 @@ class _Walk:
                 tensor._grad = wrap(g, backend)
             else:
                 storage = present._storage
-                storage.array += g
+                storage.array = backend.add_to(storage.array, g)
                 storage.bump()
         if tensor._post_accumulate_hooks:
             for hook in list(tensor._post_accumulate_hooks.values()):

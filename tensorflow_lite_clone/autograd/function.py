@@ -131,7 +131,7 @@ class FunctionNode(SeveralNode):
         for index, g in enumerate(grads):
             if g is None:
                 if self.context._materialize and self.shapes[index] is not None:
-                    zeros = self.backend.xp.zeros(self.shapes[index], dtype=self.dtypes[index])
+                    zeros = self.backend.F.zeros(self.shapes[index], dtype=self.dtypes[index])
                     g = wrap(zeros, self.backend)
             elif not create_graph:
                 g = wrap(g, self.backend)

@@ -49,7 +49,7 @@ def _roots(
                     "grad can be implicitly created only for real scalar outputs but got "
                     f"{dtype!r}"
                 )
-            ones = node.backend.xp.ones(shape, dtype=native)
+            ones = node.backend.F.ones(shape, dtype=native)
             roots.append((edge, wrap(ones, node.backend) if create_graph else ones))
             continue
         if not isinstance(g, Tensor):
@@ -218,7 +218,7 @@ def _batched(
 def _zeros(like: Any) -> Tensor:
     """Zeros for a tensor or gradient edge that was not used."""
     node, index = _edge_of(like)
-    zeros = node.backend.xp.zeros(node.shape_of(index), dtype=node.dtype_of(index))
+    zeros = node.backend.F.zeros(node.shape_of(index), dtype=node.dtype_of(index))
     return wrap(zeros, node.backend)
 
 

@@ -99,7 +99,8 @@ def apply_inplace(
     else:
         if not op.writes_expanded:
             check_writable(arrays[0])
-        direct(backend.F, *arrays, **parameters)
+        call = direct if backend.alone else backend.guarded(direct)
+        call(backend.F, *arrays, **parameters)
         target._storage.bump()
     if mask:
         record_inplace(op, target, backend, edges, mask, storages, parameters)
@@ -231,6 +232,11 @@ def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
         raise RuntimeError(
             f"result type {result.dtype.short_name} can't be cast to the desired output type "
             f"{out.dtype.short_name}"
+        )
+    if out._storage.backend is not result._storage.backend:
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{result.device} and {out.device}! ({name}() with out=)"
         )
     value = result._storage.array
     if out._storage.array.shape != value.shape:

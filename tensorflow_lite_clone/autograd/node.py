@@ -130,7 +130,7 @@ class Node(GraphNode):
             arrays = [None if g is None else g._storage.array for g in grads]
             results = [
                 None if g is None else new_tensor(Storage(g, self.backend))
-                for g in self.gradients(arrays, False)
+                for g in self.backend.guarded(self.gradients)(arrays, False)
             ]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -195,7 +195,7 @@ class Node(GraphNode):
             if index in self.op.nondifferentiable:
                 continue
             if g is None:
-                g = self.backend.xp.zeros(self.shapes[index], dtype=self.dtypes[index])
+                g = self.backend.F.zeros(self.shapes[index], dtype=self.dtypes[index])
                 if F is not self.backend.F:
                     g = new_tensor(Storage(g, self.backend))
             kept.append(g)

@@ -9,6 +9,7 @@ some are 0), operators and basic indexing.
 
 from __future__ import annotations
 
+from operator import add, iadd
 from typing import Any
 
 from tensorflow_lite_clone.core.device import Device
@@ -67,9 +68,12 @@ class Backend:
     native: dict[DType, Any]  # DType -> native dtype
     generator: Any  # the default random generator, see backends.numpy.random.Generator
     graphs: Any = None  # how work is captured and replayed, see backends.cupy.graphs.Graphs
+    alone = True  # whether `guarded` gives back the call itself
 
     def __init__(self) -> None:
         self.F = Raw(self)
+        #: ``x + y`` and ``x += y`` for gradients, which come together outside of any op.
+        self.add, self.add_to = self.guarded(add), self.guarded(iadd)
 
     def asarray(self, data: Any, dtype: DType | None = None) -> Any:
         """A native array of `data` (a native array, host array, scalar or nested sequence)."""
@@ -139,7 +143,10 @@ class Backend:
         raise NotImplementedError
 
     def guarded(self, call: Any) -> Any:
-        """`call` as it must be called on this device: a machine may have several of its kind."""
+        """`call` as it must be called on this device: a machine may have several of its kind.
+
+        Words of F, ops and composites are guarded; what else computes with arrays must be.
+        """
         return call
 
     def adapted(self, op: Any, generic: Any) -> Any:

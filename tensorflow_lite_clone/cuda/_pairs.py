@@ -284,7 +284,7 @@ def _warm_up(
 
 def _ones(like: Tensor) -> Tensor:
     storage = like._storage
-    array = storage.backend.xp.ones(storage.array.shape, dtype=storage.array.dtype)
+    array = storage.backend.F.ones(storage.array.shape, dtype=storage.array.dtype)
     return new_tensor(Storage(array, storage.backend))
 
 

@@ -73,11 +73,12 @@ class CUDAGraph:
 
     Replays read and write the memory that the captured work did: fill its inputs in place, and
     copy its results before the next replay. `device` says where the work is (by default on the
-    current CUDA device).
+    CUDA device that is current when the capture begins).
     """
 
-    def __init__(self, keep_graph: bool = False, *, device: Any = "cuda") -> None:
-        self._graphs = graphs_of(device)
+    def __init__(self, keep_graph: bool = False, *, device: Any = None) -> None:
+        self._device = device
+        self._graphs = graphs_of(device or "cuda")
         self._graph = self._graphs.graph()
         self._launch: Callable[[], None] | None = None
         self._numbers: Any = None
@@ -94,11 +95,19 @@ class CUDAGraph:
                 "This CUDAGraph instance already owns a captured graph. To capture a new graph, "
                 "create a new instance."
             )
+        self._settle()
         if pool is not None:
             self._graph.pool = pool
         numbers = Numbers(self._graphs)
         self._graph.begin(capture_error_mode)
         self._numbers = numbers.__enter__()
+
+    def _settle(self, stream: Any = None) -> Any:
+        """What the device to be captured offers: the one named, else `stream`'s or the current."""
+        found = graphs_of(self._device or getattr(stream, "device", None) or "cuda")
+        if found is not self._graphs and self._launch is None:
+            self._graphs, self._graph = found, found.graph()
+        return self._graphs
 
     def capture_end(self) -> None:
         """End the capture; `replay` may be called from now on."""
@@ -171,7 +180,8 @@ class graph:
         self._graph = cuda_graph
         self._pool = pool
         self._mode = capture_error_mode
-        self._side = cuda_graph._graphs.side_stream(getattr(stream, "handle", stream))
+        graphs = cuda_graph._settle(stream)
+        self._side = graphs.side_stream(getattr(stream, "handle", stream))
 
     def __enter__(self) -> None:
         self._side.__enter__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.cuda._devices import device_count, index_of, layer
 
 _MIB = 1 << 20
@@ -55,9 +56,10 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 
 def empty_cache() -> None:
-    """Give memory that the pool holds and no tensor uses back; nothing without a device."""
-    if device_count():
-        layer("memory").release(index_of(None))
+    """Give memory that the pools hold and no tensor uses back; nothing without a device."""
+    for backend in backends.loaded():
+        if backend.device.type == "cuda":
+            layer("memory").release(backend.device.index)
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:

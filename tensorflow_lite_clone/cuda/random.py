@@ -22,9 +22,9 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seed the generators of all devices; nothing without one."""
-    for index in range(device_count()):
-        _generator(index).manual_seed(int(seed))
+    """Seed the generators of all devices, also of those first used later; nothing without one."""
+    if device_count():
+        backends.seed_others(int(seed))
 
 
 def seed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from tensorflow_lite_clone.core.device import Device
@@ -28,11 +29,17 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait for all work queued so far."""
-        self.handle.synchronize()
+        with self._here():
+            self.handle.synchronize()
 
     def query(self) -> bool:
         """Whether all work queued so far is done."""
-        return self.handle.done
+        with self._here():
+            return self.handle.done
+
+    def _here(self) -> Any:
+        # The default streams of all devices have one pointer: that of the current device is meant.
+        return nullcontext() if self.cuda_stream > 2 else layer("runtime").on(self._index)
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event, a new one if none is given, after the work queued so far."""
@@ -90,12 +97,15 @@ class Event:
         stream = current_stream() if stream is None else stream
         if self._handle is None:
             self._handle = layer("runtime").new_event(stream._index, *self._options)
-        self._handle.record(stream.handle)
+        with stream._here():
+            self._handle.record(stream.handle)
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let the stream's later work wait for the event; nothing if it was never recorded."""
         if self._handle is not None:
-            (current_stream() if stream is None else stream).handle.wait_event(self._handle)
+            stream = current_stream() if stream is None else stream
+            with stream._here():
+                stream.handle.wait_event(self._handle)
 
     def query(self) -> bool:
         """Whether the event has happened; True when it was never recorded."""
@@ -132,13 +142,13 @@ def default_stream(device: Any = None) -> Stream:
 
 
 def set_stream(stream: Stream) -> None:
-    """Let work of its device go to a stream from now on."""
+    """Let work of its device, which becomes the current one, go to a stream from now on."""
     if stream is not None:
         layer("runtime").use_stream(stream.handle, stream._index)
 
 
 class stream:
-    """Context in which work of its device goes to a stream; None changes nothing."""
+    """Context in which work goes to a stream, whose device is current; None changes nothing."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -152,8 +162,10 @@ class stream:
 
     def __exit__(self, *exception: object) -> None:
         if self.stream is not None:
+            runtime = layer("runtime")
+            runtime.set_device(self.stream._index)  # the block may have changed it
             self.stream.handle.__exit__(*exception)
-            layer("runtime").set_device(self._device)
+            runtime.set_device(self._device)
 
 
 StreamContext = stream

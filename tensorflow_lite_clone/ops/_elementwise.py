@@ -189,7 +189,8 @@ def write_pointwise(
     if in_memory:
         check_writable(array)
         arrays = [storage.array for storage in storages[1:]]
-        op.write(backend.F, array, *arrays, **parameters)  # type: ignore[misc]
+        call: Any = op.write if backend.alone else backend.guarded(op.write)
+        call(backend.F, array, *arrays, **parameters)
         target._storage.bump()
     else:
         write(target, result)

@@ -325,7 +325,10 @@ def _assigned(assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: 
         return False
     if (slow and dtype.kind in slow) or dtype.kind == "b" or 0 in array.strides:
         return False
-    assign(array, right)
+    if storage.backend.alone:
+        assign(array, right)
+    else:
+        storage.backend.guarded(assign)(array, right)
     storage.bump()
     return True
 

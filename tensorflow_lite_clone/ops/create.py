@@ -193,7 +193,7 @@ def _filled_like(
     if fixed or (device is not None and backends.load(device) is not backend):
         place = input.device if device is None else device
         return _filled(value, input.shape, dtype, place, requires_grad, memory_format)
-    array = backend.xp.empty_like(storage.array, dtype=backend.native[dtype])
+    array = backend.F.empty_like(storage.array, dtype=backend.native[dtype])
     if value is not None and array.size:
         backend.write(array, value)
     return finish(array, backend, requires_grad)
@@ -370,7 +370,7 @@ def eye(
         raise RuntimeError(f"n and m must be greater or equal to 0, got {n} and {columns}")
     backend = backends.load(device)
     dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
-    array = backend.xp.eye(n, columns, dtype=backend.native[dtype])
+    array = backend.F.eye(n, columns, dtype=backend.native[dtype])
     return finish(array, backend, requires_grad)
 
 

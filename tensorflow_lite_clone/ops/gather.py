@@ -188,11 +188,14 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     _check_flat(index, self.numel())
     backend = index._storage.backend
     F, flat = backend.F, index._storage.array
-    flat = F.reshape(F.where(flat < 0, flat + self.numel(), flat), (-1,))
+    flat = F.reshape(F.where(F.less(flat, 0), F.add(flat, self.numel()), flat), (-1,))
     if not shape:
         put_(self.view(1), index, source, accumulate)
         return self
-    rows = [flat // step % size for step, size in zip(contiguous_strides(shape), shape)]
+    rows = [
+        F.remainder(F.floor_divide(flat, step), size)
+        for step, size in zip(contiguous_strides(shape), shape)
+    ]
     places = wrap(F.stack(rows, axis=0), backend)
     return apply_inplace(
         IndexPut,

@@ -64,7 +64,8 @@ def __dlpack__(self: Tensor, **kwargs: Any) -> Any:
         raise BufferError(
             "Can't export tensors that require gradient, use tensor.detach()"
         )
-    return self._storage.array.__dlpack__(**kwargs)
+    storage = self._storage
+    return storage.backend.guarded(storage.array.__dlpack__)(**kwargs)
 
 
 @public("method")
@@ -96,9 +97,9 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             f"from_dlpack expected an object with __dlpack__ or a capsule, but got "
             f"{type(ext_tensor).__name__}"
         )
-    kind = ext_tensor.__dlpack_device__()[0]
-    backend = backends.load("cpu" if int(kind) in (1, 3) else "cuda")
-    shared = wrap(backend.xp.from_dlpack(ext_tensor), backend)
+    kind, index = ext_tensor.__dlpack_device__()
+    backend = backends.load("cpu" if int(kind) in (1, 3) else f"cuda:{index}")
+    shared = wrap(backend.F.from_dlpack(ext_tensor), backend)
     return to(shared, device, copy=bool(copy))
 
 

@@ -68,9 +68,9 @@ def arange(
             if not step:
                 raise ValueError("step must be nonzero")
             count = max(0, -((start - end) // step))
-        array = backend.F.arange(count) * step + start
     else:
-        array = backend.F.arange(count) * float(step) + start
+        step = float(step)
+    array = backend.guarded(_stepped)(backend.F, count, step, start)
     return finish(backend.F.astype(array, dtype), backend, requires_grad)
 
 
@@ -107,14 +107,18 @@ def closed_range(
     backend, dtype = backends.load(device), dtype or get_default_dtype()
     if dtype.kind in "iu":
         start, step = int(start), int(step)
-    steps = backend.F.arange(math.floor((end - start) / step) + 1)
-    array = steps * step + start
+    count = math.floor((end - start) / step) + 1
+    array = backend.guarded(_stepped)(backend.F, count, step, start)
     return finish(backend.F.astype(array, dtype), backend, requires_grad)
 
 
 def _refuse(name: str, dtype: DType | None, kinds: str) -> None:
     if dtype is not None and dtype.kind in kinds:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype.short_name}'")
+
+
+def _stepped(F: Any, count: int, step: float, start: float) -> Any:
+    return F.arange(count) * step + start
 
 
 def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any) -> tuple:
@@ -165,7 +169,7 @@ def linspace(
     """`steps` evenly spaced numbers from `start` to `end`, both included."""
     backend = backends.load(device)
     _refuse("linspace", dtype, "b")
-    values, dtype = _spaced(start, end, steps, dtype, backend)
+    values, dtype = backend.guarded(_spaced)(start, end, steps, dtype, backend)
     return finish(backend.F.astype(values, dtype), backend, requires_grad)
 
 
@@ -187,6 +191,7 @@ def logspace(
     backend = backends.load(device)
     _refuse("logspace", dtype, "b")
     final = get_default_dtype() if dtype is None else as_dtype(dtype)
-    exponents, _ = _spaced(start, end, steps, final if final.kind in "fc" else None, backend)
+    kept = final if final.kind in "fc" else None
+    exponents, _ = backend.guarded(_spaced)(start, end, steps, kept, backend)
     powers = backend.F.pow(backend.constant(base, exponents.dtype), exponents)
     return finish(backend.F.astype(powers, final), backend, requires_grad)

@@ -310,7 +310,7 @@ def random_(
 @public("method")
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with ones of probability `p` (a number, or a tensor of probabilities) and zeros."""
-    probability = p._storage.array if isinstance(p, Tensor) else p
+    probability = p.to(self.device)._storage.array if isinstance(p, Tensor) else p
     return _fill(
         self,
         f"BernoulliBackward{1 if isinstance(p, Tensor) else 2}",

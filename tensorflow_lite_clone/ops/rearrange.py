@@ -176,7 +176,7 @@ def repeat_interleave(
             "repeats must have the same size as input along dim, but got repeats.size(0) = "
             f"{counts.shape[0]} and input.size({axis}) = {size}"
         )
-    if counts.size and number_of(F.any(counts < 0), input._storage.backend):
+    if counts.size and number_of(F.any(F.less(counts, 0)), input._storage.backend):
         raise RuntimeError("repeats can not be negative")
     places = F.repeat(F.arange(size), counts, axis=0)
     return index_select(input, axis, wrap(places, input._storage.backend))
@@ -338,8 +338,8 @@ def _triangle_indices(
             raise RuntimeError(f"{word} must be non-negative, got {length}")
     backend = backends.load(device)
     F = backend.F
-    columns, rows = F.arange(col), F.reshape(F.arange(row), (row, 1)) + offset
-    inside = columns <= rows if name == "tril" else columns >= rows
+    columns, rows = F.arange(col), F.add(F.reshape(F.arange(row), (row, 1)), offset)
+    inside = (F.less_equal if name == "tril" else F.greater_equal)(columns, rows)
     places = F.stack(F.nonzero(inside), axis=0)
     return wrap(F.astype(places, dtype), backend)
 

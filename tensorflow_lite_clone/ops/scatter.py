@@ -217,7 +217,7 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     F, length = backend.F, x.shape[axis]
     F.check_index(places, length, axis, negative=True)
     if isinstance(value, Tensor):  # its gradient counts every slice once
-        places = F.unique_values(F.where(places < 0, places + length, places))
+        places = F.unique_values(F.where(F.less(places, 0), F.add(places, length), places))
     _put_slices(x, wrap(places, backend), source, axis)
     return input
 

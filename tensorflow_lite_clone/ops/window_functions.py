@@ -41,7 +41,8 @@ def _window(
         array = F.ones((length,), dtype=F.float64)
     else:
         last = length if periodic else length - 1
-        array = values(F, F.astype(F.arange(length), F.float64) / last)
+        x = F.divide(F.astype(F.arange(length), F.float64), last)
+        array = backend.guarded(values)(F, x)
     return finish(F.astype(array, dtype), backend, requires_grad)
 
 

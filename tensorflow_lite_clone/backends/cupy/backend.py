@@ -9,6 +9,7 @@ from typing import Any
 import cupy
 import cupyx
 import numpy as np
+from cupy.cuda.runtime import getDevice as get_device
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import kit, memory, runtime
@@ -36,7 +37,7 @@ class CupyBackend(Backend):
     def __init__(self, index: int, alone: bool) -> None:
         self.device = Device("cuda", index)
         self.index = index
-        self._alone = alone  # the machine has no other device
+        self.alone = alone  # the machine has no other device
         self._generator: Any = None
         self.graphs = Graphs(index)
         memory.install()
@@ -45,14 +46,16 @@ class CupyBackend(Backend):
 
     def here(self) -> Any:
         """A context in which this device is CuPy's current one."""
-        return nullcontext() if self._alone else cupy.cuda.Device(self.index)
+        return nullcontext() if self.alone else cupy.cuda.Device(self.index)
 
     def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        if self._alone or not callable(call) or isinstance(call, type):
+        if self.alone or not callable(call) or isinstance(call, type):
             return call
         index = self.index
 
         def on_device(*args: Any, **kwargs: Any) -> Any:
+            if get_device() == index:
+                return call(*args, **kwargs)
             with cupy.cuda.Device(index):
                 return call(*args, **kwargs)
 
@@ -122,10 +125,12 @@ class CupyBackend(Backend):
     def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
         if not isinstance(source, CupyBackend):
             return super().receive(array, source, non_blocking)
+        capture.refuse("copies from another device")
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
-        with self.here():
-            made = cupy.array(packed, order="C")
+        with source.here():
+            packed = packed if packed.flags.c_contiguous else packed.copy(order="C")
+        made = memory.from_peer(packed, self.index)
         return made if order is None else made.transpose(inverse(order))
 
     def pinned(self, array: Any) -> Any:
@@ -138,7 +143,8 @@ class CupyBackend(Backend):
         return memory.is_pinned(array)
 
     def lend(self, array: Any, stream: Any) -> None:
-        runtime.lend(array, stream)
+        with self.here():
+            runtime.lend(array, stream)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         with self.here():

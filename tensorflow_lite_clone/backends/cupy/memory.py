@@ -129,6 +129,29 @@ def release(index: int) -> None:
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
 
+def from_peer(array: Any, index: int) -> Any:
+    """A copy on device `index` of a contiguous array of another device.
+
+    The streams that are current on the two wait for each other: the copy sees what was written
+    before, and the memory is not written again while it is read. The host waits for nothing.
+    """
+    source = array.data.device_id
+    with cupy.cuda.Device(source):
+        theirs = cupy.cuda.get_current_stream()
+        ready = cupy.cuda.Event(disable_timing=True)
+        ready.record(theirs)
+    with cupy.cuda.Device(index):
+        made = cupy.empty(array.shape, array.dtype)
+        ours = cupy.cuda.get_current_stream()
+        ours.wait_event(ready)
+        made.data.copy_from_device_async(array.data, array.nbytes, ours)
+        done = cupy.cuda.Event(disable_timing=True)
+        done.record(ours)
+    with cupy.cuda.Device(source):
+        theirs.wait_event(done)
+    return made
+
+
 # ---- page-locked host memory
 
 

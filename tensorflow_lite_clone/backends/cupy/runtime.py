@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import cupy
@@ -74,6 +75,11 @@ def set_device(index: int) -> None:
     runtime.setDevice(index)
 
 
+def on(index: int) -> Any:
+    """A context in which a device is the current one."""
+    return nullcontext() if runtime.getDeviceCount() == 1 else cupy.cuda.Device(index)
+
+
 def synchronize(index: int) -> None:
     """Wait for all work on a device."""
     capture.refuse("waits for the device")
@@ -108,9 +114,9 @@ def current_stream(index: int) -> Any:
 
 
 def use_stream(stream: Any, index: int) -> None:
-    """Let work on a device go to `stream`."""
-    with cupy.cuda.Device(index):
-        stream.use()
+    """Make a device the current one, and let its work go to `stream`."""
+    runtime.setDevice(index)
+    stream.use()
 
 
 def new_event(index: int, blocking: bool, timing: bool, interprocess: bool) -> Any:
