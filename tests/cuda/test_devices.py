@@ -57,6 +57,13 @@ def test_transfers(pinned, non_blocking):
     assert torch.equal(y.cpu(), host)
 
 
+def test_a_number_comes_back_while_the_program_goes_on():
+    loss = torch.full((), 2.5, device="cuda")
+    back = loss.to("cpu", non_blocking=True)
+    torch.cuda.synchronize()
+    assert back.shape == () and back.item() == 2.5
+
+
 def test_transfers_keep_dense_layouts():
     x = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
     for made in (x.cuda(), x.cuda().cpu(), x.mT.cuda().mT, x.pin_memory().to("cuda", None, True)):

@@ -89,3 +89,12 @@ def test_compositions(name):
     x = tlc.randn(20, 30, 4, 4, device="cuda")
     y = getattr(tlc.nn.functional, name)(x, P, True)
     assert y.shape == x.shape and not tlc.equal(x, y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_zero_dim_tensor_keeps_its_shape(dtype):
+    x = tlc.ones((), dtype=getattr(tlc, dtype), device="cuda:0", requires_grad=True)
+    y = tlc.nn.functional.dropout(x, 0.5)
+    assert y.shape == ()
+    y.backward()
+    assert x.grad.shape == () and x.grad.item() == y.item()

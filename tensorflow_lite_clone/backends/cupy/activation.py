@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -103,7 +104,7 @@ def _elu_backward(*, alpha: float, scale: float, rate: float) -> tuple:
 
 
 def _softplus(*, beta: float, threshold: float) -> tuple:
-    return beta, threshold, 1.0 / beta
+    return beta, threshold, 1.0 / beta if beta else math.inf
 
 
 def _shrink(*, lambd: float) -> tuple:

@@ -44,7 +44,8 @@ def _dropped(x: Any, ticket: Any, p: float) -> Any:
             math.prod(x.shape[2:]), x.size, y,
         )  # fmt: skip
         return y
-    x = cupy.ascontiguousarray(x)
+    if not x.flags.c_contiguous:  # `ascontiguousarray` would give a zero-dim array an axis
+        x = cupy.ascontiguousarray(x)
     y = cupy.empty(x.shape, x.dtype)
     whole = x.data.ptr % 16 == 0
     each = 8 if x.dtype.itemsize == 2 else 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import cupy
+import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.gemm import matmul  # noqa: F401
 from tensorflow_lite_clone.backends.cupy.kit_index import (  # noqa: F401
@@ -103,6 +104,8 @@ def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: F811
     native = NATIVE.get(dtype, dtype)
     if x.dtype.kind == "c" and native.kind != "c":
         x = x.real
+    if native == np.uint8 and x.dtype.kind in "fV":  # wraps around, as elsewhere; CUDA clamps
+        x = x.astype(np.int64)
     return x.astype(native, copy=copy)
 
 

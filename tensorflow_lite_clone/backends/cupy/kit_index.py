@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 from cupy.cuda import MemoryPointer
 
+from tensorflow_lite_clone.backends.cupy.gemm_plan import capturing
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 
 
@@ -70,12 +71,34 @@ def copy(x: Any) -> Any:
     return made
 
 
+_MOST_JOINED = 8  # arrays that CuPy joins without a list of their addresses from the host
+
+
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    if len(arrays) > _MOST_JOINED and capturing():  # a copy from the host cannot be captured
+        if axis is None:
+            arrays, axis = [x.ravel() for x in arrays], 0
+        return _joined(arrays, axis)
     return _packed(cupy.concatenate(arrays, axis=axis))
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
+    if len(arrays) > _MOST_JOINED and capturing():
+        return _joined([cupy.expand_dims(x, axis) for x in arrays], axis)
     return _packed(cupy.stack(arrays, axis=axis))
+
+
+def _joined(arrays: Any, axis: int) -> Any:
+    """What `cupy.concatenate` gives, by a copy for each array."""
+    shape = list(arrays[0].shape)
+    sizes = [x.shape[axis] for x in arrays]
+    shape[axis] = sum(sizes)
+    result = cupy.empty(shape, np.result_type(*[x.dtype for x in arrays]))
+    lines, start = result.swapaxes(0, axis), 0
+    for x, size in zip(arrays, sizes):
+        lines[start : start + size] = x.swapaxes(0, axis)
+        start += size
+    return result
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple:
@@ -111,9 +134,29 @@ def getitem(x: Any, index: Any) -> Any:
     return x[index]
 
 
+_masked_fill = cupy.ElementwiseKernel(
+    "bool mask, T value", "T x", "if (mask) x = value", "tlc_masked_fill"
+)
+
+
 def write_at(x: Any, index: Any, value: Any) -> None:
+    if not isinstance(value, cupy.ndarray):  # CuPy would copy it from the host
+        value = cupy.full((), value, x.dtype)
+    if type(index) is cupy.ndarray and index.dtype.kind == "b":
+        rest = x.ndim - index.ndim
+        if index.shape == x.shape[: index.ndim] and value.ndim <= rest:
+            _fill(x, index.reshape((*index.shape, *(1,) * rest)), value)
+            return
     _expect_in_nothing(x, index)
     x[index] = value
+
+
+def _fill(x: Any, mask: Any, value: Any) -> None:
+    """Write `value` where the mask holds; CuPy's own way counts that, and waits for the count."""
+    value = value.astype(x.dtype, copy=False)
+    if x.dtype.kind == "V":
+        x, value = x.view(np.uint16), value.view(np.uint16)
+    _masked_fill(mask, value, x)
 
 
 def address(x: Any) -> int:

@@ -61,11 +61,17 @@ def _of_floats(kernel: Any, plain: Any) -> Any:
         if dtype.kind not in "fV":
             return plain(x, y)
         if dtype.itemsize == 2:
-            wide = [cupy.asarray(v, dtype).astype(_f32) for v in (x, y)]
-            return kernel(*wide).astype(dtype)
+            return kernel(*[_wide(v, dtype) for v in (x, y)]).astype(dtype)
         return kernel(*[v if isinstance(v, cupy.ndarray) else dtype.type(v) for v in (x, y)])
 
     return word
+
+
+def _wide(value: Any, dtype: Any) -> Any:
+    """An array in float32; a number too, rounded to `dtype`, which needs no copy from the host."""
+    if isinstance(value, cupy.ndarray):
+        return value.astype(_f32)
+    return _f32.type(dtype.type(value))
 
 
 remainder = _of_floats(_remainder, cupy.remainder)
@@ -75,7 +81,7 @@ floor_divide = _of_floats(_floor_divide, cupy.floor_divide)
 def round(x: Any) -> Any:
     """To the nearest whole number, ties to even."""
     if x.dtype.kind in "biu":
-        return x
+        return x.copy()
     return cupy.rint(x.astype(_f32)).astype(x.dtype) if x.itemsize == 2 else cupy.rint(x)
 
 
@@ -123,7 +129,7 @@ def sign(x: Any) -> Any:
     """-1, 0 or 1, where NaN has sign 0; x / abs(x) for complex numbers."""
     kind = x.dtype.kind
     if kind == "b":
-        return x
+        return x.copy()
     if kind == "u":
         return cupy.minimum(x, 1)
     if kind == "c":

@@ -54,6 +54,7 @@ def top_k(x: Any, k: int, *, axis: int, largest: bool) -> tuple[Any, Any]:
 
 
 def put_along_axis(values: Any, index: Any, *, axis: int, size: int) -> Any:
+    axis %= values.ndim
     shape = list(values.shape)
     shape[axis] = size
     result = cupy.zeros(shape, values.dtype)

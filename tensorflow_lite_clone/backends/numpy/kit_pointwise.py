@@ -58,7 +58,7 @@ def pow(x: Any, y: Any) -> Any:
 def sign(x: Any) -> Any:
     """-1, 0 or 1, where NaN has sign 0; x / abs(x) for complex numbers."""
     if x.dtype.kind in "bu":
-        return np.minimum(x, 1) if x.dtype.kind == "u" else x
+        return np.minimum(x, 1) if x.dtype.kind == "u" else x.copy()
     y = np.sign(x)
     if x.dtype.kind != "i":
         y = np.where(y == y, y, y.dtype.type(0))
