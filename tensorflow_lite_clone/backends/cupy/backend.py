@@ -154,6 +154,8 @@ class CupyBackend(Backend):
         with self.here():
             if value.__class__ is cupy.ndarray and value.dtype.kind == "c" != target.dtype.kind:
                 value = value.real
+            if target.dtype == np.uint8 and value.__class__ is cupy.ndarray:
+                value = kit.astype(value, target.dtype)
             target[...] = value
 
     def constant(self, value: complex, native_dtype: Any) -> Any:

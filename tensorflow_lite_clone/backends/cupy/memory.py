@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import cupy
@@ -172,14 +173,16 @@ def is_pinned(array: np.ndarray) -> bool:
 
 # What a copy still reads or writes; CuPy's pool would hand pinned memory out again at once.
 _in_flight: deque[tuple[Any, Any]] = deque()
+_in_flight_lock = Lock()  # between a look at the oldest and its removal
 
 
 def _keep(array: np.ndarray, stream: Any) -> None:
-    while _in_flight and _in_flight[0][0].done:
-        _in_flight.popleft()
     event = cupy.cuda.Event(disable_timing=True)
     event.record(stream)
-    _in_flight.append((event, array))
+    with _in_flight_lock:
+        while _in_flight and _in_flight[0][0].done:
+            _in_flight.popleft()
+        _in_flight.append((event, array))
 
 
 def upload(array: np.ndarray) -> Any:
@@ -193,7 +196,8 @@ def upload(array: np.ndarray) -> Any:
 
 def download(array: Any) -> np.ndarray:
     """A pinned host array that a copy begins to fill: it is right once the stream is in step."""
-    array = cupy.ascontiguousarray(array)
+    if not array.flags.c_contiguous:  # `ascontiguousarray` would give a zero-dim array an axis
+        array = cupy.ascontiguousarray(array)
     made = cupyx.empty_pinned(array.shape, array.dtype)
     stream = cupy.cuda.get_current_stream()
     array.data.copy_to_host_async(made.ctypes.data, array.nbytes, stream)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import nullcontext
+from threading import Lock
 from typing import Any, NamedTuple
 
 import cupy
@@ -132,15 +133,21 @@ def elapsed_time(start: Any, end: Any) -> float:
 
 # Arrays that a stream other than their own still uses, with the event that ends this.
 _lent: deque[tuple[Any, Any]] = deque()
+_lent_lock = Lock()  # between a look at the oldest and its removal
 
 
 def lend(array: Any, stream: Any) -> None:
     """Keep an array's memory from being used again before `stream` has come this far."""
-    while _lent and _lent[0][0].done:
-        _lent.popleft()
+    graph = capture.state.graph
+    if graph is not None:  # a captured event can never be asked: the memory stays the graph's
+        vars(graph).setdefault("lent", []).append(array)
+        return
     event = cupy.cuda.Event(disable_timing=True)
     event.record(stream)
-    _lent.append((event, array))
+    with _lent_lock:
+        while _lent and _lent[0][0].done:
+            _lent.popleft()
+        _lent.append((event, array))
 
 
 def range_push(message: str) -> None:
