@@ -30,7 +30,7 @@ class CopyInto(Op):
         return out
 
     def write(F, x, y):
-        F.backend.write(x, F.real(y) if y.dtype.kind == "c" and x.dtype.kind != "c" else y)
+        F.backend.write(x, F.real(y) if y.dtype.kind == "c" and x.dtype.kind not in "cb" else y)
 
     def backward_x(F, g):
         return F.zeros_like(g)
@@ -92,7 +92,8 @@ def write_value(storage: Any, part: Any, value: Any) -> None:
         array = source.array
         if array.dtype.kind == "c" and part.dtype.kind != "c":
             _warn_imaginary()
-            array = backend.F.real(array)
+            if part.dtype.kind != "b":
+                array = backend.F.real(array)
         try:
             backend.write(part, array)
         except ValueError:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
+import tensorflow_lite_clone as tlc
 from tests.device import DEVICE
 from tests.tensor.expressions import check, lines
 
@@ -198,3 +201,29 @@ def test_kinds_we_lack(expression):
 def test_python_functions(expression):
     if DEVICE == "cpu":
         check(expression)
+
+
+@lines(
+    """
+    torch.tensor([1j, 1, 0]).bool(), torch.tensor([1j, 1, 0]).float()
+    torch.zeros(3, dtype=torch.bool).copy_(torch.tensor([1j, 1, 0]))
+    operator.setitem(b3 := torch.zeros(3, dtype=torch.bool), 0, torch.tensor(1j)), b3
+    """
+)
+def test_complex_numbers_as_others(expression):
+    check(expression)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "bool", "int64", "uint8", "float32"])
+def test_what_is_no_view_is_a_copy(dtype):
+    for name in ("float", "sign", "round", "floor", "clone", "abs", "bool"):
+        x = tlc.ones(3, dtype=getattr(tlc, dtype), device=DEVICE)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                made = getattr(x, name)()
+            except (RuntimeError, NotImplementedError):
+                continue  # as in PyTorch
+        if made is not x:
+            made.zero_()
+            assert x.tolist() == [1, 1, 1], name

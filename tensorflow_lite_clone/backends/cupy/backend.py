@@ -152,9 +152,9 @@ class CupyBackend(Backend):
 
     def write(self, target: Any, value: Any) -> None:
         with self.here():
-            if value.__class__ is cupy.ndarray and value.dtype.kind == "c" != target.dtype.kind:
-                value = value.real
-            if target.dtype == np.uint8 and value.__class__ is cupy.ndarray:
+            if value.__class__ is cupy.ndarray and (
+                target.dtype == np.uint8 or value.dtype.kind == "c" != target.dtype.kind
+            ):
                 value = kit.astype(value, target.dtype)
             target[...] = value
 

@@ -102,8 +102,10 @@ globals().update(WORDS)
 
 def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: F811
     native = NATIVE.get(dtype, dtype)
+    if x.dtype.kind == "c" and native.kind == "b":
+        return x != 0
     if x.dtype.kind == "c" and native.kind != "c":
-        x = x.real
+        x, copy = x.real, True  # a view
     if native == np.uint8 and x.dtype.kind in "fV":  # wraps around, as elsewhere; CUDA clamps
         x = x.astype(np.int64)
     return x.astype(native, copy=copy)

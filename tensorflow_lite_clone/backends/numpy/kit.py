@@ -88,6 +88,8 @@ from tensorflow_lite_clone.backends.numpy.native import NATIVE
 
 def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: F811
     native = NATIVE.get(dtype, dtype)
+    if x.dtype.kind == "c" and native.kind == "b":
+        return x != 0
     if x.dtype.kind == "c" and native.kind != "c":
-        x = x.real
+        x, copy = x.real, True  # a view
     return x.astype(native, copy=copy)
