@@ -73,6 +73,34 @@ def test_captured(name: str) -> None:
         np.testing.assert_allclose(host(out), expected.float().numpy(), rtol=1e-2, atol=1e-2)
 
 
+WINDOWS = {
+    "bilinear": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    "nearest": lambda x: F.interpolate(x, size=(7, 3)),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, (2, 3)),
+    "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, (2, 3)),
+    "avg_pool3d": lambda x: F.avg_pool3d(x[None], 2, padding=1, count_include_pad=False),
+    "max_pool2d with places": lambda x: F.max_pool2d(x, 2, return_indices=True)[1].float(),
+    "reflection": lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_constants_of_a_capture(name: str) -> None:
+    function = WINDOWS[name]
+    rng = np.random.default_rng(0)
+    x = tlc.zeros(2, 3, 5, 4, device=CUDA)
+    out = tlc.empty_like(function(x))
+    graph = captured(lambda: out.copy_(function(x)))
+    for _ in range(3):
+        new = rng.standard_normal((2, 3, 5, 4)).astype(np.float32)
+        x.copy_(tlc.tensor(new))
+        others = [tlc.tensor(np.full(64, 1 << 40), device=CUDA) for _ in range(50)]
+        graph.replay()
+        expected = function(tlc.tensor(new)).numpy()
+        np.testing.assert_allclose(host(out), expected, rtol=1e-4, atol=1e-5)
+        del others
+
+
 def test_joined_one_by_one() -> None:
     from tensorflow_lite_clone.backends.cupy import kit_index
 

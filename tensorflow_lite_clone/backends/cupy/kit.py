@@ -6,6 +6,7 @@ from typing import Any
 
 import cupy
 import numpy as np
+from cupy.cuda import get_current_stream
 
 from tensorflow_lite_clone.backends.cupy.gemm import matmul  # noqa: F401
 from tensorflow_lite_clone.backends.cupy.kit_index import (  # noqa: F401
@@ -95,7 +96,9 @@ from tensorflow_lite_clone.backends.cupy.kit_special import (  # noqa: F401
     ndtri,
     polygamma,
 )
+from tensorflow_lite_clone.backends.cupy.memory import pinned_copy
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.dispatch import capture
 
 globals().update(WORDS)
 
@@ -109,6 +112,23 @@ def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: F811
     if native == np.uint8 and x.dtype.kind in "fV":  # wraps around, as elsewhere; CUDA clamps
         x = x.astype(np.int64)
     return x.astype(native, copy=copy)
+
+
+def asarray(obj: Any, /, *, dtype: Any = None) -> Any:
+    graph = capture.state.graph
+    if graph is None or isinstance(obj, cupy.ndarray):
+        return cupy.asarray(obj, dtype)
+    # A replay copies anew: from memory that is the graph's, where CuPy's would soon be another's.
+    host = np.asarray(obj, dtype)
+    if not host.ndim:
+        return cupy.full((), host[()], host.dtype)
+    made = cupy.empty(host.shape, host.dtype)
+    if not host.size:
+        return made
+    pinned = pinned_copy(host)
+    made.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, get_current_stream())
+    vars(graph).setdefault("lent", []).append(pinned)
+    return made
 
 
 def vecdot(x: Any, y: Any, /, *, axis: int = -1) -> Any:
