@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import with_out
-from tensorflow_lite_clone.core.dtypes import DType, int64
+from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.dispatch.op import Op
@@ -274,5 +274,5 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = list(pick(range(input.shape[0]), r))
     backend = input._storage.backend
-    index = backend.F.reshape(backend.asarray(places, int64), (len(places), r))
+    index = backend.F.reshape(backend.F.asarray(places, dtype=backend.F.int64), (len(places), r))
     return input[wrap(index, backend)]

@@ -106,5 +106,5 @@ def _continued(x: Tensor, axis: int, low: int, high: int, mode: str, shape: tupl
         last = size - 1
         places = [last - abs(last - abs(place)) for place in range(-low, size + high)]
     backend = x._storage.backend
-    index = backend.F.reshape(backend.asarray(places), (length,))
-    return index_select(x, axis, wrap(backend.F.astype(index, backend.F.int64), backend))
+    index = backend.F.asarray(places, dtype=backend.F.int64)
+    return index_select(x, axis, wrap(index, backend))

@@ -115,8 +115,6 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     return x.take(indices, axis)
 
 
-
-
 def _expect_in_nothing(x: Any, index: Any) -> None:
     """IndexError for indices into an axis without elements: CuPy would read or write there."""
     if not x.size:
