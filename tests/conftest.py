@@ -34,8 +34,8 @@ def pytest_report_header() -> str:
     return f"device: {DEVICE}"
 
 
-def why_no_gpu() -> str | None:
-    """Why there is no GPU to test on, or None. It asks CuPy, so that our own faults do not hide."""
+def why_no_gpu(wanted: int = 1) -> str | None:
+    """Why so many GPUs are not here, or None. It asks CuPy, so that our own faults do not hide."""
     if importlib.util.find_spec("cupy") is None:
         return "CuPy is not installed"
     import cupy  # an optional extra
@@ -44,15 +44,22 @@ def why_no_gpu() -> str | None:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"CuPy finds no GPU: {error}"
-    return None if count else "CuPy finds no GPU"
+    if count < wanted:
+        return f"CuPy finds {count} GPU, and {wanted} are needed" if count else "CuPy finds no GPU"
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a GPU where there is none: tests marked `cuda`, all with DEVICE=cuda."""
+    """Skip what needs a GPU where there is none: tests marked `cuda`, all with DEVICE=cuda; and
+    what needs two, marked `multi_gpu`."""
     everything = DEVICE == "cuda"
     needing = [item for item in items if everything or item.get_closest_marker("cuda")]
     if needing and (reason := why_no_gpu()):
         for item in needing:
+            item.add_marker(pytest.mark.skip(reason=reason))
+    several = [item for item in items if item.get_closest_marker("multi_gpu")]
+    if several and (reason := why_no_gpu(2)):
+        for item in several:
             item.add_marker(pytest.mark.skip(reason=reason))
     version = importlib.metadata.version("torch")
     for item in items:

@@ -220,7 +220,8 @@ class PairBackend(StrictBackend):
         return PairArray(made._hidden, self.index)
 
     def owns_memory(self, array: Any) -> bool:
-        return array.home == self.index and super().owns_memory(array)
+        # a gradient may be on its way to another device
+        return super().owns_memory(array) and array.home == self.index
 
 
 _backends = [PairBackend(0), PairBackend(1)]

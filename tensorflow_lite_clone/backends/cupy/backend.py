@@ -130,7 +130,7 @@ class CupyBackend(Backend):
         packed = array if order is None else array.transpose(order)
         with source.here():
             packed = packed if packed.flags.c_contiguous else packed.copy(order="C")
-        made = memory.from_peer(packed, self.index)
+        made = memory.from_peer(packed, source.index, self.index)
         return made if order is None else made.transpose(inverse(order))
 
     def pinned(self, array: Any) -> Any:

@@ -130,13 +130,12 @@ def release(index: int) -> None:
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
 
-def from_peer(array: Any, index: int) -> Any:
-    """A copy on device `index` of a contiguous array of another device.
+def from_peer(array: Any, source: int, index: int) -> Any:
+    """A copy on device `index` of a contiguous array of device `source`.
 
     The streams that are current on the two wait for each other: the copy sees what was written
     before, and the memory is not written again while it is read. The host waits for nothing.
     """
-    source = array.data.device_id
     with cupy.cuda.Device(source):
         theirs = cupy.cuda.get_current_stream()
         ready = cupy.cuda.Event(disable_timing=True)
