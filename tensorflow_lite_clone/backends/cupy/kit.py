@@ -118,7 +118,7 @@ def asarray(obj: Any, /, *, dtype: Any = None) -> Any:
     graph = capture.state.graph
     if graph is None or isinstance(obj, cupy.ndarray):
         return cupy.asarray(obj, dtype)
-    # A replay copies anew: from memory that is the graph's, where CuPy's would soon be another's.
+    # A replay copies anew: from memory kept with the graph's, as CuPy's would soon be another's.
     host = np.asarray(obj, dtype)
     if not host.ndim:
         return cupy.full((), host[()], host.dtype)
@@ -127,7 +127,7 @@ def asarray(obj: Any, /, *, dtype: Any = None) -> Any:
         return made
     pinned = pinned_copy(host)
     made.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, get_current_stream())
-    vars(graph).setdefault("lent", []).append(pinned)
+    vars(graph.pool).setdefault("lent", []).append(pinned)
     return made
 
 

@@ -139,8 +139,8 @@ _lent_lock = Lock()  # between a look at the oldest and its removal
 def lend(array: Any, stream: Any) -> None:
     """Keep an array's memory from being used again before `stream` has come this far."""
     graph = capture.state.graph
-    if graph is not None:  # a captured event can never be asked: the memory stays the graph's
-        vars(graph).setdefault("lent", []).append(array)
+    if graph is not None:  # a captured event can never be asked: the graph's memory keeps it
+        vars(graph.pool).setdefault("lent", []).append(array)
         return
     event = cupy.cuda.Event(disable_timing=True)
     event.record(stream)
