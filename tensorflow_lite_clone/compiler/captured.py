@@ -10,7 +10,7 @@ from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.compiler.signature import StaleError, UnstableError, UnsuitableError
 from tensorflow_lite_clone.compiler.state import Gradients, Surroundings
 from tensorflow_lite_clone.compiler.trace import Trace
-from tensorflow_lite_clone.cuda._pairs import Pair, flatten
+from tensorflow_lite_clone.cuda._pairs import Pair, flatten, saved_by
 from tensorflow_lite_clone.cuda.graphs import Numbers
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -77,7 +77,8 @@ class Captured:
         for i, static in enumerate(self.inputs):
             if i not in self.pinned and static._storage in trace.written:
                 raise UnstableError("it writes into an argument")
-        self.surroundings.check(self.numbers.numbers)
+        read = {id(array) for array in trace.arrays()}
+        self.surroundings.check(self.numbers.numbers, read)
         # No graph holds an optimizer's state, so that nobody looks at its versions.
         unseen = set().union(*[holder.storages() for holder in self.surroundings.holders])
         self.counted = [(root, count) for root, count in self.written if root not in unseen]
@@ -217,6 +218,10 @@ class Differentiable(Captured):
         trace = self._capture(pair.capture_forward)
         own = {id(tensor) for tensor in self.inputs}
         pair.parameters = tuple([leaf for key, leaf in trace.leaves.items() if key not in own])
+        saved = saved_by([out for out in pair.outputs if isinstance(out, Tensor)])
+        others = (*pair.parameters, *self.surroundings.tensors(), *[pin[1] for pin in self.pins])
+        roots = {tensor._storage.root or tensor._storage for tensor in others}
+        pair.watched = list(saved & roots)
         try:
             pair.capture_backward()
         except Exception as error:
@@ -234,8 +239,8 @@ class Differentiable(Captured):
     def run(self, tensors: Sequence[Tensor], first: bool = False) -> Any:
         """Replay forward as one call of the function; its backward is a node of the graph."""
         self._refresh()
-        results = self.pair(*tensors, *self.pair.parameters)
         if not first:
             for root, count in self.counted:
                 root.version += count
+        results = self.pair(*tensors, *self.pair.parameters)
         return self._result(iter(results))

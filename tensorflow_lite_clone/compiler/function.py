@@ -34,6 +34,7 @@ from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 log = logging.getLogger("tensorflow_lite_clone.compile")
 LIMIT = 8  # captured forms of one function, as PyTorch's recompile_limit
+_SITES = 64  # kinds of calls of one function that are remembered
 _ATTEMPTS = 3  # to capture calls that look the same
 _ON_CPU = "it works on the CPU"
 
@@ -86,9 +87,14 @@ class _Observed:
         if graph and not trace.passes:
             self.kind = Differentiable
             return "it steps an optimizer and returns a graph" if trace.optimizers else None
-        for tensor in tensors:
-            if mode.grad and tensor._edge is not None and type(tensor._edge[0]) is not Leaf:
-                return "an argument is part of a graph that was made outside"
+        return self.outside(tensors)
+
+    def outside(self, tensors: list[Tensor]) -> str | None:
+        """Why a step cannot be captured with these arguments, or None."""
+        if self.kind is Step and mode.grad:
+            for tensor in tensors:
+                if tensor._edge is not None and type(tensor._edge[0]) is not Leaf:
+                    return "an argument is part of a graph that was made outside"
         return None
 
 
@@ -116,6 +122,7 @@ class Compiled:
         self._function, self._fullgraph = function, fullgraph
         self._limit = LIMIT if limit is None else limit
         self._told: set[str] = set()
+        self._lock = threading.RLock()
         self.reset()
         if not hasattr(function, "_parameter_names"):
             functools.update_wrapper(self, function)
@@ -124,8 +131,7 @@ class Compiled:
     def reset(self) -> None:
         """Forget everything that was captured."""
         self._sites: dict[tuple, _Site] = {}
-        self._key: tuple | None = None  # of the last call, and its site
-        self._site: _Site | None = None
+        self._recent: tuple[tuple | None, _Site | None] = (None, None)  # of the last call
         self._steps: list[Step] = []  # they share a memory pool
         self._pool: Any = None
         self._last: Step | None = None
@@ -147,28 +153,45 @@ class Compiled:
             key = signature(args, kwargs, tensors), surroundings()
         except UnsuitableError as error:
             return self._eagerly(str(error), args, kwargs)
-        if key == self._key:  # faster than to hash it
-            site = self._site
+        recent = self._recent
+        if key == recent[0]:  # faster than to hash it
+            site = recent[1]
         else:
             site = self._sites.get(key)
         if site is None:
             if not any([backend.graphs is not None for backend in backends.loaded()]):
                 self._tell(logging.DEBUG, "no device that is in use can capture graphs")
                 return self._function(*args, **kwargs)
-            site = self._sites[key] = _Site()
-        self._key, self._site = key, site
-        for form in site.forms:
-            if form.fits(tensors):
-                if form is not self._last and not self._turn_to(site, form):
-                    return self._function(*args, **kwargs)
-                try:
-                    return form.run(tensors)
-                except StaleError:
-                    self._drop(site, form)
-                break
-        if site.reason is not None:
+            site = self._new_site(key)
+        if recent[1] is not site:
+            self._recent = key, site
+        with self._lock:  # threads share the forms' memory
+            for form in site.forms:
+                if form.fits(tensors):
+                    if form is not self._last and not self._turn_to(site, form):
+                        break
+                    try:
+                        return form.run(tensors)
+                    except StaleError:
+                        self._drop(site, form)
+                        form = None
+                    break
+            else:
+                form = None
+        if form is not None or site.reason is not None:
             return self._function(*args, **kwargs)
         return self._first(site, tensors, args, kwargs)
+
+    def _new_site(self, key: tuple) -> _Site:
+        """A site for calls that look like no other; forgets an old one if there are too many."""
+        sites = self._sites
+        if len(sites) >= _SITES:
+            self._tell(logging.WARNING, "its arguments are others at nearly every call")
+            old = next((old for old, site in sites.items() if not site.forms), None)
+            if old is not None:
+                del sites[old]
+        site = sites[key] = _Site()
+        return site
 
     def _turn_to(self, site: _Site, form: Any) -> bool:
         """Prepare for a form that was not the last; False if it cannot run now."""
@@ -202,6 +225,9 @@ class Compiled:
                 site.reason = "what it reads besides its arguments changes from call to call"
                 return self._eagerly(site.reason, args, kwargs)
             return self._observe(site, tensors, args, kwargs)
+        outside = seen.outside(tensors)
+        if outside is not None:
+            return self._eagerly(outside, args, kwargs)
         pinned = self._pins(site, seen, tensors)
         if sum([len(other.forms) for other in self._sites.values()]) >= self._limit:
             site.reason = (

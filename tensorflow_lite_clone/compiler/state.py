@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import types
-from operator import itemgetter
+from collections.abc import Iterable
+from itertools import chain
+from operator import is_, itemgetter
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.compiler.reads import Reads, is_foreign, names_in, unchanged
 from tensorflow_lite_clone.compiler.signature import SCALARS, UnstableError, UnsuitableError
 from tensorflow_lite_clone.compiler.trace import Trace
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -14,6 +16,7 @@ from tensorflow_lite_clone.optim.optimizer import Optimizer
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
+_TABLES = frozenset(vars(Module()))  # they change together with a module's attributes
 _slot: Any = Tensor._storage  # the descriptor that the class below hides
 
 
@@ -113,8 +116,22 @@ class _Holder:
             (group, {name: group[name] for name in group if name != "params"})
             for group in self.groups
         ]
+        self._kept = list(self._tensors())
+        self._hooks = self._count_hooks()
         self.checks: list[tuple[dict, Any, Any]] = []
         self.objects: list[tuple[dict, str, Any]] = []
+
+    def _tensors(self) -> Iterable[Any]:
+        """Everything in the state, and all parameters: replays hold their memory."""
+        params = [group["params"] for group in self.groups]
+        return chain(chain.from_iterable(map(dict.values, self.state.values())), *params)
+
+    def _tensors_are_fewer(self) -> bool:
+        return sum(map(len, self.state.values())) != sum(map(len, self.keys.values()))
+
+    def _count_hooks(self) -> int:
+        optimizer = self.optimizer
+        return len(optimizer._step_pre_hooks) + len(optimizer._step_post_hooks)
 
     def check(self, live: list[Any]) -> None:
         """Fix what a replay relies on; UnsuitableError where the step has changed host values."""
@@ -145,6 +162,10 @@ class _Holder:
         for group, params, copy in self.params:
             if group["params"] is not params or len(params) != len(copy):
                 return False
+        if len(optimizer.state) != len(self.keys) or self._count_hooks() != self._hooks:
+            return False
+        if not all(map(is_, self._tensors(), self._kept)) or self._tensors_are_fewer():
+            return False
         for group, getter, values in self.checks:
             if getter(group) != values:
                 return False
@@ -221,130 +242,138 @@ def _reads_otherwise(number: Any) -> bool:
         return True
 
 
+class _Attributes:
+    """A module's attributes: its members, parts and hooks, and whatever else it keeps."""
+
+    def __init__(self, module: Module) -> None:
+        self.space = space = vars(module)
+        self.values = dict(space)
+        self.members = [*module._parameter_names, *module._buffer_names]
+
+    def hold(self) -> bool:
+        space, values = self.space, self.values
+        if space.keys() != values.keys():
+            return False
+        return all([unchanged(space[name], value) for name, value in values.items()])
+
+    def check(self, read: set[int]) -> None:
+        """UnsuitableError for changes other than to tensors that nobody has read (see `read`).
+
+        What a replay writes is in the memory of the one that it left there.
+        """
+        space, values = self.space, self.values
+        for name in {**values, **space}:
+            now, value = space.get(name), values.get(name)
+            if unchanged(now, value):
+                continue
+            if name in self.members:
+                raise UnsuitableError(f"it replaces the member '{name}' of a module")
+            new = value is None and name not in values
+            old = isinstance(value, Tensor) and id(value._storage.array) not in read
+            if not (isinstance(now, Tensor) and (new or old)):
+                raise UnsuitableError("it changes attributes of a module")
+        self.values = dict(space)
+
+    def restore(self) -> None:
+        for name in [name for name in self.space if name not in self.values]:
+            del self.space[name]
+        self.space.update(self.values)
+
+
 class Surroundings:
     """Everything a function reads besides its arguments, as far as it is known, before it runs.
 
-    These are the members and plain attributes of the modules that `trace` has seen called, the
-    globals and closure variables that the function names, and the optimizers that stepped.
+    These are the attributes of the modules that `trace` has seen called, the leaves of graphs, what
+    the code of the function and of these modules names, and the optimizers that stepped.
     """
 
     def __init__(self, function: Any, trace: Trace) -> None:
-        self._plain: list[tuple[dict, Any, Any, tuple]] = []
-        self.members: list[tuple[dict, str, Tensor, Any, Any]] = []
-        self._names: list[tuple[dict, str, Any]] = []
-        self._cells: list[tuple[Any, Any]] = []
-        self._tensors: list[tuple[Tensor, Any]] = []
-        for module in trace.modules.values():
-            attributes = vars(module)
-            names = tuple([n for n, value in attributes.items() if value.__class__ in SCALARS])
-            getter = itemgetter(*names)  # `training` is always among them
-            self._plain.append((attributes, getter, getter(attributes), names))
-            for name in (*module._parameter_names, *module._buffer_names):
-                tensor = attributes[name]
-                if tensor is not None:
-                    array = tensor._storage.array
-                    self.members.append((attributes, name, tensor, array, tensor._edge))
-        self._read_code(function)
+        self._reads = reads = Reads()
+        reads.modules.update(trace.modules)
+        reads.function(function)
+        for value in trace.callables:
+            reads.function(value)
+        for leaf in trace.leaves.values():
+            reads.value(leaf, frozenset(), 0)
+        self._attributes: list[_Attributes] = []
+        self.members: list[tuple[Tensor, Any, Any]] = []
+        done: set[int] = set()
+        while len(done) < len(reads.modules):  # their code may name others
+            for key, module in list(reads.modules.items()):
+                if key not in done:
+                    done.add(key)
+                    self._add(module)
+        self._flatten()
         self.holders = [_Holder(optimizer) for optimizer in trace.optimizers.values()]
 
-    def _read_code(self, function: Any) -> None:
-        if isinstance(function, Module):
-            function = function.forward
-        owner = getattr(function, "__self__", None)
-        function = getattr(function, "__func__", function)
-        code = getattr(function, "__code__", None)
-        if code is None:
-            return
-        spaces = [function.__globals__]
-        if owner is not None and not isinstance(owner, Module) and hasattr(owner, "__dict__"):
-            spaces.append(vars(owner))
-        for space in spaces:
-            for name in code.co_names:
-                if name in space and not isinstance(space[name], types.ModuleType):
-                    self._names.append((space, name, space[name]))
-                    self._add_tensor(space[name])
-        for cell in function.__closure__ or ():
-            try:
-                self._cells.append((cell, cell.cell_contents))
-            except ValueError:  # not assigned yet
-                continue
-            self._add_tensor(cell.cell_contents)
+    def _flatten(self) -> None:
+        self._spaces = [attributes.space for attributes in self._attributes]
+        self._flat = list(chain.from_iterable(map(dict.values, self._spaces)))
+        self._lengths = list(map(len, self._spaces))
 
-    def _add_tensor(self, value: Any) -> None:
-        if isinstance(value, Tensor):
-            self._tensors.append((value, value._storage.array))
+    def _add(self, module: Module) -> None:
+        attributes = vars(module)
+        kept = _Attributes(module)
+        self._attributes.append(kept)
+        for name in kept.members:
+            tensor = attributes[name]
+            if tensor is not None:
+                self.members.append((tensor, tensor._storage.array, tensor._edge))
+        forward: Any = module.forward
+        own = not is_foreign(forward)
+        names = names_in(forward.__code__) if own and hasattr(forward, "__code__") else frozenset()
+        for name, value in attributes.items():
+            if value.__class__ not in SCALARS and name not in kept.members and name not in _TABLES:
+                self._reads.value(value, names, 2)
+        if own:
+            self._reads.value(type(module), names, 2)
+            self._reads.function(getattr(forward, "__func__", forward))
 
     def parameters(self) -> list[Tensor]:
         """All tensors whose gradients the function may touch by name: members, optimizers'."""
-        found = [member[2] for member in self.members]
+        found = [member[0] for member in self.members]
         for holder in self.holders:
             for _, _, params in holder.params:
                 found += params
         return found
 
+    def tensors(self) -> list[Tensor]:
+        """Members, and all tensors that are read by name."""
+        return [kept[0] for kept in (*self.members, *self._reads.tensors)]
+
     def hold(self) -> bool:
         """Whether everything is as it was."""
-        try:
-            for attributes, getter, values, _ in self._plain:
-                if getter(attributes) != values:
+        same = all(map(is_, chain.from_iterable(map(dict.values, self._spaces)), self._flat))
+        if not same or list(map(len, self._spaces)) != self._lengths:  # which is fast, but strict
+            for attributes in self._attributes:
+                if not attributes.hold():
                     return False
-            for attributes, name, tensor, array, edge in self.members:
-                if (
-                    attributes[name] is not tensor
-                    or tensor._storage.array is not array
-                    or tensor._edge is not edge
-                ):
-                    return False
-        except KeyError:
+        for tensor, array, edge in self.members:
+            if tensor._storage.array is not array or tensor._edge is not edge:
+                return False
+        if not self._reads.hold():
             return False
-        for tensor, array in self._tensors:
-            if tensor._storage.array is not array:
-                return False
-        for space, name, value in self._names:
-            now = space.get(name, self)
-            if now is not value and (now.__class__ not in SCALARS or now != value):
-                return False
-        for cell, value in self._cells:
-            try:
-                now = cell.cell_contents
-            except ValueError:
-                return False
-            if now is not value and (now.__class__ not in SCALARS or now != value):
-                return False
         for holder in self.holders:  # noqa: SIM110  all() would cost more
             if not holder.hold():
                 return False
         return True
 
-    def check(self, live: list[Any]) -> None:
-        """After a capture: UnsuitableError when it has changed what a replay cannot change."""
-        for attributes, getter, values, _ in self._plain:
-            if getter(attributes) != values:
-                raise UnsuitableError("it changes attributes of a module")
-        for space, name, value in self._names:
-            now = space.get(name)
-            if now is not value and not _same(now, value):
-                raise UnsuitableError(f"it changes the variable '{name}'")
-        for cell, value in self._cells:
-            if cell.cell_contents is not value and not _same(cell.cell_contents, value):
-                raise UnsuitableError("it changes a variable of the function around it")
-        for attributes, name, tensor, _, _ in self.members:
-            if attributes.get(name) is not tensor:
-                raise UnsuitableError(f"it replaces the member '{name}' of a module")
+    def check(self, live: list[Any], read: set[int]) -> None:
+        """After a capture: UnsuitableError when it has changed what a replay cannot change.
+
+        `read` are the ids of the arrays that it has read.
+        """
+        for attributes in self._attributes:
+            attributes.check(read)
+        self._flatten()
+        self._reads.check()
         for holder in self.holders:
             holder.check(live)
 
     def restore(self) -> None:
-        """Put back plain attributes, members, variables and optimizers' host values."""
-        for attributes, _, values, names in self._plain:
-            attributes.update(zip(names, values if len(names) > 1 else (values,)))
-        for attributes, name, tensor, _, _ in self.members:
-            attributes[name] = tensor
-        for space, name, value in self._names:
-            if value.__class__ in SCALARS:
-                space[name] = value
-        for cell, value in self._cells:
-            if value.__class__ in SCALARS:
-                cell.cell_contents = value
+        """Put back attributes, variables, lists and dicts, and optimizers' host values."""
+        for attributes in self._attributes:
+            attributes.restore()
+        self._reads.restore()
         for holder in self.holders:
             holder.restore()

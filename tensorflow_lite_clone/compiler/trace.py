@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import types
 import weakref
 from typing import Any
 
@@ -20,9 +21,10 @@ class Trace:
     """Context manager that notes what this thread does inside.
 
     `leaves`: tensors that took part in graphs as leaves and outlived what made them (known at the
-    end), by their ids like the others; `modules` that were called; `optimizers`
-    that stepped; `written`: the storages that were written in place, and how often; `passes`: the
-    number of backward passes. `refused` says why none of it may be captured, or is None.
+    end), by their ids like the others; `modules` that were called; `optimizers` that stepped;
+    `callables`: functions among the arguments; `written`: the storages that were written in place,
+    and how often; `passes`: the number of backward passes. `refused` says why none of it may be
+    captured, or is None.
     """
 
     def __init__(self) -> None:
@@ -30,6 +32,7 @@ class Trace:
         self.modules: dict[int, Module] = {}
         self.optimizers: dict[int, Optimizer] = {}
         self.written: weakref.WeakKeyDictionary[Storage, int] = weakref.WeakKeyDictionary()
+        self.callables: list[Any] = []
         self.passes = 0
         self.refused: str | None = None
         self._arrays: dict[int, weakref.ref[Any]] = {}
@@ -61,10 +64,15 @@ class Trace:
             handle.remove()
 
     def add_roots(self, function: Any, arguments: Any) -> None:
-        """Note the modules that a function is given or belongs to, and may use without a call."""
+        """Note modules and functions among the arguments, and forget leaves there."""
         for value in (getattr(function, "__self__", None), *arguments):
             if isinstance(value, Module):
-                self.modules[id(value)] = value
+                for module in value.modules():
+                    self.modules[id(module)] = module
+            elif isinstance(value, Tensor):
+                self.leaves.pop(id(value), None)
+            elif isinstance(value, (types.FunctionType, types.MethodType)):
+                self.callables.append(value)
 
     def arrays(self) -> list[Any]:
         """The arrays that ops read and that are still alive: their memory must stay."""

@@ -61,6 +61,7 @@ class Pair:
         self.inputs, self.parameters = list(inputs), tuple(parameters)
         self.copies = [graphs.copier(x._storage.array) for x in inputs]
         self.last: Any = None  # a weak reference to the context of the last call
+        self.watched: list[Storage] = []  # that backward reads, and others may write
         self.allow_unused = allow_unused
         self.generation = 0  # how often forward has been replayed
         self.outputs: list[Any] = []
@@ -161,6 +162,23 @@ class Pair:
         return [None if g is None else new_tensor(g._storage) for g in self.grad_inputs]
 
 
+def saved_by(outputs: Sequence[Tensor]) -> set[Storage]:
+    """The roots of all storages that the graph of `outputs` has saved for backward."""
+    nodes = [out._edge[0] for out in outputs if out._edge is not None]
+    seen, found = set(nodes), set()
+    while nodes:
+        node = nodes.pop()
+        for storage in getattr(node, "saved", None) or ():
+            storage = getattr(storage, "storage", storage)  # a custom function's
+            if isinstance(storage, Storage):
+                found.add(storage.root or storage)
+        for edge in getattr(node, "edges", ()):
+            if edge is not None and edge[0] not in seen:
+                seen.add(edge[0])
+                nodes.append(edge[0])
+    return found
+
+
 class _Replay(Function):
     """One call of a pair of graphs, as a node of the graph that is being recorded."""
 
@@ -168,6 +186,7 @@ class _Replay(Function):
     def forward(ctx: Any, pair: Pair, *tensors: Tensor) -> Any:
         results = pair.replay(tensors)
         ctx.pair, ctx.generation, ctx.done = pair, pair.generation, False
+        ctx.versions = [root.version for root in pair.watched]
         numbers = [i for i, out in enumerate(pair.outputs) if isinstance(out, Tensor)]
         ctx.numbers = numbers
         ctx.mark_non_differentiable(
@@ -189,6 +208,11 @@ class _Replay(Function):
             raise RuntimeError(
                 "Trying to backward through the graph a second time: a captured backward pass "
                 "uses its saved values up, also with retain_graph=True"
+            )
+        if ctx.versions != [root.version for root in pair.watched]:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an "
+                "inplace operation since the graphed function was called"
             )
         ctx.done = True
         return None, *pair.replay_backward(dict(zip(ctx.numbers, grads)))

@@ -1,0 +1,226 @@
+"""What a function's code names: globals, closure variables, attributes, and what is in those."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections import OrderedDict
+from typing import Any
+
+from tensorflow_lite_clone.amp.grad_scaler import GradScaler
+from tensorflow_lite_clone.compiler.signature import SCALARS, UnsuitableError
+from tensorflow_lite_clone.nn.modules.module import Module
+from tensorflow_lite_clone.tensor import Tensor
+
+_DEPTH = 4  # containers, objects and functions that are looked into from where one is named
+_LONGEST = 1000  # container: of longer ones only the length is looked at
+_CONTAINERS = (list, tuple, dict, OrderedDict)
+_PACKAGE = __name__.partition(".")[0]
+_FOREIGN = sys.stdlib_module_names | {_PACKAGE, "numpy", "cupy"}
+
+
+def unchanged(now: Any, value: Any) -> bool:
+    """Whether a variable still holds what it did: the same object, or an equal plain value."""
+    if now is value:
+        return True
+    kind = value.__class__
+    return now.__class__ is kind and kind in SCALARS and bool(now == value)
+
+
+class _Values:
+    """The values of a list or of a mapping's keys, and a quick look whether they are the same."""
+
+    __slots__ = ("_ids", "_keys", "_owner", "values")
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
+        self._keys = tuple(owner) if isinstance(owner, dict) else None
+        self.values = self._now()
+        self._ids = list(map(id, self.values))
+
+    def _now(self) -> list[Any]:
+        return list(self._owner if self._keys is None else self._owner.values())
+
+    def hold(self) -> bool:
+        owner = self._owner
+        if list(map(id, owner if self._keys is None else owner.values())) == self._ids:
+            return self._keys is None or tuple(owner) == self._keys
+        if len(owner) != len(self.values):
+            return False
+        if self._keys is not None and tuple(owner) != self._keys:
+            return False
+        return all(map(unchanged, self._now(), self.values))
+
+    def restore(self) -> None:
+        if self._keys is None:
+            self._owner[:] = self.values
+        else:
+            self._owner.clear()
+            self._owner.update(zip(self._keys, self.values))
+
+
+class Reads:
+    """What functions read by name, as it is now; `modules` are those among it, with their parts.
+
+    Followed are functions, lists, tuples, dicts, and of other objects the attributes that the code
+    names; Python modules and the functions of libraries are not.
+    """
+
+    def __init__(self) -> None:
+        self.modules: dict[int, Module] = {}
+        self.tensors: list[tuple[Tensor, Any, Any]] = []
+        self._names: list[tuple[Any, str, Any]] = []
+        self._cells: list[tuple[Any, Any]] = []
+        self._contents: list[_Values] = []
+        self._lengths: list[tuple[Any, int]] = []
+        self._seen: dict[Any, Any] = {}
+
+    # -- what there is ------------------------------------------------------------------------
+
+    def function(self, function: Any, depth: int = _DEPTH) -> None:
+        """Follow what a function names."""
+        if isinstance(function, functools.partial):
+            for value in (function.args, function.keywords, function.func):
+                self.value(value, frozenset(), depth)
+            return
+        if isinstance(function, Module):
+            self.value(function, frozenset(), depth)
+            return
+        function = getattr(function, "_function", function)  # one that is compiled itself
+        owner = getattr(function, "__self__", None)
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        if code is None and hasattr(type(function).__call__, "__code__"):
+            owner, function = function, type(function).__call__
+            code = function.__code__
+        function = getattr(function, "__func__", function)
+        if code is None or self._is_known((id(function), id(owner)), (function, owner)):
+            return
+        names = names_in(code)
+        space = function.__globals__
+        for name in names:
+            if name in space:
+                self._named(space, name, names, depth)
+        if owner is not None:
+            self.value(owner, names, depth)
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self.value(default, names, depth - 1)
+        for cell in function.__closure__ or ():
+            try:
+                value = cell.cell_contents
+            except ValueError:  # not assigned yet
+                continue
+            self._cells.append((cell, value))
+            self.value(value, names, depth)
+
+    def _named(self, space: Any, name: str, names: frozenset[str], depth: int) -> None:
+        value = space[name]
+        if not isinstance(value, types.ModuleType):
+            if not self._is_known((id(space), name), space):
+                self._names.append((space, name, value))
+            self.value(value, names, depth)
+
+    def value(self, value: Any, names: frozenset[str], depth: int) -> None:
+        """Follow a value that code with these names can reach."""
+        kind = value.__class__
+        if kind in SCALARS or depth < 0:
+            return
+        if isinstance(value, Tensor):
+            if not self._is_known(id(value), value):
+                self.tensors.append((value, value._storage.array, value._edge))
+        elif isinstance(value, Module):
+            for module in value.modules():
+                self.modules[id(module)] = module
+        elif kind in _CONTAINERS:
+            if not self._is_known((id(value), names), value):
+                self._container(value, names, depth)
+        elif isinstance(value, (types.FunctionType, types.MethodType)):
+            if not is_foreign(value):
+                self.function(value, depth - 1)
+        elif isinstance(value, functools.partial) or hasattr(value, "_function"):
+            self.function(value, depth - 1)
+        elif hasattr(value, "__dict__") and not self._is_known((id(value), names), value):
+            space = vars(value)
+            if isinstance(value, GradScaler):
+                names = frozenset([name for name in space if not isinstance(space[name], Tensor)])
+            elif type(value).__module__.startswith(_PACKAGE):
+                names = names & {"param_groups"}
+            for name in names:
+                if name in space:
+                    self._named(space, name, names, depth - 1)
+
+    def _container(self, value: Any, names: frozenset[str], depth: int) -> None:
+        if len(value) > _LONGEST:
+            self._lengths.append((value, len(value)))
+            return
+        if value.__class__ is not tuple:
+            self._contents.append(_Values(value))
+        for entry in list(value.values() if isinstance(value, dict) else value):
+            self.value(entry, names, depth - 1)
+
+    def _is_known(self, key: Any, value: Any) -> bool:
+        known = key in self._seen
+        self._seen[key] = value  # kept, so that its id is nobody else's
+        return known
+
+    # -- whether it is the same ---------------------------------------------------------------
+
+    def hold(self) -> bool:
+        """Whether everything is as it was."""
+        for tensor, array, edge in self.tensors:
+            if tensor._storage.array is not array or tensor._edge is not edge:
+                return False
+        for space, name, value in self._names:
+            now = space.get(name, self)
+            if now is not value and not unchanged(now, value):
+                return False
+        for cell, value in self._cells:
+            try:
+                now = cell.cell_contents
+            except ValueError:
+                return False
+            if now is not value and not unchanged(now, value):
+                return False
+        for values in self._contents:
+            if not values.hold():
+                return False
+        for value, length in self._lengths:  # noqa: SIM110  all() would cost more
+            if len(value) != length:
+                return False
+        return True
+
+    def check(self) -> None:
+        """After a capture: UnsuitableError when it has changed what a replay cannot change."""
+        for space, name, value in self._names:
+            if not unchanged(space.get(name, self), value):
+                raise UnsuitableError(f"it changes the variable '{name}'")
+        for cell, value in self._cells:
+            if not unchanged(cell.cell_contents, value):
+                raise UnsuitableError("it changes a variable of the function around it")
+        if not all([values.hold() for values in self._contents]):
+            raise UnsuitableError("it changes a list or dict")
+
+    def restore(self) -> None:
+        """Put back variables, attributes, and what was in lists and dicts."""
+        for space, name, value in self._names:
+            if isinstance(space, dict) and not unchanged(space.get(name, self), value):
+                space[name] = value
+        for cell, value in self._cells:
+            cell.cell_contents = value
+        for values in self._contents:
+            if not values.hold():
+                values.restore()
+
+
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """The globals and attributes that code and the functions inside it name."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= names_in(constant)
+    return frozenset(names)
+
+
+def is_foreign(function: Any) -> bool:
+    """Whether a function is a library's, by the module where it was defined."""
+    return (getattr(function, "__module__", None) or "").partition(".")[0] in _FOREIGN
