@@ -58,11 +58,12 @@ class LiveNumber(float):
 class Recorder:
     """What `live` asks while a step is captured; made by the code that captures."""
 
-    def number(self, read: Callable[[], float]) -> LiveNumber:
+    def number(self, read: Callable[[], float]) -> float:
         """A new live number with a cell of its own that holds ``read()``.
 
         The cell is filled already (kernels of warm-up steps read it), and again before every
-        replay. The recorder keeps the number, to fill its cell and to look at `consumed`.
+        replay. The recorder keeps the number, to fill its cell and to look at `consumed`. In a
+        thread that captures nothing it is a plain number.
         """
         raise NotImplementedError
 

@@ -5,6 +5,7 @@ See docs/cuda_graphs.md.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -41,14 +42,20 @@ class Numbers(live.Recorder):
         self.numbers: list[live.LiveNumber] = []
 
     def __enter__(self) -> Numbers:
+        self._thread = threading.get_ident()
         self._outer, live.recorder = live.recorder, self
         return self
 
     def __exit__(self, *exception: object) -> None:
         live.recorder = self._outer
 
-    def number(self, read: Callable[[], float]) -> live.LiveNumber:
-        """A live number with the next cell; it is filled before the work that reads it runs."""
+    def number(self, read: Callable[[], float]) -> float:
+        """A live number with the next cell; it is filled before the work that reads it runs.
+
+        For other threads than the one that captures a plain number.
+        """
+        if threading.get_ident() != self._thread:
+            return read()
         made = live.LiveNumber(read, self._cells.new())
         self.numbers.append(made)
         return made
