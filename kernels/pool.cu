@@ -57,8 +57,7 @@
 //              avg_pool_backward_channels<__nv_bfloat16, 8>: 80 registers, 0 bytes shared
 //              avg_pool_backward_channels<double, 2>: 80 registers, 0 bytes shared
 // Source:      none
-// Measured:    NVIDIA H200, 128x64x112x112 float32, 2026-11-20: maximum 3/2/1 forward 1.97 TB/s, 50 %
-//              of a copy, backward 1.73 TB/s, 44 %; average 2/2 2.68 TB/s and 1.25 TB/s
+// Measured:    H200, 128x64x112x112 float32, 2026-11-20, TB/s: maximum 1.97, 1.73; average 2.68, 1.25
 
 #include "common.cuh"
 
