@@ -148,6 +148,20 @@ class Reads:
             for name in names:
                 if name in space:
                     self._named(space, name, names, depth - 1)
+                elif not isinstance(value, type):
+                    self._of_class(value, name, names, depth - 1)
+
+    def _of_class(self, value: Any, name: str, names: frozenset[str], depth: int) -> None:
+        """Follow a method or an attribute that a value has from its class."""
+        for kind in type(value).__mro__:
+            found = vars(kind).get(name)
+            if isinstance(found, types.FunctionType):
+                if not is_foreign(found):
+                    self.function(types.MethodType(found, value), depth)
+                return
+            if found is not None:
+                self._named(vars(kind), name, names, depth)
+                return
 
     def _container(self, value: Any, names: frozenset[str], depth: int) -> None:
         if len(value) > _LONGEST:
@@ -219,6 +233,15 @@ def names_in(code: types.CodeType) -> frozenset[str]:
         if isinstance(constant, types.CodeType):
             names |= names_in(constant)
     return frozenset(names)
+
+
+def names_of(kind: type) -> frozenset[str]:
+    """What the methods of a class name, but for its constructor and those of libraries."""
+    names: frozenset[str] = frozenset()
+    for name, value in [item for base in kind.__mro__ for item in vars(base).items()]:
+        if isinstance(value, types.FunctionType) and name != "__init__" and not is_foreign(value):
+            names |= names_in(value.__code__)
+    return names
 
 
 def is_foreign(function: Any) -> bool:

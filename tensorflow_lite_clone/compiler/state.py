@@ -8,7 +8,7 @@ from operator import is_, itemgetter
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.compiler.reads import Reads, is_foreign, names_in, unchanged
+from tensorflow_lite_clone.compiler.reads import Reads, is_foreign, names_of, unchanged
 from tensorflow_lite_clone.compiler.signature import SCALARS, UnstableError, UnsuitableError
 from tensorflow_lite_clone.compiler.trace import Trace
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -321,7 +321,7 @@ class Surroundings:
                 self.members.append((tensor, tensor._storage.array, tensor._edge))
         forward: Any = module.forward
         own = not is_foreign(forward)
-        names = names_in(forward.__code__) if own and hasattr(forward, "__code__") else frozenset()
+        names = names_of(type(module)) if own else frozenset()
         for name, value in attributes.items():
             if value.__class__ not in SCALARS and name not in kept.members and name not in _TABLES:
                 self._reads.value(value, names, 2)

@@ -125,6 +125,49 @@ def test_what_other_functions_name() -> None:
     check(program, 6)
 
 
+class Power:
+    """An object whose method calls another one."""
+
+    def __init__(self) -> None:
+        self.power = 1.0
+
+    def inner(self, x: tlc.Tensor) -> tlc.Tensor:
+        return x * self.power
+
+    def outer(self, x: tlc.Tensor) -> tlc.Tensor:
+        return self.inner(x)
+
+
+class Powered(nn.Module):
+    """A module that uses an object in a method of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.power = Power()
+
+    def helped(self, x: tlc.Tensor) -> tlc.Tensor:
+        return self.power.outer(x)
+
+    def forward(self, x: tlc.Tensor) -> tlc.Tensor:
+        return self.helped(x)
+
+
+def test_what_methods_name() -> None:
+    def program(compiled: Callable) -> list:
+        one, module = Power(), Powered()
+        results = []
+        for function, held in (
+            (one.outer, one),
+            (lambda x: one.outer(x), one),
+            (module, module.power),
+        ):
+            changes = [lambda held=held: setattr(held, "power", held.power + 1)]
+            results += calls(compiled(function), changes)  # type: ignore[arg-type]
+        return results
+
+    check(program, 6)
+
+
 def test_attributes_parts_and_hooks_of_modules() -> None:
     def program(compiled: Callable) -> list:
         Scaled.offset = 0.0
