@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.core.errors import CaptureError
 from tests.cuda.programs import adam, assert_same, host, labels, network, plain, state_of, tensor
 
@@ -237,3 +238,21 @@ def test_live_numbers_of_many_replays_are_each_their_own() -> None:
         rate[0] = float(i)
         graph.replay()
     assert total.item() == sum(range(500))
+
+
+def test_the_first_draw_may_be_captured() -> None:
+    """The generator, whose state is written when it is made, is made before the capture."""
+    backend = backends.load(CUDA)
+    made, backend._generator = backend._generator, None
+    try:
+        x = tlc.empty(64, device=CUDA)
+        graph = tlc.cuda.CUDAGraph()
+        with tlc.cuda.graph(graph):
+            x.uniform_()
+        drawn = set()
+        for _ in range(3):
+            graph.replay()
+            drawn.add(tuple(x.tolist()))
+        assert len(drawn) == 3
+    finally:
+        backend._generator = made

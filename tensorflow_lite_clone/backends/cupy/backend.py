@@ -18,10 +18,11 @@ from tensorflow_lite_clone.backends.cupy.kit_layout import inverse, memory_order
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.dtypes import DType, bfloat16
 from tensorflow_lite_clone.dispatch import capture
 
 _f32 = np.dtype(np.float32)
+_bf16 = NATIVE[bfloat16]
 
 
 class CupyBackend(Backend):
@@ -39,7 +40,7 @@ class CupyBackend(Backend):
         self.index = index
         self.alone = alone  # the machine has no other device
         self._generator: Any = None
-        self.graphs = Graphs(index)
+        self.graphs = Graphs(index, lambda: self.generator)
         memory.install()
         super().__init__()
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
@@ -187,7 +188,7 @@ class CupyBackend(Backend):
 def _is_bfloat16(value: Any) -> bool:
     """Whether a value is an array of bfloat16, or a list that holds one."""
     if value.__class__ is cupy.ndarray:
-        return bool(value.dtype == NATIVE_BFLOAT16)
+        return bool(value.dtype == _bf16)
     return value.__class__ is list and any([_is_bfloat16(x) for x in value])
 
 
@@ -199,8 +200,5 @@ def _widened(value: Any) -> Any:
 
 def _rounded(value: Any) -> Any:
     if value.__class__ is cupy.ndarray and value.dtype == _f32:
-        return value.astype(NATIVE_BFLOAT16)
+        return value.astype(_bf16)
     return value
-
-
-NATIVE_BFLOAT16 = next(native for dtype, native in NATIVE.items() if dtype.name == "bfloat16")

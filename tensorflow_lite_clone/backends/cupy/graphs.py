@@ -45,8 +45,11 @@ class Pool:
 class Graph:
     """Work that was captured once and can be launched again and again."""
 
-    def __init__(self, index: int, pool: Pool | None = None) -> None:
+    def __init__(
+        self, index: int, prepare: Callable[[], object], pool: Pool | None = None
+    ) -> None:
         self.index = index
+        self._prepare = prepare
         self.pool = Pool() if pool is None else pool
         self._graph: Any = None
         self._stream: Any = None
@@ -67,6 +70,7 @@ class Graph:
         if stream.ptr in _DEFAULT_STREAMS:
             raise RuntimeError(_NOT_DEFAULT)
         gemm.prepare(self.index)
+        self._prepare()
         capture.begin(self)
         try:
             self._exit.callback(capture.end)
@@ -192,10 +196,15 @@ class _SideStream:
 
 
 class Graphs:
-    """What one device offers for graphs."""
+    """What one device offers for graphs.
 
-    def __init__(self, index: int) -> None:
+    `prepare` makes what must not be made within a capture: its first values would be those of the
+    first replay.
+    """
+
+    def __init__(self, index: int, prepare: Callable[[], object]) -> None:
         self.index = index
+        self._prepare = prepare
 
     def pool(self) -> Pool:
         """A new pool."""
@@ -203,7 +212,7 @@ class Graphs:
 
     def graph(self, pool: Pool | None = None) -> Graph:
         """A graph that is yet to be captured."""
-        return Graph(self.index, pool)
+        return Graph(self.index, self._prepare, pool)
 
     def cells(self) -> Cells:
         """A set of cells."""
