@@ -10,16 +10,15 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.kernel import Kernel
-from tensorflow_lite_clone.backends.cupy.softmax import (
-    FLOATS,
-    MOST_BLOCKS,
-    accumulator,
+from tensorflow_lite_clone.backends.cupy.arrays import (
+    ACCUMULATORS,
     aligned,
     in_order,
     out_of_order,
     stored,
 )
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.softmax import MOST_BLOCKS
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "activation.cu"
@@ -35,7 +34,7 @@ def _launch(kernel: Kernel, functor: str, inputs: tuple, packs: int, numbers: tu
     """`functor` of inputs that lie in memory like the last of them, whose layout the result has."""
     like = inputs[-1]
     dtype, count = like.dtype, like.size
-    if dtype.name not in FLOATS or not count:
+    if dtype not in ACCUMULATORS or not count:
         return NotImplemented
     last, order = stored(like)
     if len(inputs) == 2:
@@ -51,7 +50,7 @@ def _launch(kernel: Kernel, functor: str, inputs: tuple, packs: int, numbers: tu
     if grid > MOST_BLOCKS:
         return NotImplemented
     out = cupy.empty(last.shape, dtype)
-    kernel[dtype, accumulator(dtype), functor, vec, each](
+    kernel[dtype, ACCUMULATORS[dtype], functor, vec, each](
         grid, 256, *inputs, count, *numbers, out
     )
     return out_of_order(out, order)
@@ -146,7 +145,7 @@ def _halves(x: Any, axis: int, vectors: tuple) -> tuple[int, int]:
 
 @override("glu", backend="cupy")
 def glu(F: Any, x: Any, *, axis: int) -> Any:
-    if x.dtype.name not in FLOATS or not x.size:
+    if x.dtype not in ACCUMULATORS or not x.size:
         return NotImplemented
     x = cupy.ascontiguousarray(x)
     half, vec = _halves(x, axis, (x,))
@@ -160,7 +159,7 @@ def glu(F: Any, x: Any, *, axis: int) -> Any:
 
 @override("glu_backward", backend="cupy")
 def glu_backward(F: Any, g: Any, x: Any, *, axis: int) -> Any:
-    if x.dtype.name not in FLOATS or not x.size or g.dtype != x.dtype:
+    if x.dtype not in ACCUMULATORS or not x.size or g.dtype != x.dtype:
         return NotImplemented
     g, x = cupy.ascontiguousarray(g), cupy.ascontiguousarray(x)
     half, vec = _halves(x, axis, (g, x))

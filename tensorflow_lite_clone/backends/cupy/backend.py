@@ -13,8 +13,8 @@ from cupy.cuda.runtime import getDevice as get_device
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import kit, memory, runtime
+from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
-from tensorflow_lite_clone.backends.cupy.kit_layout import inverse, memory_order
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device

@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 
 import cupy
 
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, power_above
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.norms import (
-    ACCUMULATORS,
-    ceil_div,
     empty_last,
-    power_above,
     processors,
     statistics,
     vector,

@@ -9,14 +9,9 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, aligned
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
-from tensorflow_lite_clone.backends.cupy.softmax import (
-    FLOATS,
-    MOST_BLOCKS,
-    accumulator,
-    aligned,
-    tile,
-)
+from tensorflow_lite_clone.backends.cupy.softmax import MOST_BLOCKS, tile
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "cross_entropy.cu"
@@ -43,7 +38,7 @@ _int64 = np.dtype(np.int64)
 def _serves(x: Any, target: Any, weight: Any) -> bool:
     dtype = x.dtype
     return (
-        dtype.name in FLOATS
+        dtype in ACCUMULATORS
         and x.size > 0
         and x.ndim > 0
         and target.dtype == _int64
@@ -71,7 +66,7 @@ def _forward_plan(
     dtype: Any, outer: int, classes: int, inner: int, packs: bool, smooth: bool
 ) -> tuple[Any, int, int, tuple]:
     """The instance to launch, grid, block, and its sizes."""
-    wide = accumulator(dtype)
+    wide = ACCUMULATORS[dtype]
     if inner > 1:
         vec, x = tile(dtype, classes, outer, inner, packs)
         tiles = -(-inner // (x * vec))
@@ -105,7 +100,7 @@ def cross_entropy(
     instance, grid, block, sizes = _forward_plan(
         dtype, *_sizes(x, axis, last), aligned(x), smoothing > 0
     )
-    wide = accumulator(dtype)
+    wide = ACCUMULATORS[dtype]
     each = reduction == "none"
     lse = cupy.empty(shape, wide)
     loss = cupy.empty(shape if each else (), dtype)
@@ -121,7 +116,7 @@ def cross_entropy(
 
 def _total_weight(target: Any, weight: Any, dtype: Any, classes: int, ignore_index: int) -> Any:
     """The sum of the targets' weights on the device; of the classes' weights without targets."""
-    wide = accumulator(dtype)
+    wide = ACCUMULATORS[dtype]
     count = classes if target is None else target.size
     blocks = 1 if count <= 1 << 14 else min(1024, -(-count // 4096))
     partial = cupy.empty(blocks, wide)
@@ -156,7 +151,7 @@ def cross_entropy_backward(
         or g.shape != (target.shape if each else ())
     ):
         return NotImplemented
-    wide = accumulator(dtype)
+    wide = ACCUMULATORS[dtype]
     x, last = _laid_out(x, axis)
     outer, classes, inner = _sizes(x, axis, last)
     vec = 16 // dtype.itemsize if aligned(x) and inner % (16 // dtype.itemsize) == 0 else 1

@@ -8,18 +8,18 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 from tensorflow_lite_clone.backends.cupy.random import threshold
 from tensorflow_lite_clone.dispatch.table import override
 
 _flat = Kernel("dropout.cu", "dropout_forward", params=("T", "A", "VEC"))
 _channels = Kernel("dropout.cu", "dropout_forward_channels", params=("T", "A"))
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 
 @override("dropout", backend="cupy")
 def dropout(F: Any, x: Any, *, p: float) -> Any:
-    if x.dtype.name not in _FLOATS or not x.size:
+    if x.dtype not in ACCUMULATORS or not x.size:
         return NotImplemented
     ticket = F.backend.generator.ticket(-(-x.size // 4))
     return _dropped(x, ticket, p), ticket
@@ -27,7 +27,7 @@ def dropout(F: Any, x: Any, *, p: float) -> Any:
 
 @override("dropout_backward", backend="cupy")
 def dropout_backward(F: Any, g: Any, noise: Any, *, p: float) -> Any:
-    if noise.dtype != np.uint64 or g.dtype.name not in _FLOATS:
+    if noise.dtype != np.uint64 or g.dtype not in ACCUMULATORS:
         return NotImplemented  # the forward was generic
     return _dropped(g, noise, p)
 

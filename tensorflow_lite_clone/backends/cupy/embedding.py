@@ -7,10 +7,10 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
 from tensorflow_lite_clone.backends.cupy.kit_scatter import Places, scatter_rows
 from tensorflow_lite_clone.dispatch.table import override
 
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
 _NONE = -(1 << 63)
 
 
@@ -18,7 +18,7 @@ _NONE = -(1 << 63)
 def embedding_backward(
     F: Any, g: Any, index: Any, *, rows: int, padding: int | None, by_frequency: bool
 ) -> Any:
-    if by_frequency or g.dtype.name not in _FLOATS:
+    if by_frequency or g.dtype not in ACCUMULATORS:
         return NotImplemented
     width = g.shape[-1]
     wide = np.float32 if g.dtype.itemsize == 2 else g.dtype

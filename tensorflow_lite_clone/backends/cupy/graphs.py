@@ -20,6 +20,7 @@ import numpy as np
 from cupy.cuda import runtime
 
 from tensorflow_lite_clone.backends.cupy import gemm, memory
+from tensorflow_lite_clone.backends.cupy.arrays import is_dense
 from tensorflow_lite_clone.dispatch import capture
 
 MODES = ("global", "thread_local", "relaxed")
@@ -37,6 +38,8 @@ class Pool:
     def __init__(self) -> None:
         self.memory = cupy.cuda.MemoryPool()
         self.allocate = memory.allocator(self.memory)
+        #: what captured work reads and nobody else holds
+        self.kept: list[Any] = []
 
     def __repr__(self) -> str:
         return f"<graph pool of {self.memory.total_bytes()} bytes>"
@@ -239,7 +242,7 @@ class Graphs:
         The address is looked up once: `target` must be kept.
         """
         shape, strides, nbytes = target.shape, target.strides, target.nbytes
-        pointer, dense = target.data.ptr, _is_dense(target)
+        pointer, dense = target.data.ptr, is_dense(target)
         current, copy_bytes, kind = cupy.cuda.get_current_stream, runtime.memcpyAsync, _ON_DEVICE
 
         def copy(source: Any) -> None:
@@ -282,14 +285,3 @@ def _on_device(index: int, call: Callable[..., Any]) -> Callable[..., Any]:
             return call(*args)
 
     return on_device
-
-
-def _is_dense(array: Any) -> bool:
-    """Whether the elements lie without gaps or repetitions, in whatever order of the axes."""
-    expected = array.itemsize
-    for stride, size in sorted(zip(array.strides, array.shape)):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return True

@@ -7,12 +7,10 @@ from typing import Any
 
 import cupy
 
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, power_above
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.layer_norm import column_sums, forward_plan
 from tensorflow_lite_clone.backends.cupy.norms import (
-    ACCUMULATORS,
-    ceil_div,
-    power_above,
     statistics,
     vector,
     weights_of,

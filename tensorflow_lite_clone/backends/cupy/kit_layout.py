@@ -11,6 +11,8 @@ from typing import Any
 
 import cupy
 
+from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
+
 _UNARY = """
     abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor isfinite isinf isnan log
     log1p log2 log10 negative reciprocal signbit sin sinh sqrt square tan tanh trunc
@@ -19,20 +21,6 @@ _BINARY = """
     add atan2 copysign divide equal greater greater_equal hypot less less_equal logaddexp maximum
     minimum multiply not_equal subtract
 """
-
-
-def memory_order(x: Any) -> tuple[int, ...] | None:
-    """The axes in the order of memory, None for arrays that are row-major or have gaps."""
-    if x.flags.c_contiguous:
-        return None
-    strides = x.strides
-    order = tuple(sorted(range(x.ndim), key=lambda axis: -strides[axis]))
-    return order if x.transpose(order).flags.c_contiguous else None
-
-
-def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
-    """The permutation that undoes another."""
-    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def _unary(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,11 +7,9 @@ from typing import Any
 
 import cupy
 
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, power_above
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.norms import (
-    ACCUMULATORS,
-    ceil_div,
-    power_above,
     processors,
     statistics,
     vector,

@@ -8,15 +8,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.native import NATIVE
-
-_f32, _f64 = np.dtype(np.float32), np.dtype(np.float64)
-#: native dtype -> the dtype its sums are kept in; what is not here is declined
-ACCUMULATORS: dict[Any, Any] = {
-    native: _f64 if dtype.name == "float64" else _f32
-    for dtype, native in NATIVE.items()
-    if dtype.name in ("float16", "bfloat16", "float32", "float64")
-}
+_f32 = np.dtype(np.float32)
 
 
 @cache
@@ -28,16 +20,6 @@ def _processors(device: int) -> int:
 def processors() -> int:
     """How many multiprocessors the current device has."""
     return _processors(cupy.cuda.runtime.getDevice())
-
-
-def ceil_div(x: int, y: int) -> int:
-    """x / y, rounded up."""
-    return -(-x // y)
-
-
-def power_above(x: int) -> int:
-    """The least power of two that is not below `x`."""
-    return 1 << (x - 1).bit_length()
 
 
 def vector(length: int, *arrays: Any) -> int:

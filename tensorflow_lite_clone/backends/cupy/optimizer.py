@@ -8,8 +8,8 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
-from tensorflow_lite_clone.backends.cupy.norms import ACCUMULATORS
 from tensorflow_lite_clone.backends.cupy.tensor_lists import (
     NORM_CHUNK,
     THREADS,

@@ -12,6 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.windows import Ints, pooled_size
 from tensorflow_lite_clone.dispatch.table import override
@@ -26,14 +27,13 @@ _avg_rows = Kernel(_FILE, "avg_pool_forward_rows", params=("T",))
 _avg_channels = Kernel(_FILE, "avg_pool_forward_channels", params=("T", "VEC"))
 _avg_planes_back = Kernel(_FILE, "avg_pool_backward", params=("T", "VEC"))
 _avg_channels_back = Kernel(_FILE, "avg_pool_backward_channels", params=("T", "VEC"))
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
 _KNOWN: dict[Ints, int] = {(2, 2): 2, (3, 3): 3}  # kernels that the compiler knows
 
 
 def _served(x: Any, size: Ints, count: Ints) -> bool:
     """Whether the kernels take arrays of x's dtype with these spaces before and after."""
     return (
-        x.dtype.name in _FLOATS
+        x.dtype in ACCUMULATORS
         and len(size) <= 2
         and prod(x.shape) > 0
         and prod(count) > 0

@@ -6,10 +6,10 @@ from typing import Any
 
 import cupy
 
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.dispatch.table import override
 
-FLOATS = frozenset(("float16", "bfloat16", "float32", "float64"))
 BLOCK = 256
 _PARAMS = ("T", "VEC", "I")
 _lstm_forward = Kernel("recurrent.cu", "lstm_cell_forward", params=_PARAMS)
@@ -21,7 +21,7 @@ _gru_backward = Kernel("recurrent.cu", "gru_cell_backward", params=_PARAMS)
 def _served(states: tuple, gates: tuple, count: int) -> bool:
     """Whether all states have one shape (..., hidden) and all gates (..., count hidden)."""
     shape, dtype = states[0].shape, states[0].dtype
-    if dtype.name not in FLOATS or not shape or states[0].size > BLOCK << 31:
+    if dtype not in ACCUMULATORS or not shape or states[0].size > BLOCK << 31:
         return False
     wide = (*shape[:-1], count * shape[-1])
     return all([x.shape == shape and x.dtype == dtype for x in states]) and all(

@@ -7,14 +7,19 @@ from math import prod
 from typing import Any
 
 import cupy
-import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.arrays import (
+    ACCUMULATORS,
+    aligned,
+    in_order,
+    out_of_order,
+    power_above,
+    stored,
+)
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.dispatch.table import override
 
-FLOATS = frozenset(("float16", "bfloat16", "float32", "float64"))
 MOST_BLOCKS = 2**31 - 1
-_f32, _f64 = np.dtype(np.float32), np.dtype(np.float64)
 _FILE = "softmax.cu"
 _KERNELS = {
     (variant, backward): Kernel(
@@ -32,45 +37,6 @@ _FORWARD_PARTIAL = Kernel(_FILE, "softmax_forward_partial", params=("T", "A", "V
 _BACKWARD_PARTIAL = Kernel(_FILE, "softmax_backward_partial", params=("T", "A", "VEC", "LOG"))
 
 
-def accumulator(dtype: Any) -> Any:
-    """The dtype that sums of `dtype` are kept in."""
-    return _f64 if dtype == _f64 else _f32
-
-
-def stored(x: Any) -> tuple[Any, tuple | None]:
-    """`x` as it lies in memory, and the order of its axes there; None where they are in order.
-
-    An array that is not dense in any order is copied.
-    """
-    if x.flags.c_contiguous:
-        return x, None
-    order = tuple(sorted(range(x.ndim), key=lambda i: (-x.strides[i], i)))
-    y = x.transpose(order)
-    if y.flags.c_contiguous and 0 not in x.strides:
-        return y, order
-    return cupy.ascontiguousarray(x), None
-
-
-def in_order(x: Any, order: tuple | None) -> Any:
-    """`x` with its axes in `order`, contiguous."""
-    return cupy.ascontiguousarray(x if order is None else x.transpose(order))
-
-
-def out_of_order(x: Any, order: tuple | None) -> Any:
-    """The inverse of `in_order`, without a copy."""
-    return x if order is None else x.transpose(sorted(range(x.ndim), key=order.__getitem__))
-
-
-def aligned(*arrays: Any) -> bool:
-    """Whether packs of 16 bytes can be read from the start of each array."""
-    return not any([array.data.ptr % 16 for array in arrays])
-
-
-def power_of_two(count: int) -> int:
-    """The least power of two that is not below `count`."""
-    return 1 << (count - 1).bit_length()
-
-
 def tile(dtype: Any, n: int, outer: int, inner: int, packs: bool) -> tuple[int, int]:
     """VEC and X for the strided kernels: how many columns a thread has, and a block's row."""
     full = 16 // dtype.itemsize
@@ -85,9 +51,9 @@ def row_shape(n: int, vec: int) -> tuple[int, int]:
     """WIDTH and PACKS: how many threads hold a row of n <= 16384, and packs in each."""
     packs = -(-n // vec)
     if packs <= 32:
-        return power_of_two(packs), 1
+        return power_above(packs), 1
     if n <= 1024:
-        return 32, power_of_two(-(-packs // 32))
+        return 32, power_above(-(-packs // 32))
     width = 128 if n <= 2048 else 256 if n <= 4096 else 512
     return width, (16 if n <= 8192 else 32) // vec
 
@@ -118,7 +84,7 @@ def _plan(
     vec = full if packs else 1
     splits = min(512, -(-n // 4096), -(-1024 // outer)) if outer < 256 else 1
     if splits > 1:
-        wide = accumulator(dtype)
+        wide = ACCUMULATORS[dtype]
         partial = (
             _BACKWARD_PARTIAL[dtype, wide, vec, log]
             if backward
@@ -127,13 +93,13 @@ def _plan(
         finish = _KERNELS["finish", backward][dtype, wide, vec, log]
         return finish, outer * splits, 512, (n, splits), partial
     long = _KERNELS["long", backward][dtype, vec, log]
-    return long, outer, 512 if dtype == _f64 else 1024, (n,), None
+    return long, outer, 512 if dtype.itemsize == 8 else 1024, (n,), None
 
 
 def _run(inputs: tuple, axis: int, log: bool, backward: bool) -> Any:
     like = inputs[-1]
     dtype = like.dtype
-    if dtype.name not in FLOATS or not like.size or not like.ndim:
+    if dtype not in ACCUMULATORS or not like.size or not like.ndim:
         return NotImplemented
     axis %= like.ndim
     last, order = stored(like)
@@ -154,7 +120,7 @@ def _run(inputs: tuple, axis: int, log: bool, backward: bool) -> Any:
     if partial is None:
         instance(grid, block, *inputs, *sizes, out)
     else:
-        sums = cupy.empty((grid, 1 if backward else 2), accumulator(dtype))
+        sums = cupy.empty((grid, 1 if backward else 2), ACCUMULATORS[dtype])
         partial(grid, block, *inputs, *sizes, sums)
         instance(grid, block, *inputs, sums, *sizes, out)
     return out_of_order(out, order)

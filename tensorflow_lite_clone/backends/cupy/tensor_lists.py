@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.norms import ACCUMULATORS
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, is_dense
 from tensorflow_lite_clone.core.live import LiveNumber
 
 THREADS = 256  # a block; the kernels are compiled for it
@@ -50,7 +50,7 @@ def rows(lists: Sequence[list], read: tuple[int, ...] = ()) -> dict[Any, list[Ro
 
 def _alike(arrays: tuple, read: tuple[int, ...]) -> tuple | None:
     first = arrays[0]
-    if not _is_dense(first):
+    if not is_dense(first):
         if 0 not in read:
             return None
         first = cupy.ascontiguousarray(first)
@@ -70,17 +70,6 @@ def _alike(arrays: tuple, read: tuple[int, ...]) -> tuple | None:
 
 def _significant_strides(x: Any) -> list[int]:
     return [stride for stride, n in zip(x.strides, x.shape, strict=True) if n > 1]
-
-
-def _is_dense(x: Any) -> bool:
-    """Whether the elements fill a piece of memory, each place once, in any order."""
-    expected = x.itemsize
-    for stride, n in sorted(zip(x.strides, x.shape, strict=True)):
-        if n > 1:
-            if stride != expected:
-                return False
-            expected *= n
-    return True
 
 
 def batches(places: list[Row], lists: int, chunk: int) -> Iterator[tuple[np.ndarray, int]]:
