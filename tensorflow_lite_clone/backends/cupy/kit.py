@@ -127,7 +127,7 @@ def asarray(obj: Any, /, *, dtype: Any = None) -> Any:
         return made
     pinned = pinned_copy(host)
     made.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, get_current_stream())
-    vars(graph.pool).setdefault("lent", []).append(pinned)
+    graph.pool.kept.append(pinned)
     return made
 
 

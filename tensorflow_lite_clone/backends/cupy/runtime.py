@@ -140,7 +140,7 @@ def lend(array: Any, stream: Any) -> None:
     """Keep an array's memory from being used again before `stream` has come this far."""
     graph = capture.state.graph
     if graph is not None:  # a captured event can never be asked: the graph's memory keeps it
-        vars(graph.pool).setdefault("lent", []).append(array)
+        graph.pool.kept.append(array)
         return
     event = cupy.cuda.Event(disable_timing=True)
     event.record(stream)
