@@ -62,8 +62,8 @@ class BatchNorm(Op):
 
     Outputs are y, the mean and the biased variance, of shape (C,), and, where running statistics
     are given, their new values: s + momentum (batch's - s), with the unbiased variance. A device
-    may write these in place and return the very arrays it was given. Source: Ioffe and Szegedy,
-    "Batch normalization" (2015).
+    may write these in place and return the other three outputs. Source: Ioffe and Szegedy, "Batch
+    normalization" (2015).
     """
 
     label = "NativeBatchNorm"
@@ -214,9 +214,10 @@ def batch_norm(
         BatchNorm, input, weight, bias, running_mean, running_var, momentum=momentum, eps=eps
     )
     running = [statistic for statistic in (running_mean, running_var) if statistic is not None]
-    for statistic, new in zip(running, moved, strict=True):
-        if new._storage.array is statistic._storage.array:
+    if not moved:
+        for statistic in running:
             statistic._storage.bump()  # the device has written it
-        else:
-            write(statistic, new._storage.array)
+        return output
+    for statistic, new in zip(running, moved, strict=True):
+        write(statistic, new._storage.array)
     return output

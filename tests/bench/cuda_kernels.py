@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
+
+from tests.bench import cuda_other_kernels
+from tests.bench.case import Case, both, without_graph
 
 NAME = "kernels"
 DEVICE = "cuda"
-
-
-class Case(NamedTuple):
-    """One measurement: a callable, and the bytes it must move at least (0: not bound by memory)."""
-
-    name: str
-    call: Callable[[], object]
-    bytes: int = 0
-
-
-def _both(lib: Any, name: str, x: Any, forward: Callable[[Any], Any], *moved: int) -> Iterator:
-    """Forward without a graph, and backward alone, of a function of one tensor."""
-    with lib.no_grad():
-        yield Case(f"{name} forward", lambda: _without_graph(lib, forward, x), moved[0])
-    w = x.detach().clone().requires_grad_()
-    y = forward(w)
-    g = lib.randn(y.shape, device="cuda", dtype=y.dtype)
-
-    def backward() -> None:
-        lib.autograd.grad(y, w, g, retain_graph=True)
-
-    yield Case(f"{name} backward", backward, moved[1])
-
-
-def _without_graph(lib: Any, forward: Callable[[Any], Any], x: Any) -> None:
-    with lib.no_grad():
-        forward(x)
 
 
 def cases(lib: Any) -> Iterator[Case]:
@@ -42,27 +18,27 @@ def cases(lib: Any) -> Iterator[Case]:
     x = lib.randn(8192, 4096, device="cuda")
     size = 4 * 8192 * 4096
     yield Case("copy 8192x4096", lambda: x.clone(), 2 * size)
-    yield from _both(lib, "softmax 8192x4096", x, lambda x: F.softmax(x, 1), 2 * size, 3 * size)
-    yield from _both(
+    yield from both(lib, "softmax 8192x4096", x, lambda x: F.softmax(x, 1), 2 * size, 3 * size)
+    yield from both(
         lib, "log-softmax 8192x4096", x, lambda x: F.log_softmax(x, 1), 2 * size, 3 * size
     )
     h = x.to(lib.bfloat16)
     half = size // 2
-    yield from _both(
+    yield from both(
         lib, "softmax bf16 8192x4096", h, lambda x: F.softmax(x, 1), 2 * half, 3 * half
     )
-    yield from _both(lib, "gelu 8192x4096", x, F.gelu, 2 * size, 3 * size)
+    yield from both(lib, "gelu 8192x4096", x, F.gelu, 2 * size, 3 * size)
     del x, h
 
     x = lib.randn(16384, 1024, device="cuda")
     w, b = lib.randn(1024, device="cuda"), lib.randn(1024, device="cuda")
     w.requires_grad_(), b.requires_grad_()
     size = 4 * 16384 * 1024
-    yield from _both(
+    yield from both(
         lib, "layer-norm 16384x1024", x, lambda x: F.layer_norm(x, (1024,), w, b), 2 * size,
         3 * size,
     )  # fmt: skip
-    yield from _both(
+    yield from both(
         lib, "rms-norm 16384x1024", x, lambda x: F.rms_norm(x, (1024,), w), 2 * size, 3 * size
     )
     del x
@@ -70,18 +46,18 @@ def cases(lib: Any) -> Iterator[Case]:
     x = lib.randn(8192, 50257, device="cuda")
     target = lib.randint(50257, (8192,), device="cuda")
     size = 4 * 8192 * 50257
-    yield from _both(
+    yield from both(
         lib, "cross-entropy 8192x50257", x, lambda x: F.cross_entropy(x, target), size, 2 * size
     )
     del x
 
     x = lib.randn(128, 64, 112, 112, device="cuda")
     size, pooled = 4 * 128 * 64 * 112 * 112, 4 * 128 * 64 * 56 * 56
-    yield from _both(
+    yield from both(
         lib, "max-pool 128x64x112x112", x, lambda x: F.max_pool2d(x, 3, 2, 1),
         size + pooled, pooled + size,
     )  # fmt: skip
-    yield from _both(
+    yield from both(
         lib, "avg-pool 128x64x112x112", x, lambda x: F.avg_pool2d(x, 2), size + pooled // 4,
         size + pooled // 4,
     )  # fmt: skip
@@ -92,7 +68,7 @@ def cases(lib: Any) -> Iterator[Case]:
     w, b = lib.randn(64, device="cuda"), lib.randn(64, device="cuda")
     mean, var = lib.zeros(64, device="cuda"), lib.ones(64, device="cuda")
     w.requires_grad_(), b.requires_grad_()
-    yield from _both(
+    yield from both(
         lib, "batch-norm 128x64x32x32", x,
         lambda x: F.batch_norm(x, mean, var, w, b, True), 3 * size, 5 * size,
     )  # fmt: skip
@@ -101,6 +77,7 @@ def cases(lib: Any) -> Iterator[Case]:
     yield from _attention(lib, lib.float32)
     yield from _attention(lib, lib.bfloat16)
     yield from _products(lib)
+    yield from cuda_other_kernels.cases(lib)
 
 
 def _convolution(lib: Any, n: int, c: int, s: int) -> Iterator[Case]:
@@ -111,7 +88,7 @@ def _convolution(lib: Any, n: int, c: int, s: int) -> Iterator[Case]:
         name = f"conv3x3 b{n} c{c} {s}x{s}{' NHWC' if layout is lib.channels_last else ''}"
         yield Case(
             f"{name} forward",
-            lambda x=x, w=w: _without_graph(lib, lambda x: F.conv2d(x, w, None, 1, 1), x),
+            lambda x=x, w=w: without_graph(lib, lambda x: F.conv2d(x, w, None, 1, 1), x),
         )
         x, w = x.requires_grad_(), w.requires_grad_()
         y = F.conv2d(x, w, None, 1, 1)
@@ -128,7 +105,7 @@ def _attention(lib: Any, dtype: Any) -> Iterator[Case]:
     name = f"attention 16x12x1024x64 {str(dtype).split('.')[-1]}"
     yield Case(
         f"{name} forward",
-        lambda: _without_graph(lib, lambda q: attend(q, k, v, is_causal=True), q),
+        lambda: without_graph(lib, lambda q: attend(q, k, v, is_causal=True), q),
     )
     inputs = [x.requires_grad_() for x in (q, k, v)]
     y = attend(*inputs, is_causal=True)

@@ -77,14 +77,16 @@ def run_override(name: str, arrays: Sequence[Any], parameters: dict) -> Any:
     from tensorflow_lite_clone import backends
     from tensorflow_lite_clone.dispatch import table
 
+    kit = backends.load("cuda:0").F
     poison(cupy)
-    return table.overrides[name, "cupy"](backends.load("cuda:0").F, *arrays, **parameters)
+    return table.overrides[name, "cupy"](kit, *arrays, **parameters)
 
 
 def poison(cupy: Any) -> None:
     """Fill what the pool hands out next with NaNs, so that unwritten outputs show."""
-    held = [cupy.full(count, 0xFF, np.uint8) for count in (1 << i for i in range(9, 25))]
-    held += [cupy.full(count, 0xFF, np.uint8) for count in (1 << i for i in range(9, 23))]
+    held = [cupy.cuda.alloc(1 << i) for i in (*range(9, 25), *range(9, 23))]
+    for memory in held:
+        memory.memset(0xFF, memory.mem.size)
     del held
 
 

@@ -114,8 +114,7 @@ def test_running_statistics_are_written(shape: tuple[int, ...], kind: str) -> No
         start = np.arange(1.0, shape[1] + 1)
         m, v = on_device(start, own), on_device(start, own)
         result = run_override("batch_norm", [x, None, None, m, v], {"momentum": 0.25, "eps": 1e-5})
-        assert result[3] is m
-        assert result[4] is v
+        assert len(result) == 3
         unbiased = wide.var(axes) * count / (count - 1)
         tolerance = {"float16": 1e-3, "bfloat16": 1e-2, "float64": 1e-12}.get(own, 1e-5)
         for mine, new in ((m, wide.mean(axes)), (v, unbiased)):

@@ -89,7 +89,8 @@ def test_states(generator):
 
 def test_captured_draws_are_new_at_every_replay(generator):
     stream = cupy.cuda.Stream(non_blocking=True)
-    with stream:
+    memory = cupy.cuda.MemoryPool()
+    with stream, cupy.cuda.using_allocator(memory.malloc):
         for _ in range(2):  # so that the pool holds what the capture needs
             kept = (
                 generator.normal(1000),

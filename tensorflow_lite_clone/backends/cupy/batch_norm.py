@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import cupy
 
@@ -29,26 +30,42 @@ _backward = Kernel(
 )
 
 
-class _Rows(NamedTuple):
-    """How an (N, C, ...) array lies in memory, and how threads walk over it."""
+class _Walk:
+    """How threads walk over an (N, C, ...) array in memory; one for arrays that are alike."""
 
-    channels: int
-    packs: int  # of a channel; rows when channels are last
-    length: int  # packs of a plane
-    width: int  # elements of a pack
-    last: bool
-    tiles: int  # blocks side by side; one part of all values needs so many
-    block: tuple[int, int]
+    def __init__(self, shape: tuple[int, ...], last: bool, width: int) -> None:
+        self.channels = channels = shape[1]
+        plane = prod(shape[2:])
+        self.width, self.last = width, last  # elements of a pack; whether channels are adjacent
+        if last:
+            packs = channels // width
+            across = min(32, power_above(packs))
+            self.packs, self.length = shape[0] * plane, 1  # rows; packs of a plane
+            self.tiles = ceil_div(packs, across)  # blocks side by side, for one part of all values
+            self.block = (across, 256 // across)
+        else:
+            self.length = plane // width
+            self.packs = shape[0] * self.length  # of a channel
+            self.tiles, self.block = channels, (256, 1)
+        self._parts: dict[tuple[int, int, int], tuple[int, int]] = {}
 
     def parts(self, blocks: int, least: int = 8) -> tuple[int, int]:
         """Into how many parts to cut for `blocks` per multiprocessor, and the packs of each.
 
         A thread gets `least` packs or more.
         """
-        steps = ceil_div(self.packs, least * (self.block[1] if self.last else 256))
-        parts = max(1, min(blocks * processors() // self.tiles, steps))
-        chunk = ceil_div(self.packs, parts)
-        return ceil_div(self.packs, chunk), chunk
+        key = processors(), blocks, least
+        try:
+            return self._parts[key]
+        except KeyError:
+            steps = ceil_div(self.packs, least * (self.block[1] if self.last else 256))
+            parts = max(1, min(blocks * key[0] // self.tiles, steps))
+            chunk = ceil_div(self.packs, parts)
+            made = self._parts[key] = ceil_div(self.packs, chunk), chunk
+            return made
+
+
+_walk = lru_cache(maxsize=1024)(_Walk)
 
 
 def _is_last(x: Any) -> bool:
@@ -67,20 +84,13 @@ def _empty_like(x: Any, last: bool) -> Any:
     return empty_last(x.shape, x.dtype) if last else cupy.empty(x.shape, x.dtype)
 
 
-def _rows(x: Any, last: bool, *arrays: Any) -> _Rows | None:
+def _rows(x: Any, last: bool, *arrays: Any) -> _Walk | None:
     """The walk over `x` and the laid out `arrays`; None when there are too many values."""
-    samples, channels = x.shape[:2]
-    plane = prod(x.shape[2:])
-    if samples * plane >= 1 << 31 or channels >= 1 << 31:
+    shape = x.shape
+    channels = shape[1]
+    if x.size // channels >= 1 << 31 or channels >= 1 << 31:
         return None
-    width = vector(channels if last else plane, *arrays)
-    if not last:
-        length = plane // width
-        return _Rows(channels, samples * length, length, width, False, channels, (256, 1))
-    packs = channels // width
-    across = min(32, power_above(packs))
-    tiles = ceil_div(packs, across)
-    return _Rows(channels, samples * plane, 1, width, True, tiles, (across, 256 // across))
+    return _walk(shape, last, vector(channels if last else prod(shape[2:]), *arrays))
 
 
 def _kind(x: Any, values: Any) -> Any:
@@ -131,6 +141,8 @@ def batch_norm(
     if parts > 1:
         _finish[running_kind, kind](channels, 128, partials, parts, *results)
     y = _normalize(x, laid, weights, mean, variance, eps, rows, kind)
+    if running[0] is running_mean and running[1] is running_var:
+        return y, mean, variance  # what was given is written
     return y, mean, variance, *[value for value in running if value is not None]
 
 
@@ -150,7 +162,7 @@ def batch_norm_eval(F: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *,
 
 
 def _normalize(
-    x: Any, laid: Any, weights: Any, mean: Any, variance: Any, eps: float, rows: _Rows, kind: Any
+    x: Any, laid: Any, weights: Any, mean: Any, variance: Any, eps: float, rows: _Walk, kind: Any
 ) -> Any:
     w, b, weight_kind = weights
     y = _empty_like(x, rows.last)

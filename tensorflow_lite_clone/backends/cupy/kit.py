@@ -6,7 +6,7 @@ from typing import Any
 
 import cupy
 import numpy as np
-from cupy.cuda import get_current_stream
+from cupy.cuda import get_current_stream, runtime
 
 from tensorflow_lite_clone.backends.cupy.gemm import matmul  # noqa: F401
 from tensorflow_lite_clone.backends.cupy.kit_index import (  # noqa: F401
@@ -125,8 +125,10 @@ def asarray(obj: Any, /, *, dtype: Any = None) -> Any:
     made = cupy.empty(host.shape, host.dtype)
     if not host.size:
         return made
-    pinned = pinned_copy(host)
-    made.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, get_current_stream())
+    pinned, stream = pinned_copy(host), get_current_stream().ptr
+    runtime.memcpyAsync(  # CuPy's arrays refuse copies from the host under capture
+        made.data.ptr, pinned.ctypes.data, pinned.nbytes, runtime.memcpyHostToDevice, stream
+    )
     graph.pool.kept.append(pinned)
     return made
 

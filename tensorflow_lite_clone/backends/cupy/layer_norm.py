@@ -35,20 +35,14 @@ _weights = Kernel(_FILE, "layer_norm_backward_weights", params=("A", "O"))
 @override("layer_norm", backend="cupy")
 def layer_norm(F: Any, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
     rows, columns = _rows(x, ndim)
-    result = _normalize(x, w, b, rows, columns, eps, False)
-    if result is NotImplemented:
-        return result
-    y, mean, rstd = result
-    return y, mean.reshape(rows, 1), rstd.reshape(rows, 1)
+    return _normalize(x, w, b, rows, columns, (rows, 1), eps, False)
 
 
 @override("rms_norm", backend="cupy")
 def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
-    result = _normalize(x, w, None, *_rows(x, ndim), eps, True)
-    if result is NotImplemented:
-        return result
-    y, _, scale = result
-    return y, scale.reshape(*x.shape[: x.ndim - ndim], *[1] * ndim)
+    shape = (*x.shape[: x.ndim - ndim], *[1] * ndim)
+    result = _normalize(x, w, None, *_rows(x, ndim), shape, eps, True)
+    return result if result is NotImplemented else (result[0], result[2])
 
 
 @override("layer_norm_backward", backend="cupy")
@@ -72,9 +66,9 @@ def _rows(x: Any, ndim: int) -> tuple[int, int]:
 
 
 def _normalize(
-    x: Any, w: Any, b: Any, rows: int, columns: int, eps: float, rms: bool
+    x: Any, w: Any, b: Any, rows: int, columns: int, shape: tuple, eps: float, rms: bool
 ) -> Any:
-    """y, mean (None for RMS) and rstd, the latter of shape (rows,)."""
+    """y, mean (None for RMS) and rstd, the latter in `shape`."""
     kind: Any = ACCUMULATORS.get(x.dtype)
     weights = None if kind is None or not x.size else weights_of(x, w, b)
     if weights is None:
@@ -82,8 +76,8 @@ def _normalize(
     w, b, weight_kind = weights
     x = cupy.ascontiguousarray(x)
     y = cupy.empty(x.shape, x.dtype)
-    mean = None if rms else cupy.empty(rows, kind)
-    rstd = cupy.empty(rows, kind)
+    mean = None if rms else cupy.empty(shape, kind)
+    rstd = cupy.empty(shape, kind)
     width = vector(columns, x, w, b)
     plan = forward_plan(rows, columns // width, width, 32 if kind.itemsize == 4 else 16)
     if plan is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
@@ -40,9 +41,21 @@ def allocator(pool: Any) -> Callable[[int], Any]:
     return allocate
 
 
+def _allocate_uncached(size: int) -> Any:
+    # Whole words: atomics on one or two bytes compare and swap the word around them.
+    return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size + -size % 4), 0)
+
+
 def install() -> None:
-    """Let CuPy allocate through the function above."""
-    cupy.cuda.set_allocator(allocator(cupy.get_default_memory_pool()))
+    """Let CuPy allocate through the function above.
+
+    With PyTorch's variable ``PYTORCH_NO_CUDA_MEMORY_CACHING`` set to 1 all memory comes from the
+    driver and goes back there, for tools that look for wrong accesses: the pool hides those.
+    """
+    if os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") == "1":
+        cupy.cuda.set_allocator(_allocate_uncached)
+    else:
+        cupy.cuda.set_allocator(allocator(cupy.get_default_memory_pool()))
 
 
 class _Peaks(cupy.cuda.MemoryHook):

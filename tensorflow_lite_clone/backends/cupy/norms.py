@@ -28,6 +28,12 @@ def vector(length: int, *arrays: Any) -> int:
     The first array's type decides what 16 bytes hold; wider elements take several loads.
     """
     width = 16 // arrays[0].itemsize
+    addresses = 0
+    for array in arrays:
+        if array is not None:
+            addresses |= array.data.ptr
+    if not (length % width or addresses % 16):
+        return width
     while width > 1 and (
         length % width
         or any([a is not None and a.data.ptr % min(16, width * a.itemsize) for a in arrays])

@@ -79,7 +79,9 @@ class Packer:
                 values.append(value)
             elif value is None:
                 values.append(0)
-            elif value.__class__ is cupy.ndarray and (kind is None or value.dtype == kind):
+            elif value.__class__ is cupy.ndarray and (
+                value.dtype is kind or kind is None or value.dtype == kind
+            ):
                 values.append(value.data.ptr)
             else:
                 return False
