@@ -57,6 +57,16 @@ def test_transfers(pinned, non_blocking):
     assert torch.equal(y.cpu(), host)
 
 
+@pytest.mark.parametrize("non_blocking", [False, True])
+def test_transfers_keep_the_dtype(non_blocking):
+    for dtype in (torch.bfloat16, torch.float16, torch.float64, torch.bool, torch.complex64):
+        x = torch.arange(5).to(dtype)
+        there = x.to("cuda", non_blocking=non_blocking)
+        back = there.to("cpu", non_blocking=non_blocking)
+        torch.cuda.synchronize()
+        assert there.dtype == back.dtype == dtype and torch.equal(back, x)
+
+
 def test_a_number_comes_back_while_the_program_goes_on():
     loss = torch.full((), 2.5, device="cuda")
     back = loss.to("cpu", non_blocking=True)

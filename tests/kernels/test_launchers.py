@@ -132,3 +132,14 @@ def test_overrides_are_of_ops_and_composites() -> None:
     }
     assert len(registered) > 50
     assert registered - set(TABLE) == set()
+
+
+@needs_cupy
+def test_what_computes_nothing_is_not_rounded() -> None:
+    from tensorflow_lite_clone.backends.cupy.backend import CupyBackend
+
+    adapted = CupyBackend.adapted
+    body = lambda x: x
+    for name in ("transfer", "permute", "mul"):
+        same = adapted(None, TABLE[name], body) is body  # type: ignore[arg-type]
+        assert same == (name != "mul")

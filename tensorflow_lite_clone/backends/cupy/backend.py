@@ -20,6 +20,7 @@ from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16
 from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch.op import TABLE
 
 _f32 = np.dtype(np.float32)
 _bf16 = NATIVE[bfloat16]
@@ -67,7 +68,7 @@ class CupyBackend(Backend):
 
         CuPy would widen them half-way, wherever a Python float occurs.
         """
-        if getattr(op, "view", False):
+        if getattr(op, "view", False) or op is TABLE["transfer"]:  # nothing is computed
             return generic
         kept = getattr(op, "hints", ())
 
