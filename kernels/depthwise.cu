@@ -27,7 +27,8 @@
 //              depthwise_backward_weight<__nv_bfloat16,float,false>: 104 registers, 1024 bytes shared
 //              depthwise_backward_weight<double,double,true>: 120 registers, 2048 bytes shared
 // Source:      Howard et al., MobileNets, 2017
-// Measured:    not yet
+// Measured:    NVIDIA H200, 3x3, 64x256x32x32 float32, 2026-11-22: forward 260 us, 0.52 TB/s, 13 % of a
+//              copy; gradient of x 254 us; 1.66 and 0.90 of PyTorch's time
 
 #include "common.cuh"
 

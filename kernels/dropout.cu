@@ -25,7 +25,8 @@
 //              dropout_forward_channels<__nv_bfloat16, float>: 40 registers, 0 bytes shared
 //              dropout_forward_channels<double, double>: 40 registers, 0 bytes shared
 // Source:      Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011)
-// Measured:    not yet
+// Measured:    NVIDIA H200, 8192x4096 float32, 2026-11-22: forward 69 us, 3.92 TB/s, 99 % of a copy;
+//              backward 67 us, 4.02 TB/s
 
 #include "common.cuh"
 #include "philox.cuh"

