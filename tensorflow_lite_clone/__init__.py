@@ -78,7 +78,7 @@ def __getattr__(name: str) -> Any:
         return _import_module(f"{__name__}.{name}")
     if name in _AUTOCAST:
         return getattr(_import_module(f"{__name__}.amp.autocast"), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    raise _import_module(f"{__name__}.core.absent").error(f"module '{__name__}'", "torch", name)
 
 
 def __dir__() -> list[str]:

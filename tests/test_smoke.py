@@ -45,3 +45,11 @@ def test_views_share_memory() -> None:
     x = tlc.zeros(2, 3)
     x.t()[1] += 1
     assert x.tolist() == [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]
+
+
+def test_a_name_that_is_left_out_says_why() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'jit' \(left out: TorchScript"):
+        tlc.jit  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'no_such_name'$"):
+        tlc.no_such_name  # noqa: B018
+    assert not hasattr(tlc, "no_such_name")

@@ -1,0 +1,37 @@
+"""docs/names.md says what is true now, and gives a reason for every name that is absent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tensorflow_lite_clone.core.absent import LEFT_OUT, PLANNED, why
+from tests.tools import names
+
+
+def test_the_page_is_up_to_date() -> None:
+    """To bring it up to date: python -m tests.tools.names."""
+    assert names.PAGE.read_text(encoding="utf-8") == names.page(names.spaces())
+
+
+def test_every_absent_name_has_a_reason() -> None:
+    unknown = [f"{s.name}.{name}" for s in names.spaces() for name in s.absent.get(None, [])]
+    assert unknown == []
+
+
+def test_reasons() -> None:
+    assert why("torch.Tensor.to_sparse") == (LEFT_OUT, "sparse tensors")
+    assert why("torch.save") == (PLANNED, "saving and loading")
+    assert why("torch.no_such_name") is None
+
+
+def test_a_census_is_weighed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = {"torch.Tensor": 6, "torch.jit.script": 3, "torch.no_such_name": 1}
+    file = tmp_path / "census.json"
+    file.write_text(json.dumps({"names": {k: {"repositories": n} for k, n in entries.items()}}))
+    names.census(file)
+    printed = capsys.readouterr().out
+    assert printed.startswith("60.00% of 3 names")
+    assert "torch.jit.script: left out" in printed and "torch.no_such_name: no reason" in printed
