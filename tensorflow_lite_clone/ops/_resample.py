@@ -88,6 +88,26 @@ class Resample(Op):
         return F.resample(g, axis=axis, taps=taps.transposed())
 
 
+@lru_cache(maxsize=256)
+def whole_taps(taps: Taps) -> tuple[Taps, int]:
+    """The taps with weights times 2^bits as whole numbers below 2^15, and bits (22 at most).
+
+    So PyTorch resizes bytes, as Pillow does.
+    """
+    rows: list[dict[int, float]] = []
+    for row in taps.rows:
+        weights: dict[int, float] = {}
+        for index, weight in row:  # a border element may occur several times
+            weights[index] = weights.get(index, 0.0) + weight
+        rows.append(weights)
+    largest = max([weight for weights in rows for weight in weights.values()], default=0.0)
+    bits = 0
+    while bits < 22 and int(0.5 + largest * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    whole = lambda weight: int(weight * (1 << bits) + math.copysign(0.5, weight))
+    return Taps(taps.size, [[(i, whole(w)) for i, w in row.items()] for row in rows]), bits
+
+
 def single(value: float) -> float:
     """The nearest number that float32 has."""
     return struct.unpack("f", struct.pack("f", value))[0]

@@ -7,6 +7,7 @@ so that the same later in-place writes are legal.
 from __future__ import annotations
 
 from tensorflow_lite_clone.core.dtypes import float64
+from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._elementwise import (
@@ -61,7 +62,14 @@ class Threshold(Pointwise):
 
 @public("torch", "functional")
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """`input` where it is larger than `threshold`, else `value`."""
+    """`input` where it is larger than `threshold`, else `value`; of integers both are truncated."""
+    if input.dtype.kind in "iu":
+        threshold, value = int(threshold), int(value)
+        limits = iinfo(input.dtype)
+        if not limits.min <= value <= limits.max:
+            raise RuntimeError(
+                f"value cannot be converted to type {input.dtype.name}_t without overflow"
+            )
     return pointwise(Threshold, input, inplace=inplace, threshold=threshold, value=value)
 
 

@@ -83,8 +83,8 @@ def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
             f"{name}: elements of output_size must be greater than or equal to 0 but received "
             f"{counts}"
         )
-    for axis in range(len(shape) - ndim - (len(shape) == ndim + 1), len(shape)):
-        if not shape[axis] and axis >= len(shape) - ndim:
+    for axis in range(len(shape) - ndim - (len(shape) == ndim + 2), len(shape)):
+        if not shape[axis] and (ndim == 3 or axis >= len(shape) - ndim):
             raise RuntimeError(
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but "
                 f"input has sizes {list(shape)} with dimension {axis} being empty"
@@ -98,6 +98,9 @@ def _adaptive_avg_pool(ndim: int) -> Any:
     name = f"adaptive_avg_pool{ndim}d"
 
     def adaptive_avg_pool(input: Tensor, output_size: Any) -> Tensor:
+        ones = (1, (1,) * ndim, [1] * ndim)
+        if output_size in ones and input.ndim in (ndim + 1, ndim + 2):
+            return input.mean(tuple(range(-ndim, 0)), keepdim=True)
         counts = _output_size(name, input, output_size, ndim)
         if input.ndim == ndim + 2:
             return adaptive_average(input, counts)
@@ -121,9 +124,14 @@ def _adaptive_max_pool(ndim: int) -> Any:
 
     def adaptive_max_pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         counts = _output_size(name, input, output_size, ndim)
+        channels = input.shape[-ndim - 1]
+        if not channels and input.ndim == ndim + 2:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but "
+                f"input has sizes {list(input.shape)} with dimension 1 being empty"
+            )
         size = tuple(input.shape[-ndim:])
-        even = all(count and not n % count for n, count in zip(size, counts))
-        if even and input.shape[-ndim - 1]:
+        if channels and all(count and not n % count for n, count in zip(size, counts)):
             kernel = tuple([n // count for n, count in zip(size, counts)])
             return plain(input, kernel, return_indices=return_indices)
         x = input if input.ndim == ndim + 2 else input.unsqueeze(0)

@@ -303,7 +303,7 @@ def _transposed_convolution(ndim: int) -> Any:
                 )
             ]
         )
-        if min(size) < 0:
+        if min(size) <= 0:
             raise RuntimeError(
                 f"Given input size per channel: {_by_sizes(shape[2:])}. Calculated output size per "
                 f"channel: {_by_sizes(size)}. Output size is too small"

@@ -118,6 +118,9 @@ def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[Tensor, int]
 @public("torch", names=("trapezoid", "trapz"))
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by the trapezoidal rule, at places `x` or `dx` apart."""
+    axis = axis_of(dim, y.ndim)
+    if x is None and not y.shape[axis]:
+        return y.sum(axis, dtype=y.dtype)
     areas, axis = _areas(y, x, dx, dim)
     return areas.sum(axis)
 
@@ -142,4 +145,4 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     axis = axis_of(dim, input.ndim)
     others = tuple(i for i in range(input.ndim) if i != axis)
     size = input.norm(p, others, True)
-    return input * (maxnorm / (size + 1e-7)).masked_fill(size <= maxnorm, 1)
+    return input * (maxnorm / (size + 1e-7)).masked_fill((size > maxnorm).logical_not(), 1)

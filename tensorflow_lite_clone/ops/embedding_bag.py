@@ -46,6 +46,12 @@ def embedding_bag(
                 "embedding_bag: per_sample_weights was not None. per_sample_weights is only "
                 f"supported for mode='sum' (got mode='{mode}')."
             )
+    if weight.dtype.kind != "f":
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: "
+            f"Half, BFloat16, Float, Double; but got {weight.dtype.short_name} instead (while "
+            "checking arguments for embedding_bag)"
+        )
     if max_norm is not None and per_sample_weights is not None and weight.requires_grad:
         per_sample_weights = per_sample_weights.detach()
     starts, flat = _bags(input, offsets, include_last_offset)

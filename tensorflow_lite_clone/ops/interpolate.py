@@ -18,6 +18,7 @@ from tensorflow_lite_clone.ops._resample import (
     nearest_taps,
     single,
     smooth_taps,
+    whole_taps,
 )
 from tensorflow_lite_clone.ops.adaptive_pool import adaptive_average
 from tensorflow_lite_clone.tensor import Tensor
@@ -103,7 +104,7 @@ def interpolate(
             f"Input and output sizes should be greater than 0, but got input {shape} and output "
             f"{tuple(counts)}"
         )
-    if not input.shape[1]:
+    if not input.shape[1] and mode != "area":
         raise RuntimeError(
             f"Non-empty {input.ndim}D data tensor expected but got a tensor with sizes "
             f"{list(input.shape)}"
@@ -127,10 +128,11 @@ def _resampled(
     x: Tensor, counts: list, factors: list, mode: str, corners: bool, antialias: bool
 ) -> Tensor:
     shape = x._storage.array.shape[2:]
-    rounded = exact if x.dtype.itemsize == 8 else single
-    whole = x.dtype.kind == "u"
-    if whole and mode not in _ANY:
-        x, dtype = x.float(), x.dtype
+    whole = x.dtype.kind == "u" and mode not in _ANY
+    in_bytes = whole and len(shape) == 2  # rounded after each axis, with whole weights
+    rounded = exact if x.dtype.itemsize == 8 or in_bytes else single
+    if whole:
+        x, dtype = x.int() if in_bytes else x.float(), x.dtype
 
     def taps(axis: int) -> Taps:
         n, count, factor = shape[axis], counts[axis], factors[axis]
@@ -146,15 +148,20 @@ def _resampled(
     # The last axis is the slowest to gather along: first when growing, last when shrinking.
     axes = sorted(range(len(shape)), key=lambda axis: counts[axis] > shape[axis])
     growing = [axis for axis in axes if counts[axis] > shape[axis]]
-    axes = axes[: len(axes) - len(growing)] + growing[::-1]
+    axes = [1, 0] if in_bytes else axes[: len(axes) - len(growing)] + growing[::-1]
     start = x
     for axis in axes:
         along = taps(axis)
         if counts[axis] != shape[axis] or along.rows != [[(i, 1.0)] for i in range(shape[axis])]:
-            x = apply(Resample, x, axis=axis + 2, taps=along)
+            if in_bytes:
+                along, bits = whole_taps(along)
+                x = apply(Resample, x, axis=axis + 2, taps=along)
+                x = ((x + (1 << bits >> 1)) >> bits).clamp(0, 255)
+            else:
+                x = apply(Resample, x, axis=axis + 2, taps=along)
     if x is start:
         x = x.clone()
-    return x.round().clamp(0, 255).to(dtype) if whole and mode not in _ANY else x
+    return x.round().clamp(0, 255).to(dtype) if whole else x
 
 
 @public("functional")

@@ -161,6 +161,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if count < 0:
         raise RuntimeError("N must be non-negative.")
     powers = _powers(x, count)
+    if x.dtype.kind in "iu":
+        powers = powers.long()
     return powers if increasing else powers.flip(-1)
 
 
@@ -168,6 +170,11 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 of (..., n) numbers as (..., n, N); N is n by default."""
     expect_tensors("linalg_vander", x)
+    if x.dtype.kind == "b" or (x.dtype.kind == "f" and x.dtype.itemsize == 2):
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but got "
+            f"{x.dtype.short_name}"
+        )
     if not x.ndim:
         x = x.unsqueeze(0)
     count = x.shape[-1] if N is None else N

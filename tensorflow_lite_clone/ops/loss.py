@@ -261,7 +261,7 @@ def _of_probabilities(
     reduction: str,
     smoothing: float,
 ) -> Tensor:
-    if target.dtype.kind not in "fc":
+    if target.dtype.kind != "f":
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
             f"{target.dtype.short_name}"

@@ -168,7 +168,7 @@ def smooth_l1_loss(
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
-        return _compare(L1Loss, input, target, reduction, None)
+        return l1_loss(input, target, reduction=reduction)
     return _compare(SmoothL1Loss, input, target, reduction, None, beta=beta)
 
 

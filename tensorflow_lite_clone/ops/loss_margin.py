@@ -24,7 +24,11 @@ def soft_margin_loss(
 ) -> Tensor:
     """``log(1 + exp(-target * input))`` of targets 1 and -1."""
     reduction = reduction_of(size_average, reduce, reduction)
-    return finish((-target * input).exp().log1p(), reduction)
+    product = -target * input
+    if product.dtype.kind in "iu":
+        kind = product.dtype.short_name
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {kind}")
+    return finish(product.exp().log1p(), reduction)
 
 
 @public("functional")
@@ -60,7 +64,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return finish((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return finish((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
 
 
 @public("functional")

@@ -209,12 +209,14 @@ def rms_norm(
     """
     shape = tuple(normalized_shape)
     _check_normalized("rms_norm", input, shape, weight)
+    if input.dtype.kind in "biu":
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{input.dtype.short_name}'")
     if eps is None:
-        eps = {2: 2.0**-23, 4: 2.0**-23, 8: 2.0**-52}[input.dtype.itemsize]
+        eps = 2.0**-52 if input.dtype.name in ("float64", "complex128") else 2.0**-23
     return apply(RmsNorm, input, weight, ndim=len(shape), eps=eps)[0]
 
 
-@public("torch", "functional")
+@public("torch")
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -243,6 +245,23 @@ def group_norm(
                 f"{list(input.shape)}"
             )
     return apply(GroupNorm, input, weight, bias, groups=num_groups, eps=eps)[0]
+
+
+@public("functional", names=("group_norm",))
+def group_norm_of_several(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`group_norm`, which raises ValueError for one value a group in a batch of one."""
+    if input.ndim >= 2 and num_groups > 0 and input.numel() == num_groups:
+        raise ValueError(
+            "Expected more than 1 value per channel when training, got input size "
+            f"{list(input.shape)}"
+        )
+    return group_norm(input, num_groups, weight, bias, eps)
 
 
 @public("functional")

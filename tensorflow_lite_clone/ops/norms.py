@@ -107,6 +107,11 @@ def vector_norm(
             f"linalg.vector_norm: dtype should be floating point or complex, but got "
             f"{dtype.short_name}"
         )
+    if dtype is not None and dtype.kind == "f" and input.dtype.kind == "c":
+        raise RuntimeError(
+            "linalg.vector_norm: dtype should be complex for complex inputs, but got "
+            f"{dtype.short_name}"
+        )
     input = with_dtype(input, dtype)
     shape = input._storage.array.shape
     axis = axes_of(dim, len(shape))
@@ -156,7 +161,10 @@ def matrix_norm(
     else:
         summed, rest = (rows, columns) if abs(ord) == 1 else (columns, rows)
         sums = vector_norm(input, 1, summed, True)
-        result = sums.amax(rest, True) if ord > 0 else sums.amin(rest, True)
+        if ord > 0 and not input.shape[rest]:
+            result = sums.sum(rest, True)  # of no columns or rows: 0
+        else:
+            result = sums.amax(rest, True) if ord > 0 else sums.amin(rest, True)
         if not keepdim:
             result = result.squeeze((rows, columns))
     return delivered("linalg_matrix_norm", result, out)

@@ -383,8 +383,13 @@ def _average(
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     batched = input.ndim == ndim + 2
+    size = input._storage.array.shape[-ndim:]
+    if ndim == 3 and any([n < k for n, k in zip(size, kernel)]):
+        given, window = (" ".join(map("{}: {}".format, names, s)) for names, s in (
+            ("THW", size), (("kT", "kH", "kW"), kernel)))  # fmt: skip
+        raise RuntimeError(f"input image ({given}) smaller than kernel size ({window})")
     y = apply(
-        AvgPool, input if batched else input.unsqueeze(0), size=input._storage.array.shape[-ndim:],
+        AvgPool, input if batched else input.unsqueeze(0), size=size,
         kernel=kernel, stride=stride, padding=padding, ceil_mode=bool(ceil_mode),
         include=bool(include), divisor=divisor,
     )  # fmt: skip

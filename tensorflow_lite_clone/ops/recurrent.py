@@ -112,6 +112,12 @@ def _gru_gates(F: Any, x_gates: Any, h_gates: Any) -> tuple[Any, Any, Any, Any]:
     return r, F.sigmoid(x_z + h_z), F.tanh(x_n + r * h_n), h_n
 
 
+def _expect_floating(input: Tensor) -> None:
+    if input.dtype.kind in "iu":
+        kind = input.dtype.short_name
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {kind}")
+
+
 def _size(x: Tensor, axis: int) -> int:
     """The length of an axis, with torch's error where there is none."""
     if axis >= x.ndim:
@@ -180,6 +186,7 @@ def lstm_cell(
         raise RuntimeError("lstm_cell expects two hidden states")
     h, c = hx
     expect_tensors("lstm_cell", input, h, w_ih, w_hh, b_ih, b_hh)
+    _expect_floating(input)
     _check(input, h, w_ih, w_hh, 4)
     _check_hidden(input, c, w_hh.shape[1], 1)
     return apply(LstmCellStep, _sum_of_products(input, h, w_ih, w_hh, b_ih, b_hh), c)
@@ -201,6 +208,7 @@ def gru_cell(
     """
     expect_tensors("gru_cell", input, hx, w_ih, w_hh, b_ih, b_hh)
     _check(input, hx, w_ih, w_hh, 3)
+    _expect_floating(input)
     return apply(GruCellStep, linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh), hx)
 
 

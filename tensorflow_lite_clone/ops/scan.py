@@ -16,6 +16,7 @@ from tensorflow_lite_clone.ops._arguments import (
     numpy_names,
     with_dtype,
 )
+from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.join import cat
 from tensorflow_lite_clone.tensor import Tensor
@@ -125,7 +126,7 @@ def logcumsumexp_backward(F, g, x, y, *, axis):
     if not x.ndim:
         return g
     fall = F.exp(y[part(axis, None, -1)] - y[part(axis, 1, None)])
-    return F.exp(x - y) * F.reverse_recurrence(g, fall, axis=axis)
+    return conj(F, F.exp(x - y)) * F.reverse_recurrence(g, conj(F, fall), axis=axis)
 
 
 def _scan(op: type[Op], input: Tensor, dim: Any) -> Tensor:

@@ -113,14 +113,14 @@ def _soft(
             stacklevel=stacklevel + 1,
         )
         dim = 0 if ndim in (0, 1, 3) else 1
-    if array.dtype.kind in "biu":
+    if array.dtype.kind in "biu" and array.size:
         raise NotImplementedError(
             f"\"{name}_lastdim_kernel_impl\" not implemented for '{input.dtype.short_name}'"
         )
     axis = axis_of(dim, ndim)
     if not ndim:
         return apply(op, input.reshape(1), axis=0).reshape(())
-    if not array.shape[axis]:
+    if not array.size:
         return input.clone()
     return apply_single(op, input, {"axis": axis})
 

@@ -7,6 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import int32, promote_types
+from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import axis_of, delivered, numpy_names
@@ -228,7 +229,8 @@ def _median(name: str, op: Any, whole: Any, kind: Any, input: Any, dim: Any, kee
         require_elements(name, input, dim)
         return pick(op, kind, input, dim, keepdim)
     if not input._storage.array.size:
-        return input.new_full((), float("nan"))
+        nothing = float("nan") if input.dtype.kind == "f" else iinfo(input.dtype).min
+        return input.new_full((), nothing)
     return apply(whole, input.reshape(-1))
 
 

@@ -133,6 +133,8 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension `p`."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    if input.dtype.kind == "b":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     result = p * (p - 1) / 4 * math.log(math.pi) + lgamma(input)
     for i in range(1, p):
         result = result + lgamma(input - i / 2)

@@ -59,6 +59,9 @@ def isin(
     if not isinstance(test_elements, Tensor):
         test_elements = elements.new_tensor(test_elements, dtype=dtype_of_scalar(test_elements))
     dtype = promote_types(elements.dtype, test_elements.dtype)
+    if dtype.kind == "c" or "b" in (elements.dtype.kind, test_elements.dtype.kind):
+        kind = (elements if elements.dtype.kind in "bc" else test_elements).dtype.short_name
+        raise RuntimeError(f"Unsupported input type encountered for isin(): {kind}")
     found = apply(IsIn, cast(elements, dtype), cast(test_elements, dtype))
     return found.logical_not() if invert else found
 

@@ -228,7 +228,9 @@ class Op:
         self.tol = tol or {}  # dtype -> (relative, absolute), with a reason
         self.why = why
         self.layout = layout  # False: the values matter to the result's shape or order
-        self.accidents = accidents  # "empty", "zero_dim": PyTorch's answer there is not meant
+        # Where PyTorch's answer is not meant: "empty" batches, "sizes" of zero anywhere,
+        # "zero_dim" inputs, "odd" values (NaN, infinities), other "dtypes" than the row's.
+        self.accidents = accidents
         self.same = same  # the oracle has the same dtype, whose limits show in the result
         if tol and not why:
             raise ValueError(f"{name}: a tolerance of its own needs a reason")

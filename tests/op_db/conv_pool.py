@@ -5,7 +5,20 @@ from __future__ import annotations
 
 import math
 
-from tests.op_db._case import DISTINCT, FLOATS, POSITIVE, WIDE, E, Forward, Kink, Op, S, T, V
+from tests.op_db._case import (
+    DISTINCT,
+    FLOATS,
+    POSITIVE,
+    WIDE,
+    E,
+    Forward,
+    Kink,
+    Op,
+    S,
+    T,
+    V,
+    whole,
+)
 
 HALVES = {"float16": (1e-2, 2e-2), "bfloat16": (6e-2, 1e-1), "float32": (1e-5, 2e-5)}
 WHY = "sums of products of rounded numbers"
@@ -13,7 +26,7 @@ RESIZE = {"float16": (1e-2, 1e-2), "bfloat16": (6e-2, 6e-2), "float32": (1e-5, 1
 
 
 def conv(name, *samples, **options):
-    return Op("F." + name, *samples, tol=HALVES, why=WHY, **options)
+    return Op("F." + name, *samples, tol=HALVES, why=WHY, accidents=("sizes",), **options)
 
 
 CONV = [
@@ -145,6 +158,11 @@ RESIZING = [
         mode="linear"), dtypes=WIDE),
     Op("F.interpolate.trilinear", S(T(1, 2, 2, 3, 2), (3, 4, 5), mode="trilinear"),
         S(T(1, 2, 2, 3, 2), (3, 4, 5), mode="trilinear", align_corners=True), dtypes=WIDE),
+    Op("F.interpolate.bytes", *[S(T(1, 3, 5, 6), (4, 9), mode=mode, **options)
+        for mode in ("bilinear", "bicubic")
+        for options in ({}, {"align_corners": True}, {"antialias": True})],
+        of=whole(0, 256), dtypes=("uint8",), grad=False,
+        layout=False),  # PyTorch mixes up strides where a width is 1
     Op("F.interpolate.bicubic", S(T(1, 2, 4, 5), (7, 3), mode="bicubic"),
         S(T(1, 2, 4, 5), scale_factor=2, mode="bicubic", align_corners=True), dtypes=WIDE),
     Op("F.interpolate.area", S(T(1, 2, 4, 6), (2, 3), mode="area"),

@@ -203,7 +203,7 @@ ARITHMETIC = [
     Op("gcd", S(T(3, 4), T(4)), S(V([0, 6]), V([4, 0])), of=whole(-9, 9), dtypes=("int64", "int32"),
         grad=False),
     Op("lcm", S(T(3, 4), T(4)), of=whole(-9, 9), dtypes=("int64", "int32"), grad=False),
-    Op("nextafter", S(T(3, 4), T(4)), dtypes=WIDE, grad=False),
+    Op("nextafter", S(T(3, 4), T(4)), dtypes=WIDE, grad=False, same=True),
 ]
 
 OPERATORS = [

@@ -111,7 +111,7 @@ CLASSIFY = [
         torch_orders=1, accidents=("empty", "zero_dim"), errors=[E(T(5, 4), N(4))]),
     loss("soft_margin_loss", (T(3, 4), C(3, 4, of=SIGNS)), dtypes=WIDE),
     loss("hinge_embedding_loss", (T(3, 4, of=away(0, 1, 0.5)), C(3, 4, of=SIGNS)),
-        options=({}, {"margin": 0.5}), dtypes=WIDE),
+        options=({}, {"margin": 0.5}), dtypes=WIDE, accidents=("dtypes",)),
 ]
 
 COMPARE = [
@@ -135,7 +135,7 @@ COMPARE = [
         {"full": True}), of=POSITIVE, extra=[S(T(3), C(3, of=whole(0, 4)), full=True)]),
     loss("gaussian_nll_loss", (T(3, 4), T(3, 4), T(3, 4, of=POSITIVE)),
         (T(3, 4), T(3, 4), T(3, 1, of=POSITIVE)), options=({}, {"full": True}), dtypes=WIDE,
-        errors=[E(T(3), T(3), V([-1.0, 1.0, 1.0])), E(T(3), T(3), T(4))]),
+        accidents=("dtypes",), errors=[E(T(3), T(3), V([-1.0, 1.0, 1.0])), E(T(3), T(3), T(4))]),
     loss("margin_ranking_loss", (T(5), T(5), C(5, of=SIGNS)), options=({}, {"margin": 0.5}),
         dtypes=WIDE, errors=[E(T(3), T(3), C(2, 3))]),
     loss("cosine_embedding_loss", (T(3, 4), T(3, 4), C(3, of=SIGNS)),

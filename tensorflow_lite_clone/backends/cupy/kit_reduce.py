@@ -100,4 +100,12 @@ def cumulative_min(x: Any, *, axis: int) -> Any:
 
 
 def cumulative_logsumexp(x: Any, *, axis: int) -> Any:
+    if x.dtype.kind == "c":
+        return _doubling(_complex_logaddexp, x.astype(np.complex128), axis).astype(x.dtype)
     return _doubling(cupy.logaddexp, x.astype(np.float64), axis).astype(x.dtype)
+
+
+def _complex_logaddexp(x: Any, y: Any) -> Any:
+    large = cupy.maximum(x.real, y.real)
+    large = cupy.where(cupy.isfinite(large), large, 0.0)
+    return cupy.log(cupy.exp(x - large) + cupy.exp(y - large)) + large

@@ -128,4 +128,18 @@ def cumulative_min(x: Any, *, axis: int) -> Any:
 
 
 def cumulative_logsumexp(x: Any, *, axis: int) -> Any:
+    if x.dtype.kind == "c":
+        return _complex_logsumexp(x, axis)
     return np.logaddexp.accumulate(x, axis, _f64).astype(x.dtype)
+
+
+def _complex_logsumexp(x: Any, axis: int) -> Any:
+    """The running sums one after the other, each scaled by the larger of its two terms."""
+    moved = np.moveaxis(x.astype(np.complex128), axis, 0)
+    result = moved.copy()
+    for place in range(1, len(result)):
+        before, term = result[place - 1], moved[place]
+        large = np.maximum(before.real, term.real)
+        large = np.where(np.isfinite(large), large, 0.0)
+        result[place] = np.log(np.exp(before - large) + np.exp(term - large)) + large
+    return np.ascontiguousarray(np.moveaxis(result, 0, axis)).astype(x.dtype)
