@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 from cupy.cuda import MemoryPointer
 
+from tensorflow_lite_clone.backends.cupy.arrays import ceil_div, power_above
 from tensorflow_lite_clone.backends.cupy.gemm_plan import capturing
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 
@@ -59,6 +60,7 @@ def flip(x: Any, /, *, axis: Any = None) -> Any:
 
 
 _COPY = Kernel("copy.cu", "copy_forward", params=("PACKS",))
+_ROWS = Kernel("gather.cu", "gather_rows", params=("I", "BYTES"))
 _LARGE = 1 << 16  # bytes, from which a kernel copies faster than the runtime
 
 
@@ -112,7 +114,28 @@ def bitcast(x: Any, dtype: Any) -> Any:
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     if indices.size and not (x.size if axis is None else x.shape[axis]):
         raise IndexError("index is out of bounds for an axis with size 0")
+    first = axis == 0 or (axis is None and x.ndim == 1)
+    if first and x.flags.c_contiguous and indices.dtype.char in "ilq":
+        return _rows_at(x, indices)
     return x.take(indices, axis)
+
+
+def _rows_at(x: Any, index: Any) -> Any:
+    made = cupy.empty((*index.shape, *x.shape[1:]), x.dtype)
+    if not made.size:
+        return made
+    rows, row = x.shape[0], x.nbytes // x.shape[0]
+    places = row | x.data.ptr | 16
+    width = places & -places  # bytes that divide a row and the address, at most 16
+    packs = row // width
+    across = min(32, power_above(packs))
+    down = 256 // across
+    kernel = _ROWS[index.dtype, width]
+    kernel(
+        ceil_div(index.size, down), (across, down),
+        x, rows, packs, cupy.ascontiguousarray(index), index.size, made,
+    )  # fmt: skip
+    return made
 
 
 def _expect_in_nothing(x: Any, index: Any) -> None:
@@ -128,7 +151,7 @@ def getitem(x: Any, index: Any) -> Any:
     if type(index) is tuple and any([type(item) is cupy.ndarray for item in index]):
         return _packed(x[index])
     if type(index) is cupy.ndarray and index.dtype.kind == "i" and index.ndim:
-        return x.take(index, axis=0)
+        return take(x, index, axis=0)
     return x[index]
 
 

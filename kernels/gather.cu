@@ -1,0 +1,79 @@
+// Rows of an array that an index names.
+//
+// Op:          none: the words `take` along the first axis, and `getitem` by one array of integers;
+//              so embedding, index_select along 0 and x[index]
+// Math:        y[j] = x[index[j]]; an index out of range wraps around, negative ones count from the end
+// Layout:      x (size, row) and y (count, row) contiguous, of any dtype, read as packs of bytes
+// Launch:      block (X, 256 / X), X the power of two not below the packs of a row, at most 32; grid
+//              ceil(count / (256 / X)); no shared memory
+// Cost:        2 count row bytes, and the index: bound by memory
+// Types:       any, as packs of 1, 2, 4, 8 or 16 bytes; index int32 or int64
+// Determinism: bit for bit
+// Limits:      other axes, other dtypes of the index: CuPy's take
+// Variants:    4 packs a thread, loaded before the first is stored
+// Instances:   gather_rows<long long, 16>: 48 registers, 0 bytes shared
+//              gather_rows<int, 16>: 48 registers, 0 bytes shared
+//              gather_rows<long long, 8>: 40 registers, 0 bytes shared
+//              gather_rows<long long, 4>: 40 registers, 0 bytes shared
+//              gather_rows<int, 2>: 40 registers, 0 bytes shared
+//              gather_rows<long long, 1>: 40 registers, 0 bytes shared
+// Source:      none
+// Measured:    not yet
+
+#include "common.cuh"
+
+// ---------------------------------------------------------------------------- device helpers
+
+template <int BYTES>
+struct Bytes;
+template <>
+struct Bytes<16> {
+  typedef uint4 type;
+};
+template <>
+struct Bytes<8> {
+  typedef uint2 type;
+};
+template <>
+struct Bytes<4> {
+  typedef unsigned int type;
+};
+template <>
+struct Bytes<2> {
+  typedef unsigned short type;
+};
+template <>
+struct Bytes<1> {
+  typedef unsigned char type;
+};
+
+// ---------------------------------------------------------------------------- kernels
+
+template <typename I, int BYTES>
+__global__ void __launch_bounds__(256)
+    gather_rows(const void* __restrict__ x, int64_t size, int64_t packs,
+                const I* __restrict__ index, int64_t count, void* __restrict__ y) {
+  typedef typename Bytes<BYTES>::type Pack;
+  constexpr int depth = 4;
+  const int64_t j = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (j >= count) return;
+  int64_t row = index[j];
+  if (row < 0 || row >= size) {
+    row %= size;
+    if (row < 0) row += size;
+  }
+  const Pack* from = static_cast<const Pack*>(x) + row * packs;
+  Pack* to = static_cast<Pack*>(y) + j * packs;
+  const int step = blockDim.x;
+  for (int64_t k = threadIdx.x; k < packs; k += depth * step) {
+    Pack held[depth];
+#pragma unroll
+    for (int d = 0; d < depth; ++d) {
+      if (k + d * step < packs) held[d] = from[k + d * step];
+    }
+#pragma unroll
+    for (int d = 0; d < depth; ++d) {
+      if (k + d * step < packs) to[k + d * step] = held[d];
+    }
+  }
+}
