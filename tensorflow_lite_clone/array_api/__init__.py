@@ -11,6 +11,7 @@ from typing import Any
 from tensorflow_lite_clone.array_api import (  # noqa: F401  importing enters the words
     create,
     index,
+    info,
     linalg,
     matmul,
     pointwise,
@@ -25,12 +26,21 @@ from tensorflow_lite_clone.tensor import Tensor
 
 @public("method")
 def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
-    """The array API namespace whose functions take this tensor."""
+    """The array API namespace whose functions take this tensor.
+
+    Raises ValueError for a version of the standard that there is not.
+    """
+    if api_version is not None and api_version not in _VERSIONS:
+        raise ValueError(f"array API version {api_version!r}: {', '.join(_VERSIONS)} are served")
     return sys.modules[__name__]
+
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 standard_words["linalg"] = linalg
 globals().update(creation_words)
 globals().update(standard_words)
-__array_api_version__ = "2024.12"
-__all__ = sorted([*creation_words, *standard_words])  # noqa: PLE0605
+globals().update(info.WORDS)
+__array_api_version__ = _VERSIONS[-1]
+__all__ = sorted([*creation_words, *standard_words, *info.WORDS])  # noqa: PLE0605
