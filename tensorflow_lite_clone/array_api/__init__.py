@@ -21,6 +21,7 @@ from tensorflow_lite_clone.array_api import (  # noqa: F401  importing enters th
 )
 from tensorflow_lite_clone.autograd.namespaces import creation_words, standard_words
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops import convert
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -33,6 +34,12 @@ def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(f"array API version {api_version!r}: {', '.join(_VERSIONS)} are served")
     return sys.modules[__name__]
+
+
+@public("method")
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The standard's `to`: this tensor on a device, itself where it lies there already."""
+    return convert.to(self, device)
 
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")

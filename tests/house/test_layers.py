@@ -39,6 +39,7 @@ OUTSIDE = {
     "cupy": ("backends.cupy",),
     "cupy_backends": ("backends.cupy",),
     "cupyx": ("backends.cupy",),
+    "einops": ("utils.einops",),
     "numpy": ("backends.numpy", "backends.cupy", "utils.data", "vision", "serialization"),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
