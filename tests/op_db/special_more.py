@@ -35,9 +35,9 @@ def room(name):
     return lambda torch, *args, **kwargs: getattr(torch.special, name)(*args, **kwargs)
 
 
-def bessel(name, of=between(0.3, 4.4), special=SPECIAL, **options):
+def bessel(name, of, **options):
     """A row of a function of one tensor without gradient."""
-    return Op("special." + name, S(T(3, 4)), S(T()), S(T(0, 3)), S(T(2, 1, 5)), Forward(V(special)),
+    return Op("special." + name, S(T(3, 4)), S(T()), S(T(0, 3)), S(T(2, 1, 5)), Forward(V(SPECIAL)),
         call=room(name), of=of, dtypes=WIDE + INTS + ("bool",), grad=False, out=True,
         errors=[*HALVES, E(1.5), E("word")], **options)
 
@@ -49,7 +49,8 @@ BESSEL = [
         for name in ("j0", "j1", "y0", "y1")),
     bessel("airy_ai", of=between(-12.0, 4.0), tol={"float64": (1e-5, 5e-6),
         "float32": (1e-5, 5e-6)}, why="PyTorch's own values are off by 3e-6 below -2.09"),
-    *(bessel(f"{scaled}modified_bessel_k{order}") for scaled in ("", "scaled_") for order in (0, 1)),
+    *(bessel(f"{scaled}modified_bessel_k{order}", of=between(0.3, 4.4))
+        for scaled in ("", "scaled_") for order in (0, 1)),
     *(bessel(f"modified_bessel_i{order}", of=NORMAL) for order in (0, 1)),
     bessel("spherical_bessel_j0", of=between(-9.0, 9.0)),
 ]

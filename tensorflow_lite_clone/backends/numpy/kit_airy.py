@@ -90,7 +90,7 @@ def _decaying(x: Any) -> Any:
 
 
 def _waving(x: Any) -> Any:
-    """ai(-x) for x > 5."""
+    x = -x
     high, low = _zeta(x)
     zeta = high + low
     u = _ZETA_5 / zeta
@@ -113,17 +113,22 @@ def _far(x: Any) -> Any:
     return ((x - high) - low) * horner((x + 3.75) * 0.8, _FAR)
 
 
+def _middle(x: Any) -> Any:
+    return np.exp(-x) * horner(x - 1.0, _POSITIVE)
+
+
+#: Formulas, each with the end of its interval; the first begins at -inf.
+PIECES = ((-5.0, _waving), (-2.5, _far), (0.0, _near), (2.0, _middle), (np.inf, _decaying))
+
+
 def _airy_ai(x: Any) -> Any:
     """The Airy function Ai; NaN at the infinities."""
     y = np.full_like(x, np.nan)
-    for place, function in (
-        (x < -5.0, lambda x: _waving(-x)),
-        ((x >= -5.0) & (x < -2.5), _far),
-        ((x >= -2.5) & (x < 0.0), _near),
-        ((x >= 0.0) & (x <= 2.0), lambda x: np.exp(-x) * horner(x - 1.0, _POSITIVE)),
-        ((x > 2.0) & (x < np.inf), _decaying),
-    ):
+    start = -np.inf
+    for end, function in PIECES:
+        place = (x > start) & (x <= end) & (x < np.inf)
         y[place] = function(x[place])
+        start = end
     return y
 
 

@@ -65,7 +65,7 @@ _K1 = (
     -8.53363416816121e-11, -6.21422926654518e-13,
 )  # fmt: skip
 # sqrt(x) exp(x) k0(x) in 2/x, x >= 2 (9.4e-20)
-_K0_TAIL = (
+K0_TAIL = (
     (1.2533141373155003, 11.160293185600828, 37.15706098650408, 59.00401745618835,
      47.29920633963628, 18.662990647647693, 3.2634317285515673, 0.19667320280164569,
      0.0018998468849314094),
@@ -73,7 +73,7 @@ _K0_TAIL = (
      16.77436585681541, 3.233240403758909, 0.2387775337152965, 0.004165210174141316),
 )  # fmt: skip
 # sqrt(x) exp(x) k1(x) likewise (1.5e-19)
-_K1_TAIL = (
+K1_TAIL = (
     (1.2533141373155003, 11.006372128543235, 36.396145805065245, 58.2239475492751,
      48.31142982367354, 20.75683573731912, 4.34560988146472, 0.3789443858568147,
      0.008990983281647573),
@@ -141,22 +141,22 @@ def _k1_core(x: Any) -> Any:
 
 def _k0(x: Any) -> Any:
     """The modified Bessel function of the second kind, order 0; inf at 0, NaN below."""
-    return _second(x, _k0_core, _K0_TAIL, False)
+    return _second(x, _k0_core, K0_TAIL, False)
 
 
 def _k0e(x: Any) -> Any:
     """exp(x) k0(x)."""
-    return _second(x, _k0_core, _K0_TAIL, True)
+    return _second(x, _k0_core, K0_TAIL, True)
 
 
 def _k1(x: Any) -> Any:
     """The modified Bessel function of the second kind, order 1; inf at 0, NaN below."""
-    return _second(x, _k1_core, _K1_TAIL, False)
+    return _second(x, _k1_core, K1_TAIL, False)
 
 
 def _k1e(x: Any) -> Any:
     """exp(x) k1(x)."""
-    return _second(x, _k1_core, _K1_TAIL, True)
+    return _second(x, _k1_core, K1_TAIL, True)
 
 
 i0 = in_double(_i0)
