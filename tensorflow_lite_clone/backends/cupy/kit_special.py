@@ -22,10 +22,11 @@ _f32 = np.dtype(np.float32)
 
 
 def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
-    def word(x: Any) -> Any:
-        if x.itemsize == 2:
-            return function(x.astype(_f32)).astype(x.dtype)
-        return function(x)
+    def word(*operands: Any) -> Any:
+        dtype = operands[0].dtype
+        if dtype.itemsize == 2:
+            return function(*[x.astype(_f32) for x in operands]).astype(dtype)
+        return function(*operands)
 
     return word
 
@@ -67,7 +68,7 @@ def _in_double(function: Callable[..., Any]) -> Callable[..., Any]:
         wide = [x.astype(np.float64, copy=False) for x in operands]
         return function(*wide).astype(operands[0].dtype, copy=False)
 
-    return word
+    return _widened(word)
 
 
 def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:

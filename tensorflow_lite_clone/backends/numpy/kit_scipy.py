@@ -1,9 +1,13 @@
 """Words that SciPy serves where it is installed (the extra `scipy`); it is imported on first use.
 
-In the table stand the functions that `scipy.special` computes at least twice as fast as the
-kit's own formulas without losing digits anywhere: not erfc, lgamma and the Bessel functions, whose
-errors there are 5e-14 in erfc's tail, 7e-9 beside lgamma's zeros, and grow with large x. Measured
-against 40-digit values, with SciPy 1.17, 2026-11-22.
+In the table stand the functions that `scipy.special` computes faster than the kit's own formulas
+without losing digits anywhere. Not erfc and lgamma, whose errors are 5e-14 in the tail and 7e-9
+beside the zeros; not the Bessel functions, whose errors grow with x.
+
+Nanoseconds per element without and with SciPy 1.17, float64 (x = default_rng(0).uniform(0.01,
+0.99, 200_000), a = 300 x; best of nine timeit runs of the kit's word, one thread of an AMD EPYC,
+2026-11-22): erf(a / 30) 65, 13; erfcx(a / 30) 60, 23; erfinv(x) 204, 18; ndtri(x) 144, 13;
+log_ndtr(a / 30 - 5) 93, 28; digamma(a) 31, 9; igamma(a, a (x + 0.5)) 392, 182; igammac 385, 221.
 """
 
 from __future__ import annotations
