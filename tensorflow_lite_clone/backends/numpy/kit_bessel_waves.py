@@ -7,9 +7,9 @@ amplitudes P and Q of DLMF 10.17.3 and 10.17.4, as near-minimax rational functio
 (reweighted linear least squares). All coefficients were made for this file in 45-digit
 arithmetic; the largest error stands beside each, of Q's relative to Q.
 
-Measured against 40-digit values on 2,000 points of [1e-300, 1e8]: errors of at most 9e-16 of
-the function or, beyond its first two zeros (the first of the second kind), of the wave's amplitude
-sqrt(2 / (pi x)).
+Measured against 40-digit values on 2,000 points of [1e-300, 1e8]: errors of at most 9e-16 of the
+function or, beyond 5 (from the first zero on where it is of the second kind), of the wave's
+amplitude sqrt(2 / (pi x)) if that is more.
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ def _fraction(a: Any, x: Any) -> Any:
 def _temme_coefficients() -> tuple[tuple[float, ...], ...]:
     """c_k(eta) as a power series for each k, as far as it counts from a = 200 on.
 
-    From mu mu' = eta (1 + mu), the derivative of DLMF 8.12.1, come the coefficients of mu(eta);
-    then c_0 = mu' / eta - 1 / eta - 1 (8.12.8) and c_k = c_(k-1)' / eta - g_k (1 / mu) up to sign
+    From mu mu' = eta (1 + mu), DLMF 8.12.2, come the coefficients of mu(eta);
+    then c_0 = mu' / eta - 1 / eta - 1 (8.12.9) and c_k = c_(k-1)' / eta - g_k (1 / mu) up to sign
     (8.12.10), where g_k makes the terms in 1 / eta cancel.
     """
     count = 32

@@ -21,7 +21,7 @@ def _positive(s: Any, q: Any) -> Any:
     """The sum of (q + k)^-s for s > 1 and q > 0; 0 at q = inf.
 
     The first terms one by one, until q + k >= s + 10 or the rest no longer counts, then the
-    Euler-Maclaurin formula (DLMF 25.11.5).
+    Euler-Maclaurin formula (DLMF 25.11.7).
     """
     a = q
     power = a**-s
