@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.kit_scipy import ufunc
 from tensorflow_lite_clone.backends.numpy.kit_special import (
     erfc_of_double,
     horner,
@@ -125,19 +124,21 @@ def _temme_coefficients() -> tuple[tuple[float, ...], ...]:
     then c_0 = mu' / eta - 1 / eta - 1 (8.12.9) and c_k = c_(k-1)' / eta - g_k (1 / mu) up to sign
     (8.12.10), where g_k makes the terms in 1 / eta cancel.
     """
-    count = 32
+    terms = 32
     mu = [Fraction(0), Fraction(1)]
-    for n in range(2, count):
+    for n in range(2, terms):
         known = sum((k * mu[k] * mu[n + 1 - k] for k in range(2, n)), Fraction(0))
         mu.append((mu[n - 1] - known) / (n + 1))
-    first = [(n + 2) * mu[n + 2] for n in range(count - 2)]
+    first = [(n + 2) * mu[n + 2] for n in range(terms - 2)]
     first[0] -= 1
     row, rows = first, []
     for k in range(8):
-        size = [abs(float(c)) * 0.36**n / _TEMME_FROM**k for n, c in enumerate(row)]
-        rows.append(tuple(float(c) for c, s in zip(row, size) if s > 1e-18))
+        sizes = [abs(float(c)) * 0.36**n / _TEMME_FROM**k for n, c in enumerate(row)]
+        count = max((n + 1 for n, size in enumerate(sizes) if size > 1e-18), default=0)
+        if count > 1:
+            rows.append(tuple(float(c) for c in row[:count]))
         row = [(n + 2) * row[n + 2] - row[1] * first[n] for n in range(len(row) - 2)]
-    return tuple(series for series in rows if series)
+    return tuple(rows)
 
 
 def _uniform(a: Any, x: Any) -> tuple[Any, Any]:
@@ -171,9 +172,8 @@ def _regular(a: Any, x: Any) -> tuple[Any, Any]:
     return p, q
 
 
-def _function(word: str, a: Any, x: Any) -> Any:
-    """P (`igamma`) or Q (`igammac`), with PyTorch's values at zero and infinity."""
-    lower = word == "igamma"
+def _function(a: Any, x: Any, lower: bool) -> Any:
+    """P if `lower`, else Q, with PyTorch's values at zero and infinity."""
     zero, one = (0.0, 1.0) if lower else (1.0, 0.0)
     y = np.full_like(x, np.nan)
     y[x == np.inf] = one
@@ -182,20 +182,18 @@ def _function(word: str, a: Any, x: Any) -> Any:
     y[a == 0.0] = np.where(x[a == 0.0] > 0.0, one, np.nan)
     y[(a < 0.0) | (x < 0.0)] = np.nan
     regular = (a > 0.0) & (x > 0.0) & (a < np.inf) & (x < np.inf)
-    a, x = a[regular], x[regular]
-    served = ufunc(word)
-    y[regular] = _regular(a, x)[0 if lower else 1] if served is None else served(a, x)
+    y[regular] = _regular(a[regular], x[regular])[0 if lower else 1]
     return y
 
 
 def _igamma(a: Any, x: Any) -> Any:
     """The lower function P(a, x)."""
-    return _function("igamma", a, x)
+    return _function(a, x, True)
 
 
 def _igammac(a: Any, x: Any) -> Any:
     """The upper function Q(a, x)."""
-    return _function("igammac", a, x)
+    return _function(a, x, False)
 
 
 igamma = pair_in_double(_igamma)
