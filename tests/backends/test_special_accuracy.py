@@ -70,8 +70,8 @@ def amplitude(word: str, x: np.ndarray) -> np.ndarray:
     """What an error beside a function's further zeros is measured by; 0 elsewhere."""
     size = np.abs(x)
     if word in ("j0", "j1", "y0", "y1"):
-        beyond = {"j0": 5.6, "j1": 5.0, "y0": 3.0, "y1": 5.0}[word]
-        return np.where(x >= min(beyond, 5.0), np.sqrt(2 / (np.pi * size)), 0.0)
+        beyond = 3.0 if word == "y0" else 5.0
+        return np.where(x >= beyond, np.sqrt(2 / (np.pi * size)), 0.0)
     if word == "airy_ai":
         return np.where(x < -5, 1 / (np.sqrt(np.pi) * size**0.25), 0.0)
     return np.where(size <= 1, 1.0, 0.0) if word in ("legendre_p", "chebyshev_t") else 0 * size
