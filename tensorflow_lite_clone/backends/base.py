@@ -53,6 +53,11 @@ KIT = {
     "make_complex": "(real, imag): infinities and NaNs stay in their part",
     "erf": "(x), erfc, erfcx, erfinv, lgamma, digamma, ndtri, log_ndtr, i0, i0e, i1, "
     "i1e, polygamma (x, *, n)",
+    "j0": "(x), j1, y0, y1, k0, k0e, k1, k1e, airy_ai: float32 and float64 only; as PyTorch at "
+    "infinity",
+    "igamma": "(a, x), igammac (a, x), zeta (s, q): two floating arrays of one dtype; as PyTorch "
+    "at infinity",
+    "polynomial": "(x, n, *, kind): kind is a family and a letter, such as 'hermite_he'",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
@@ -73,6 +74,17 @@ def operand_dtype(*values: Any) -> DType:
             dtype = dtype_of_scalar(value)
             scalar = dtype if scalar is None else promote_types(scalar, dtype)
     return promote_operands(dimensioned, zero_dim, scalar)
+
+
+def no_halves(name: str) -> Callable[[tuple], None]:
+    """A check of operands for a function that PyTorch serves in float32 and float64 only."""
+
+    def check(values: tuple) -> None:
+        dtype = operand_dtype(*values)
+        if dtype.kind == "f" and dtype.itemsize == 2:
+            raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
+
+    return check
 
 
 def as_operands(values: tuple, dtype: DType) -> list[Tensor]:

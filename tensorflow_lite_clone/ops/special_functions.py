@@ -127,20 +127,6 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
     return _polygamma(n, self, True)
 
 
-@public("torch", "method")
-@public("special", names=("multigammaln",))
-def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension `p`."""
-    if p < 1:
-        raise RuntimeError("p has to be greater than or equal to 1")
-    if input.dtype.kind == "b":
-        raise RuntimeError("The input tensor may not be a boolean tensor.")
-    result = p * (p - 1) / 4 * math.log(math.pi) + lgamma(input)
-    for i in range(1, p):
-        result = result + lgamma(input - i / 2)
-    return result if out is None else write_out("mvlgamma", out, result)
-
-
 # --- modified Bessel functions of the first kind ------------------------------------------------
 
 i0 = _function(

@@ -43,7 +43,7 @@ OUTSIDE = {
     "numpy": ("backends.numpy", "backends.cupy", "utils.data", "vision", "serialization"),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
-    "scipy": (),
+    "scipy": ("backends.numpy",),
 }
 
 # Modules that may import inside functions: module -> {what: why}.
@@ -65,7 +65,7 @@ LOCAL: dict[str, dict[str, str]] = {
     },
 }
 # Optional extras may be imported where they are used, by any module.
-EXTRAS = {"graphviz", "matplotlib", "mpi4py", "tqdm", "cupy", "PIL"}
+EXTRAS = {"graphviz", "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "scipy"}
 
 
 def room(module: str) -> str:

@@ -12,6 +12,7 @@ FAMILIES = {
     for name in (
         "pointwise",
         "special",
+        "special_more",
         "reduce",
         "shape",
         "index",

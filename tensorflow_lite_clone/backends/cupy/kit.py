@@ -53,6 +53,7 @@ from tensorflow_lite_clone.backends.cupy.kit_pointwise import (  # noqa: F401
     sign,
     where,
 )
+from tensorflow_lite_clone.backends.cupy.kit_polynomials import polynomial  # noqa: F401
 from tensorflow_lite_clone.backends.cupy.kit_reduce import (  # noqa: F401
     all,
     any,
@@ -82,6 +83,7 @@ from tensorflow_lite_clone.backends.cupy.kit_sort import (  # noqa: F401
     top_k,
 )
 from tensorflow_lite_clone.backends.cupy.kit_special import (  # noqa: F401
+    airy_ai,
     digamma,
     erf,
     erfc,
@@ -91,10 +93,21 @@ from tensorflow_lite_clone.backends.cupy.kit_special import (  # noqa: F401
     i0e,
     i1,
     i1e,
+    igamma,
+    igammac,
+    j0,
+    j1,
+    k0,
+    k0e,
+    k1,
+    k1e,
     lgamma,
     log_ndtr,
     ndtri,
     polygamma,
+    y0,
+    y1,
+    zeta,
 )
 from tensorflow_lite_clone.backends.cupy.memory import pinned_copy
 from tensorflow_lite_clone.backends.cupy.native import NATIVE

@@ -1,4 +1,8 @@
-"""Special functions: CuPy's, of SciPy's names; two-byte floats go through float32."""
+"""Special functions: CuPy's, of SciPy's names; two-byte floats go through float32.
+
+Bessel functions and what follows are computed in float64: CUDA's float32 ones lose half the digits
+beyond 8.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,19 @@ import cupy
 import numpy as np
 from cupyx.scipy import special
 
+from tensorflow_lite_clone.backends.numpy.kit_airy import PIECES
+from tensorflow_lite_clone.backends.numpy.kit_bessel import K0_TAIL, K1_TAIL
+from tensorflow_lite_clone.backends.numpy.kit_special import ratio
+
 _f32 = np.dtype(np.float32)
 
 
 def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
-    def word(x: Any) -> Any:
-        if x.itemsize == 2:
-            return function(x.astype(_f32)).astype(x.dtype)
-        return function(x)
+    def word(*operands: Any) -> Any:
+        dtype = operands[0].dtype
+        if dtype.itemsize == 2:
+            return function(*[x.astype(_f32) for x in operands]).astype(dtype)
+        return function(*operands)
 
     return word
 
@@ -52,3 +61,47 @@ def polygamma(x: Any, *, n: int) -> Any:
     wide = x.astype(np.float64)
     scale = math.factorial(n) * (-1.0) ** (n + 1)
     return (special.zeta(float(n + 1), wide) * scale).astype(x.dtype)
+
+
+def _in_double(function: Callable[..., Any]) -> Callable[..., Any]:
+    def word(*operands: Any) -> Any:
+        wide = [x.astype(np.float64, copy=False) for x in operands]
+        return function(*wide).astype(operands[0].dtype, copy=False)
+
+    return _widened(word)
+
+
+def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """NaN where the last operand is infinite, as PyTorch has it."""
+    return _in_double(
+        lambda *operands: cupy.where(cupy.isinf(operands[-1]), np.nan, function(*operands))
+    )
+
+
+def _scaled(function: Callable[..., Any], tail: tuple) -> Callable[..., Any]:
+    """exp(x) times a modified Bessel function, which underflows; `tail` is the NumPy kit's."""
+
+    def scaled(x: Any) -> Any:
+        core = cupy.exp(cupy.minimum(x, 2.0)) * function(x)
+        return cupy.where(x > 2.0, ratio(2.0 / x, tail) / cupy.sqrt(x), core)
+
+    return _in_double(scaled)
+
+
+def _airy_ai(x: Any) -> Any:
+    """The NumPy kit's formulas, all of them everywhere: nothing is read back."""
+    y = cupy.full_like(x, np.nan)
+    start = -np.inf
+    for end, function in PIECES:
+        y = cupy.where((x > start) & (x <= end), function(x), y)
+        start = end
+    return y
+
+
+j0, j1 = _bounded(special.j0), _bounded(special.j1)
+y0, y1 = _bounded(special.y0), _bounded(special.y1)
+k0, k1 = _in_double(special.k0), _in_double(special.k1)
+k0e, k1e = _scaled(special.k0, K0_TAIL), _scaled(special.k1, K1_TAIL)
+airy_ai = _bounded(_airy_ai)
+igamma, igammac = _in_double(special.gammainc), _in_double(special.gammaincc)
+zeta = _bounded(special.zeta)

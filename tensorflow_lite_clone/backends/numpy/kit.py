@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.backends.numpy.kit_bessel import i0, i0e, i1, i1e  # noqa: F401
+from tensorflow_lite_clone.backends.numpy.kit_airy import airy_ai  # noqa: F401
+from tensorflow_lite_clone.backends.numpy.kit_bessel import (  # noqa: F401
+    i0,
+    i0e,
+    i1,
+    i1e,
+    k0,
+    k0e,
+    k1,
+    k1e,
+)
+from tensorflow_lite_clone.backends.numpy.kit_bessel_waves import j0, j1, y0, y1  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_checks import (  # noqa: F401
     check_labels,
     check_range,
+)
+from tensorflow_lite_clone.backends.numpy.kit_incomplete_gamma import (  # noqa: F401
+    igamma,
+    igammac,
 )
 from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
     add_at,
@@ -48,6 +63,7 @@ from tensorflow_lite_clone.backends.numpy.kit_pointwise import (  # noqa: F401
     sign,
     where,
 )
+from tensorflow_lite_clone.backends.numpy.kit_polynomials import polynomial  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_reduce import (  # noqa: F401
     all,
     any,
@@ -81,8 +97,8 @@ from tensorflow_lite_clone.backends.numpy.kit_special import (  # noqa: F401
     lgamma,
     log_ndtr,
     ndtri,
-    polygamma,
 )
+from tensorflow_lite_clone.backends.numpy.kit_zeta import polygamma, zeta  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 
 

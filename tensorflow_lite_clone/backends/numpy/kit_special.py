@@ -3,7 +3,9 @@
 The rational functions are near-minimax fits made for this file: reweighted linear least squares
 in 40-digit arithmetic, whose largest relative error stands beside each. The recurrences,
 reflections and asymptotic series are those of the NIST Handbook of Mathematical Functions,
-chapters 5, 7 and 25 (https://dlmf.nist.gov).
+chapters 5 and 7 (https://dlmf.nist.gov).
+
+SciPy serves some of the words where it is installed, see `kit_scipy`.
 
 float64 is computed in float64; float32 in float64 too, except `erf`, which activations use;
 two-byte floats through float32.
@@ -16,6 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+from tensorflow_lite_clone.backends.numpy.kit_scipy import ufunc
 
 _f64 = np.dtype(np.float64)
 _f32 = np.dtype(np.float32)
@@ -55,15 +59,9 @@ _LGAMMA_CORE = (
     (1.0, 64.30115259162238, 779.4679275893034, 3043.1585776411334, 4606.878015120426,
      2886.5493482801476, 732.8860990978757, 66.6293458328465, 1.509843399352233),
 )  # fmt: skip
-# B_2k / (2k)!, k = 1, 2, ...: the coefficients of the Euler-Maclaurin formula
-_BERNOULLI = (
-    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
-    1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
-    -174611 / 802857662698291200000,
-)  # fmt: skip
 
 
-def _horner(x: Any, coefficients: Sequence[float]) -> Any:
+def horner(x: Any, coefficients: Sequence[float]) -> Any:
     """The polynomial with these coefficients, the constant first."""
     y = x * coefficients[-1]
     for c in coefficients[-2:0:-1]:
@@ -74,8 +72,8 @@ def _horner(x: Any, coefficients: Sequence[float]) -> Any:
 
 
 def ratio(x: Any, fit: tuple) -> Any:
-    y = _horner(x, fit[0])
-    y /= _horner(x, fit[1])
+    y = horner(x, fit[0])
+    y /= horner(x, fit[1])
     return y
 
 
@@ -93,11 +91,31 @@ def _by_blocks(function: Callable[..., Any], x: Any) -> Any:
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     """A word over arrays of any floating dtype from a function over flat float64 arrays."""
+    name = function.__name__.strip("_")
 
     def word(x: Any) -> Any:
         flat = x.reshape(-1).astype(_f64, copy=False)
-        result = _by_blocks(function, flat)
+        served = ufunc(name)
+        result = _by_blocks(function, flat) if served is None else served(flat)
         return result.astype(x.dtype, copy=False).reshape(x.shape)
+
+    word.__name__ = name
+    word.__doc__ = function.__doc__
+    return word
+
+
+def pair_in_double(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A word over two arrays of one floating dtype, as `in_double` makes them."""
+
+    def word(x: Any, y: Any) -> Any:
+        x, y = np.broadcast_arrays(x, y)
+        a, b = [z.reshape(-1).astype(_f64, copy=False) for z in (x, y)]
+        out = np.empty_like(a)
+        step = _BLOCK // _f64.itemsize
+        for start in range(0, a.size, step):
+            block = slice(start, start + step)
+            out[block] = function(a[block], b[block])
+        return out.astype(x.dtype, copy=False).reshape(x.shape)
 
     word.__name__ = function.__name__.strip("_")
     word.__doc__ = function.__doc__
@@ -108,7 +126,7 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _erf32(x: Any) -> Any:
-    y = _horner(x * x, _ERF32)
+    y = horner(x * x, _ERF32)
     y *= x
     return np.tanh(y, y)
 
@@ -139,7 +157,7 @@ def _erf64(x: Any) -> Any:
     return y
 
 
-def _erfc(x: Any) -> Any:
+def erfc_of_double(x: Any) -> Any:
     """The complement 1 - erf(x)."""
     y = np.empty_like(x)
     large = np.abs(x) > 1.0
@@ -158,7 +176,7 @@ def _erfcx(x: Any) -> Any:
     large = x > 1.0
     y[large] = _erfcx_above_one(x[large])
     rest = x[~large]
-    y[~large] = np.exp(rest * rest) * _erfc(rest)
+    y[~large] = np.exp(rest * rest) * erfc_of_double(rest)
     return y
 
 
@@ -174,7 +192,7 @@ def _solve(p: Any, q: Any) -> Any:
     x = np.where(p < 1e-3, p * (0.5 * math.sqrt(math.pi)), x)
     near = p < 0.5
     for _ in range(3):
-        residual = np.where(near, _erf64(x) - p, q - _erfc(x))
+        residual = np.where(near, _erf64(x) - p, q - erfc_of_double(x))
         step = residual * np.exp(x * x) * (0.5 * math.sqrt(math.pi))
         x = x - step / (1.0 + x * step)
     x = np.where(q == 0.0, np.inf, x)
@@ -200,13 +218,15 @@ def _log_ndtr(x: Any) -> Any:
     z = x * math.sqrt(0.5)
     low = np.minimum(z, -1.0)
     below = np.log(0.5 * _erfcx(-low)) - low * low
-    return np.where(z < -1.0, below, np.log1p(-0.5 * _erfc(np.maximum(z, -1.0))))
+    return np.where(z < -1.0, below, np.log1p(-0.5 * erfc_of_double(np.maximum(z, -1.0))))
 
 
 def erf(x: Any) -> Any:
     """The error function."""
     if x.dtype == _f64:
-        return _by_blocks(_erf64, x.reshape(-1)).reshape(x.shape)
+        served = ufunc("erf")
+        flat = x.reshape(-1)
+        return (_by_blocks(_erf64, flat) if served is None else served(flat)).reshape(x.shape)
     flat = x.reshape(-1).astype(_f32, copy=False)
     return _by_blocks(_erf32, flat).astype(x.dtype, copy=False).reshape(x.shape)
 
@@ -217,7 +237,7 @@ def erf(x: Any) -> Any:
 def _stirling(x: Any) -> Any:
     """log(gamma(x)) for x >= 12."""
     z = 1.0 / (x * x)
-    series = _horner(z, (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156))
+    series = horner(z, (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156))
     return (x - 0.5) * np.log(x) - x + 0.5 * math.log(2.0 * math.pi) + series / x
 
 
@@ -265,7 +285,7 @@ def _digamma(x: Any) -> Any:
         y = np.where(low, y - 1.0 / a, y)
         a = np.where(low, a + 1.0, a)
     z = 1.0 / (a * a)
-    series = _horner(z, (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12))
+    series = horner(z, (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12))
     y = y + np.log(a) - 0.5 / a - np.where(a < 1e17, z * series, 0.0)
     if reflected.any():
         part = x - np.rint(x)
@@ -274,51 +294,7 @@ def _digamma(x: Any) -> Any:
     return np.where(x == 0.0, np.copysign(np.inf, -x), y)
 
 
-def _zeta(s: float, q: Any) -> Any:
-    """Hurwitz' zeta function: the sum of (q + k)**-s over k = 0, 1, ..., by Euler-Maclaurin."""
-    total = np.zeros_like(q)
-    a = np.where(q < -1e4, q - np.rint(q) - 1e4, q)  # the terms left out are too small to count
-    while True:
-        low = a < 10.0
-        if not low.any():
-            break
-        total = np.where(low, total + a**-s, total)
-        a = np.where(low, a + 1.0, a)
-    power = a**-s
-    total = total + a ** (1.0 - s) / (s - 1.0) + 0.5 * power
-    rising = s
-    power = power / a
-    for k, coefficient in enumerate(_BERNOULLI):
-        total = total + coefficient * rising * power
-        rising *= (s + 2 * k + 1) * (s + 2 * k + 2)
-        power = power / (a * a)
-    total = np.where(a == np.inf, 0.0, total)
-    pole = (q <= 0.0) & (q == np.floor(q))
-    if s != math.floor(s):
-        total = np.where(q < 0.0, np.nan, total)
-    return np.where(pole, np.inf, total)
-
-
-def _trigamma(x: Any) -> Any:
-    reflected = x < 0.5
-    y = _zeta(2.0, np.where(reflected, 1.0 - x, x))
-    if reflected.any():
-        sine = np.sin(math.pi * (x - np.rint(x)))
-        y = np.where(reflected, (math.pi / sine) ** 2 - y, y)
-    return y
-
-
-def polygamma(x: Any, *, n: int) -> Any:
-    """The n-th derivative of digamma."""
-    if n == 0:
-        return digamma(x)
-    if n == 1:
-        return in_double(_trigamma)(x)
-    factor = (-1.0) ** (n + 1) * math.exp(math.lgamma(n + 1.0))
-    return in_double(lambda q: factor * _zeta(n + 1.0, q))(x)
-
-
-erfc = in_double(_erfc)
+erfc = in_double(erfc_of_double)
 erfcx = in_double(_erfcx)
 erfinv = in_double(_erfinv)
 ndtri = in_double(_ndtri)

@@ -1,0 +1,97 @@
+"""Bessel functions and the Airy function, as `torch.special` has them: without gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
+from tensorflow_lite_clone.ops._operands import no_halves
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def _function(name: str, forward: Callable[..., Any], document: str) -> Callable[..., Tensor]:
+    """A row: an op without gradient, and the function `name` of `torch.special`."""
+    body = {
+        "name": name,
+        "forward": forward,
+        "floating": True,
+        "refuses": "c",
+        "check": staticmethod(no_halves(name)),
+    }
+    op = type(name, (Pointwise,), body)
+
+    def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        return pointwise(op, input, out=out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{document}
+
+    Of float32 and float64; integers give the default dtype. It has no gradient, as in PyTorch: the
+    result does not require one. Raises NotImplementedError for two-byte floats and complex numbers.
+    """
+    export(function, "special", name=name)
+    return function
+
+
+airy_ai = _function(
+    "airy_ai",
+    lambda F, x: F.airy_ai(x),
+    "The Airy function Ai (DLMF 9.2), which solves y'' = x y and decays.",
+)
+bessel_j0 = _function(
+    "bessel_j0",
+    lambda F, x: F.j0(x),
+    "The Bessel function of the first kind, order 0 (DLMF 10.2).",
+)
+bessel_j1 = _function(
+    "bessel_j1",
+    lambda F, x: F.j1(x),
+    "The Bessel function of the first kind, order 1 (DLMF 10.2).",
+)
+bessel_y0 = _function(
+    "bessel_y0",
+    lambda F, x: F.y0(x),
+    "The Bessel function of the second kind, order 0: -inf at 0, NaN below (DLMF 10.2).",
+)
+bessel_y1 = _function(
+    "bessel_y1",
+    lambda F, x: F.y1(x),
+    "The Bessel function of the second kind, order 1: -inf at 0, NaN below (DLMF 10.2).",
+)
+modified_bessel_i0 = _function(
+    "modified_bessel_i0",
+    lambda F, x: F.i0(x),
+    "The modified Bessel function of the first kind, order 0 (DLMF 10.25); `i0` has a gradient.",
+)
+modified_bessel_i1 = _function(
+    "modified_bessel_i1",
+    lambda F, x: F.i1(x),
+    "The modified Bessel function of the first kind, order 1 (DLMF 10.25); `i1` has a gradient.",
+)
+modified_bessel_k0 = _function(
+    "modified_bessel_k0",
+    lambda F, x: F.k0(x),
+    "The modified Bessel function of the second kind, order 0: inf at 0, NaN below (DLMF 10.25).",
+)
+modified_bessel_k1 = _function(
+    "modified_bessel_k1",
+    lambda F, x: F.k1(x),
+    "The modified Bessel function of the second kind, order 1: inf at 0, NaN below (DLMF 10.25).",
+)
+scaled_modified_bessel_k0 = _function(
+    "scaled_modified_bessel_k0",
+    lambda F, x: F.k0e(x),
+    "``exp(input) * modified_bessel_k0(input)`` without underflow.",
+)
+scaled_modified_bessel_k1 = _function(
+    "scaled_modified_bessel_k1",
+    lambda F, x: F.k1e(x),
+    "``exp(input) * modified_bessel_k1(input)`` without underflow.",
+)
+spherical_bessel_j0 = _function(
+    "spherical_bessel_j0",
+    lambda F, x: F.where(x == 0, 1, F.where(F.isinf(x), 0, F.sin(x) / x)),
+    "``sin(input) / input``, the spherical Bessel function of order 0 (DLMF 10.49.3): 1 at 0.",
+)
