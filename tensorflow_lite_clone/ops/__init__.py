@@ -53,6 +53,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     progressions,
     properties,
     random,
+    random_gamma,
     rearrange,
     recurrent,
     reduce,

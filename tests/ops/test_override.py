@@ -36,6 +36,10 @@ ELSEWHERE = {
         "random: tests/ops/test_attention.py, tests/kernels",
     ),
     "sampled": "random: tests/backends",
+    **dict.fromkeys(
+        ("binomial", "standard_gamma", "standard_gamma_grad", "sample_dirichlet", "dirichlet_grad"),
+        "random, without second derivatives: tests/tensor/test_random_gamma.py",
+    ),
     "put_along_axis": "applied in second derivatives only: tests/ops/test_grad.py",
 }
 # Units in the last place of the largest value that are allowed, where 8 are too few and why.
