@@ -9,6 +9,13 @@ from tensorflow_lite_clone.backends.numpy.kit_checks import (  # noqa: F401
     check_labels,
     check_range,
 )
+from tensorflow_lite_clone.backends.numpy.kit_factor import (  # noqa: F401
+    cholesky,
+    ldl_factor,
+    ldl_solve,
+    lu_factor,
+    lu_permutation,
+)
 from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
     add_at,
     address,
@@ -62,6 +69,7 @@ from tensorflow_lite_clone.backends.numpy.kit_reduce import (  # noqa: F401
     prod,
     sum,
 )
+from tensorflow_lite_clone.backends.numpy.kit_solve import solve  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_sort import (  # noqa: F401
     arg_kth,
     argsort,
@@ -83,6 +91,7 @@ from tensorflow_lite_clone.backends.numpy.kit_special import (  # noqa: F401
     ndtri,
     polygamma,
 )
+from tensorflow_lite_clone.backends.numpy.kit_triangular import solve_triangular  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 
 
