@@ -127,12 +127,12 @@ class _InverseTransform(Transform):
         return self.__dict__
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         """The transform's codomain."""
         return self._inv.codomain
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         """The transform's domain."""
         return self._inv.domain
 
@@ -155,7 +155,7 @@ class _InverseTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inv!r})"
@@ -191,10 +191,10 @@ class ComposeTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self):  # type: ignore[override]
+    def domain(self):
         """The first part's, with the event dimensions that later parts need."""
         if not self.parts:
             return constraints.real
@@ -205,7 +205,7 @@ class ComposeTransform(Transform):
         return _widened(self.parts[0].domain, event_dim)
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self):  # type: ignore[override]
+    def codomain(self):
         """The last part's, with the event dimensions that earlier parts have."""
         if not self.parts:
             return constraints.real
@@ -291,12 +291,12 @@ class IndependentTransform(Transform):
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self):  # type: ignore[override]
+    def domain(self):
         """The base transform's, with the further dimensions."""
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self):  # type: ignore[override]
+    def codomain(self):
         """The base transform's, with the further dimensions."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
@@ -349,12 +349,12 @@ class ReshapeTransform(Transform):
         super().__init__(cache_size=cache_size)
 
     @constraints.dependent_property
-    def domain(self):  # type: ignore[override]
+    def domain(self):
         """Real tensors of as many dimensions as `in_shape`."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
-    def codomain(self):  # type: ignore[override]
+    def codomain(self):
         """Real tensors of as many dimensions as `out_shape`."""
         return constraints.independent(constraints.real, len(self.out_shape))
 

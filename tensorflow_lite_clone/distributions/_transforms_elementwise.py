@@ -31,7 +31,7 @@ class ExpTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExpTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.exp()
@@ -65,7 +65,7 @@ class PowerTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and bool((self.exponent == other.exponent).all())
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
@@ -100,7 +100,7 @@ class SigmoidTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SigmoidTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return _clipped_sigmoid(x)
@@ -125,7 +125,7 @@ class SoftplusTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SoftplusTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return softplus(x)
@@ -148,7 +148,7 @@ class TanhTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TanhTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
@@ -170,7 +170,7 @@ class AbsTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbsTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.abs()
@@ -195,13 +195,13 @@ class AffineTransform(Transform):
         return self._event_dim
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self):  # type: ignore[override]
+    def domain(self):
         """Real events of `event_dim` dimensions."""
         real = constraints.real
         return constraints.independent(real, self.event_dim) if self.event_dim else real
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self):  # type: ignore[override]
+    def codomain(self):
         """The domain."""
         return self.domain
 
@@ -217,7 +217,7 @@ class AffineTransform(Transform):
             and _same(self.scale, other.scale)
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     @property
     def sign(self) -> Any:
@@ -273,7 +273,7 @@ class CumulativeDistributionTransform(Transform):
         self.distribution = distribution
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         """The distribution's support."""
         return self.distribution.support
 

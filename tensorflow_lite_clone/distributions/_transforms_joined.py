@@ -108,12 +108,12 @@ class CatTransform(_JoinedTransform):
         return total
 
     @constraints.dependent_property
-    def domain(self):  # type: ignore[override]
+    def domain(self):
         """The domains side by side."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
-    def codomain(self):  # type: ignore[override]
+    def codomain(self):
         """The codomains side by side."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
@@ -149,11 +149,11 @@ class StackTransform(_JoinedTransform):
         return stack([t.log_abs_det_jacobian(a, b) for t, a, b in slices], self.dim)
 
     @constraints.dependent_property
-    def domain(self):  # type: ignore[override]
+    def domain(self):
         """The domains, stacked."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
-    def codomain(self):  # type: ignore[override]
+    def codomain(self):
         """The codomains, stacked."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)

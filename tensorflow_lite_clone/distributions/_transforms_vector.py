@@ -77,7 +77,7 @@ class SoftmaxTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SoftmaxTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.softmax(-1)
@@ -109,7 +109,7 @@ class StickBreakingTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StickBreakingTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         share = _clipped_sigmoid(x - _parts_left(x).log())
@@ -151,7 +151,7 @@ class LowerCholeskyTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LowerCholeskyTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
@@ -169,7 +169,7 @@ class PositiveDefiniteTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PositiveDefiniteTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         factor = LowerCholeskyTransform()(x)

@@ -78,7 +78,7 @@ class TransformedDistribution(Distribution):
         return constraints.independent(support, missing) if missing > 0 else support
 
     @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
+    def has_rsample(self) -> bool:
         """The base distribution's."""
         return self.base_dist.has_rsample
 
