@@ -10,6 +10,7 @@ from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import (
     broadcast_all,
+    check_one_given,
     is_number,
     lazy_property,
     logits_to_probs,
@@ -50,8 +51,7 @@ class Binomial(Distribution):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        check_one_given(probs, logits)
         parameter = logits if probs is None else probs
         total_count, self._param = broadcast_all(total_count, parameter)
         self.total_count = total_count.type_as(self._param)
