@@ -50,17 +50,33 @@ for _type, (_parameter, _types) in _INFINITE.items():
 @register_kl(Exponential, Normal)
 @register_kl(Gumbel, Normal)
 @register_kl(Laplace, Normal)
-@register_kl(Pareto, Normal)
 @register_kl(Uniform, Normal)
 def kl_to_normal(p: Any, q: Normal) -> Tensor:
     """-E[log q] = log(scale sqrt(2 pi)) + (Var x + (E x - loc)^2) / (2 scale^2)."""
-    squares = p.variance + (p.mean - q.loc).pow(2)
+    return _to_normal(p, q, p.mean, p.variance)
+
+
+def _to_normal(p: Any, q: Normal, mean: Tensor, variance: Tensor) -> Tensor:
+    squares = variance + (mean - q.loc).pow(2)
     logs = 0.5 * math.log(2 * math.pi) + q.scale.log()
     return squares / (2 * q.scale.pow(2)) + logs - p.entropy()
 
 
-@register_kl(ContinuousBernoulli, Exponential)
+@register_kl(Pareto, Normal)
+def _kl_pareto_normal(p: Pareto, q: Normal) -> Tensor:
+    # Not p's own moments: where they are infinite, masked gradients of them would be NaN.
+    common = p.scale / (p.alpha - 1)
+    variance = p.alpha * common.pow(2) / (p.alpha - 2)
+    return where(p.alpha <= 2, math.inf, _to_normal(p, q, p.alpha * common, variance))
+
+
 @register_kl(Pareto, Exponential)
+def _kl_pareto_exponential(p: Pareto, q: Exponential) -> Tensor:
+    mean = p.alpha * p.scale / (p.alpha - 1)  # as above
+    return where(p.alpha <= 1, math.inf, q.rate * mean - q.rate.log() - p.entropy())
+
+
+@register_kl(ContinuousBernoulli, Exponential)
 def kl_to_exponential(p: Any, q: Exponential) -> Tensor:
     """-E[log q] = rate E x - log rate, for x >= 0."""
     return q.rate * p.mean - q.rate.log() - p.entropy()

@@ -9,7 +9,7 @@ from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import broadcast_all, is_number
-from tensorflow_lite_clone.ops.create import full
+from tensorflow_lite_clone.ops.create import full_like
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Cauchy"]
@@ -33,14 +33,10 @@ class Cauchy(Distribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Cauchy:
         return self._expanded(Cauchy, batch_shape, _instance, "loc", "scale")
 
-    def _undefined(self) -> Tensor:
-        """NaN, of the batch's shape."""
-        loc = self.loc
-        return full(self._extended_shape(), math.nan, dtype=loc.dtype, device=loc.device)
-
     @property
     def mean(self) -> Tensor:
-        return self._undefined()
+        """NaN: the integral does not converge."""
+        return full_like(self.loc, math.nan)
 
     @property
     def mode(self) -> Tensor:
@@ -48,7 +44,7 @@ class Cauchy(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return self._undefined()
+        return full_like(self.loc, math.inf)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         noise = self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_()
