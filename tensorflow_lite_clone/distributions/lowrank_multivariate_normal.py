@@ -132,9 +132,9 @@ class LowRankMultivariateNormal(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        like = {"dtype": self.loc.dtype, "device": self.loc.device}
-        common = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], **like)
-        own = _standard_normal(shape, **like)
+        dtype, device = self.loc.dtype, self.loc.device
+        common = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], dtype, device)
+        own = _standard_normal(shape, dtype, device)
         shift = _batch_mv(self._unbroadcasted_cov_factor, common)
         return self.loc + shift + self._unbroadcasted_cov_diag.sqrt() * own
 
@@ -150,8 +150,7 @@ class LowRankMultivariateNormal(Distribution):
 
     def _factor(self) -> Tensor:
         """Some A with A A^T = covariance."""
-        factor = self.cov_factor
-        return cat([factor, diag_embed(self.cov_diag.sqrt())], -1)
+        return cat([self.cov_factor, diag_embed(self.cov_diag.sqrt())], -1)
 
     def _trace_of_solved(self, factor: Tensor) -> Tensor:
         """The trace of covariance^-1 A A^T."""
