@@ -66,7 +66,7 @@ class RejectionGenerator(IntegerGenerator):
         dtype, described = describe(shape_parameter.dtype)
         if described.name not in ("float32", "float64"):
             raise unsupported("gamma_cpu", described)
-        values = self._gammas(shape_parameter.ravel().tolist(), dtype.type).astype(dtype)
+        values = self._gammas(shape_parameter.ravel()).astype(dtype)
         # fmax: PyTorch has no NaN here either
         return np.fmax(values, np.finfo(dtype).tiny).reshape(shape_parameter.shape)
 
@@ -82,14 +82,22 @@ class RejectionGenerator(IntegerGenerator):
         one = np.ones((), dtype)
         return np.clip(points, np.finfo(dtype).tiny, np.nextafter(one, 0 * one))
 
-    def _gammas(self, shape_parameters: list[float], real: type) -> np.ndarray:
+    def _gammas(self, alpha: np.ndarray) -> np.ndarray:
+        small = alpha < 1
+        # As PyTorch has it, up to here in the dtype of the parameter.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            d = (np.where(small, alpha + 1, alpha) - alpha.dtype.type(_THIRD)).astype(np.float64)
+            c = 1.0 / np.sqrt(9.0 * d)
+            power = np.where(small, np.where(alpha > 0, 1 / alpha, np.nan), 0).astype(np.float64)
         # Normals come in pairs, and the second one of the last pair stays for the next call, as
         # with `_single_normals`. Restoring the state would bring the first one's back.
         spare = self._next_double
-        with Lookahead(self, 4 * len(shape_parameters)) as uniforms, np.errstate(over="ignore"):
-            drawn = []
-            for alpha in shape_parameters:
-                value, spare = _gamma(alpha, real, spare, uniforms)
+        drawn = []
+        with Lookahead(self, 4 * alpha.size) as uniforms:
+            for zero, *scaled in zip((alpha == 0).tolist(), d.tolist(), c.tolist(), power.tolist()):
+                value = 0.0
+                if not zero:
+                    value, spare = _gamma(*scaled, spare, uniforms)
                 drawn.append(value)
         self._next_double = spare
         return np.array(drawn, np.float64)
@@ -126,18 +134,10 @@ def _poisson(mean: float, uniforms: Iterator[float]) -> int:
 
 
 def _gamma(
-    alpha: float, real: type, spare: float | None, uniforms: Iterator[float]
+    d: float, c: float, power: float, spare: float | None, uniforms: Iterator[float]
 ) -> tuple[float, float | None]:
-    """One gamma number, and the normal that is left over."""
-    if alpha == 0:
-        return 0.0, spare
-    boost = 1.0
-    if alpha < 1:
-        u = 1.0 - next(uniforms)
-        boost = u ** float(real(1.0) / real(alpha)) if alpha > 0 else math.nan
-        alpha = float(real(alpha) + real(1.0))
-    d = float(real(alpha) - real(_THIRD))
-    c = 1.0 / math.sqrt(9.0 * d) if d > 0 else math.nan
+    """One gamma number of shape d + 1/3 times u^power, and the normal that is left over."""
+    boost = 1.0 if power == 0 else (1.0 - next(uniforms)) ** power
     while True:
         root = 0.0
         while root <= 0:
