@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.core.limits import finfo
-from tensorflow_lite_clone.core.shape import Size, broadcast_shapes
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions._transform import Transform
 from tensorflow_lite_clone.distributions.distribution import Distribution
@@ -17,6 +16,7 @@ from tensorflow_lite_clone.distributions.utils import (
 )
 from tensorflow_lite_clone.ops.activation_smooth import softplus
 from tensorflow_lite_clone.ops.create import full_like
+from tensorflow_lite_clone.ops.memory import broadcast_shapes
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -77,10 +77,10 @@ class PowerTransform(Transform):
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape: Any) -> Any:
-        return Size(broadcast_shapes(shape, self.exponent.shape))
+        return broadcast_shapes(shape, self.exponent.shape)
 
     def inverse_shape(self, shape: Any) -> Any:
-        return Size(broadcast_shapes(shape, self.exponent.shape))
+        return broadcast_shapes(shape, self.exponent.shape)
 
 
 def _clipped_sigmoid(x: Tensor) -> Tensor:
@@ -243,10 +243,10 @@ class AffineTransform(Transform):
         return logs.expand(batch)
 
     def forward_shape(self, shape: Any) -> Any:
-        return Size(broadcast_shapes(shape, _shape(self.loc), _shape(self.scale)))
+        return broadcast_shapes(shape, _shape(self.loc), _shape(self.scale))
 
     def inverse_shape(self, shape: Any) -> Any:
-        return Size(broadcast_shapes(shape, _shape(self.loc), _shape(self.scale)))
+        return broadcast_shapes(shape, _shape(self.loc), _shape(self.scale))
 
 
 def _shape(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -41,7 +42,8 @@ def plain(value: Any) -> Any:
 
 
 def text(message: str) -> str:
-    """`message` with our package called PyTorch's name, without runs of spaces."""
+    """`message` with our package called PyTorch's name, without devices and runs of spaces."""
+    message = re.sub(r", device='\w+:0'", "", message)
     return " ".join(message.replace("tensorflow_lite_clone", "torch").split())
 
 
