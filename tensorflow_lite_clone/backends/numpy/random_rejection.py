@@ -93,11 +93,12 @@ class RejectionGenerator(IntegerGenerator):
         # with `_single_normals`. Restoring the state would bring the first one's back.
         spare = self._next_double
         drawn = []
+        parameters = zip((alpha == 0).tolist(), d.tolist(), c.tolist(), power.tolist())
         with Lookahead(self, 4 * alpha.size) as uniforms:
-            for zero, *scaled in zip((alpha == 0).tolist(), d.tolist(), c.tolist(), power.tolist()):
+            for zero, depth, slope, exponent in parameters:
                 value = 0.0
                 if not zero:
-                    value, spare = _gamma(*scaled, spare, uniforms)
+                    value, spare = _gamma(depth, slope, exponent, spare, uniforms)
                 drawn.append(value)
         self._next_double = spare
         return np.array(drawn, np.float64)
