@@ -45,8 +45,9 @@ class RejectionGenerator(IntegerGenerator):
 
     def binomial(self, count: np.ndarray, prob: np.ndarray) -> np.ndarray:
         """Successes among `count` trials of probability `prob` (of one shape and dtype, float32 or
-        float64): PyTorch's numbers. Where either is no more than 0 the result is 0, where `prob`
-        is 1 or more it is `count`; NaN gives NaN. NotImplementedError: other dtypes."""
+        float64): PyTorch's numbers, except for float32 counts above 2**24. Where either is no more
+        than 0 the result is 0, where `prob` is 1 or more it is `count`; NaN gives NaN.
+        NotImplementedError: other dtypes."""
         dtype, described = describe(count.dtype)
         if described.name not in ("float32", "float64"):
             raise unsupported("binomial_cpu", described)
