@@ -58,6 +58,16 @@ KIT = {
     "igamma": "(a, x), igammac (a, x), zeta (s, q): two floating arrays of one dtype; as PyTorch "
     "at infinity",
     "polynomial": "(x, n, *, kind): kind is a family and a letter, such as 'hermite_he'",
+    "cholesky": "(x): lower factors, of the lower triangles, and info; info, here and below, is "
+    "int32, per matrix: 0, or the place (from 1) of the pivot that did not allow to go on",
+    "lu_factor": "(x): L (without its diagonal) and U in one array, pivots (int32, from 1) as "
+    "LAPACK's getrf chooses them, and info",
+    "lu_permutation": "(pivots, size): the row of A, int64, that each row of L U is",
+    "solve": "(a, b): x with a x = b and info; b has columns, shapes before the matrices broadcast",
+    "solve_triangular": "(a, b, *, upper, unitriangular): x; no complaint about zeros",
+    "ldl_factor": "(x, *, hermitian): L and D in one array, of the lower triangle, pivots as "
+    "LAPACK's sytrf has them, and info",
+    "ldl_solve": "(ld, pivots, b, *, hermitian): x for what ldl_factor gave",
 }
 
 

@@ -1,4 +1,4 @@
-"""Determinants, inverses and powers of square matrices."""
+"""Determinants, inverses and powers of square matrices; their diagonals."""
 
 from __future__ import annotations
 
@@ -9,18 +9,25 @@ from tensorflow_lite_clone.autograd.inplace import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops._matrices import (
+    adjoint,
+    expect_floats,
+    expect_square,
+    expect_tensor,
+    failure,
+)
 from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.create import eye, ones_like
 from tensorflow_lite_clone.ops.join import cat
 from tensorflow_lite_clone.ops.matmul import matmul
+from tensorflow_lite_clone.ops.slices import diagonal
 from tensorflow_lite_clone.tensor import Tensor
 
 export(LinAlgError, "linalg", name="LinAlgError")
-
-
-def _adjoint(F: Any, x: Any) -> Any:
-    return F.matrix_transpose(conj(F, x))
+_InvEx = result_type("linalg_inv_ex", "inverse", "info")
 
 
 class Det(Op):
@@ -53,7 +60,7 @@ class Cofactors(Op):
         return F.matmul(conj(F, u) * c[..., None, :], conj(F, v))
 
     def backward_x(F, g, x):
-        inverse, det = F.inv(x), F.det(x)[..., None, None]
+        inverse, det = F.linalg.inv(x), F.det(x)[..., None, None]
         g = conj(F, g)
         inner = F.matmul(F.matmul(inverse, g), inverse)
         trace = F.sum(g * F.matrix_transpose(inverse), axis=(-2, -1), keepdims=True)
@@ -61,46 +68,22 @@ class Cofactors(Op):
 
 
 class Inv(Op):
-    """The inverses of square matrices."""
+    """The inverses of square matrices, and info: 0, or the place of the first zero pivot."""
 
     label = "LinalgInvEx"
+    nondifferentiable = (1,)
 
     def forward(F, x):
-        return F.linalg.inv(x)
+        return F.solve(x, F.eye(x.shape[-1], dtype=x.dtype))
 
-    def backward_x(F, g, out):
-        return F.inv_backward(g, out)
+    def backward_x(F, g, out0):
+        return F.inv_backward(g, out0)
 
 
 @composite
 def inv_backward(F, g, y):
-    adjoint = _adjoint(F, y)
-    return -F.matmul(F.matmul(adjoint, g), adjoint)
-
-
-def _expect_square(name: str, x: Tensor) -> None:
-    expect_tensors(name, x)
-    shape = x.shape
-    if len(shape) < 2:
-        raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions.")
-    if shape[-1] != shape[-2]:
-        raise RuntimeError(
-            f"linalg.{name}: A must be batches of square matrices, but they are {shape[-2]} by "
-            f"{shape[-1]} matrices"
-        )
-
-
-def _expect_wide_floats(name: str, x: Tensor) -> None:
-    dtype = x.dtype
-    if dtype.kind not in "fc":
-        raise RuntimeError(
-            f"linalg.{name}: Expected a floating point or complex tensor as input. Got "
-            f"{dtype.short_name}"
-        )
-    if dtype.itemsize < 4:
-        raise RuntimeError(
-            f"linalg.{name}: Low precision dtypes not supported. Got {dtype.short_name}"
-        )
+    turned = adjoint(F, y)
+    return -F.matmul(F.matmul(turned, g), turned)
 
 
 @public("torch", "method", "linalg")
@@ -110,8 +93,9 @@ def det(input: Tensor) -> Tensor:
 
     The gradient is that of the polynomial for singular matrices too.
     """
-    _expect_square("det", input)
-    _expect_wide_floats("det", input)
+    expect_tensor("det", input)
+    expect_square("linalg.det", input)
+    expect_floats("linalg.det", input, narrow=False)
     return apply(Det, input)
 
 
@@ -120,21 +104,47 @@ def det(input: Tensor) -> Tensor:
 @with_out
 def inv(input: Tensor) -> Tensor:
     """The inverses of (..., n, n) matrices; raises LinAlgError when one of them is singular."""
-    _expect_square("inv", input)
-    _expect_wide_floats("inv", input)
-    try:
-        return apply(Inv, input)
-    except ValueError:
+    inverse, info = _inverted("inv", input)
+    _expect_regular("inv", info)
+    return inverse
+
+
+@public("linalg")
+def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
+    """`inv` as (inverse, info), which does not raise for singular matrices.
+
+    info (int32, one per matrix) is 0, or the place, from 1, of the first pivot that is zero; the
+    inverse then holds infinities. With `check_errors` LinAlgError is raised.
+    """
+    result = _inverted("inv_ex", A)
+    if check_errors:
+        _expect_regular("inv_ex", result[1])
+    return delivered("linalg_inv_ex", _InvEx(result), out)
+
+
+def _inverted(name: str, A: Tensor) -> tuple[Tensor, Tensor]:
+    expect_tensor(f"linalg_{name}", A)
+    expect_square("linalg.inv", A)
+    expect_floats("linalg.inv", A, narrow=False)
+    return apply(Inv, A)
+
+
+def _expect_regular(name: str, info: Tensor) -> None:
+    failed = failure(info)
+    if failed:
+        which, place = failed
         raise LinAlgError(
-            "linalg.inv: The inversion could not be completed because the input matrix is singular."
-        ) from None
+            f"linalg.{name}: {which}The diagonal element {place} is zero, the inversion could not "
+            "be completed because the input matrix is singular."
+        )
 
 
 @public("torch", "method", "linalg")
 @with_out
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """The n-th power of (..., m, m) matrices by repeated squaring; of the inverses if n < 0."""
-    _expect_square("matrix_power", input)
+    expect_tensor("matrix_power", input)
+    expect_square("linalg.matrix_power", input)
     if n == 0:
         one = eye(input.shape[-1], dtype=input.dtype, device=input.device)
         return input.clone().copy_(one)
@@ -149,6 +159,13 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
         input = matmul(input, input)
         n >>= 1
     return input if result is None else matmul(result, input)
+
+
+@public("linalg", names=("diagonal",))
+def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Views of the diagonals of (..., m, n) matrices; `offset` > 0 lies above."""
+    expect_tensor("linalg_diagonal", A)
+    return diagonal(A, offset, dim1, dim2)
 
 
 @public("torch")

@@ -20,7 +20,7 @@ LAYERS: list[set[str]] = [
     {"ops"},
     {"array_api", "_bind"},
     {"fft", "linalg", "return_types", "special"},
-    {"cuda", "nn", "optim", "random", "serialization", "utils"},
+    {"cuda", "distributions", "nn", "optim", "random", "serialization", "utils"},
     {"amp", "compiler"},
     {"compiler", "distributed", "profiler", "viz", "vision"},
     {"__init__"},

@@ -18,6 +18,7 @@ FAMILIES = {
         "index",
         "create",
         "matmul",
+        "linalg_solve",
         "softmax_loss",
         "conv_pool",
         "norm_misc",

@@ -36,6 +36,10 @@ ELSEWHERE = {
         "random: tests/ops/test_attention.py, tests/kernels",
     ),
     "sampled": "random: tests/backends",
+    **dict.fromkeys(
+        ("binomial", "standard_gamma", "sample_dirichlet"),
+        "random: tests/tensor/test_random_gamma.py",
+    ),
     "put_along_axis": "applied in second derivatives only: tests/ops/test_grad.py",
 }
 # Units in the last place of the largest value that are allowed, where 8 are too few and why.
@@ -68,7 +72,6 @@ class Recorder:
             copies = [*map(copied, arrays)]
             self.calls.append((copies, parameters))
         return self.function(namespace, *arrays, **parameters)
-
 
     def watch(self, write):
         """Note that an op wrote straight into its target."""

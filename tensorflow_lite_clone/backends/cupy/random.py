@@ -277,6 +277,55 @@ class Generator:
         means = cupy.ascontiguousarray(rates)
         return self._draw(_fill_poisson[dtype, "double"], cupy.empty(rates.shape, dtype), 1, means)
 
+    def binomial(self, count: Any, prob: Any) -> Any:
+        """NotImplementedError: there is no kernel for it yet."""
+        raise NotImplementedError("binomial is not implemented on CUDA devices; draw it on the CPU")
+
+    @_here
+    def standard_gamma(self, shape_parameter: Any) -> Any:
+        """Gamma numbers of rate 1, of the parameter's shape and dtype (float32 or float64), at
+        least the dtype's smallest normal number.
+
+        Marsaglia and Tsang (2000) as on the CPU, in float64. Nothing is read back: each of 16
+        attempts, of which one in 20 fails at most, is made for all elements.
+        """
+        dtype, described = describe(shape_parameter.dtype)
+        if described.name not in ("float32", "float64"):
+            raise unsupported("gamma_cuda", described)
+        values = self._gammas(shape_parameter.astype(np.float64)).astype(dtype)
+        return cupy.fmax(values, np.finfo(dtype).tiny)
+
+    def _gammas(self, alpha: Any) -> Any:
+        shape = alpha.shape
+        raised = cupy.where(alpha < 1, alpha + 1, alpha)
+        d = raised - 1 / 3
+        c = 1 / cupy.sqrt(9 * d)
+        drawn = d
+        done = cupy.zeros(shape, np.bool_)
+        for _ in range(16):
+            normal = self.normal(shape, np.float64)
+            v = (1 + c * normal) ** 3
+            u = 1 - self.uniform(shape, np.float64)
+            accepted = v > 0
+            v = cupy.where(accepted, v, 1)
+            accepted &= cupy.log(u) < 0.5 * normal * normal + d * (1 - v + cupy.log(v))
+            drawn = cupy.where(accepted & ~done, d * v, drawn)
+            done |= accepted
+        boost = (1 - self.uniform(shape, np.float64)) ** (1 / cupy.where(alpha < 1, alpha, 1))
+        return cupy.where(alpha < 1, boost * drawn, drawn)
+
+    @_here
+    def dirichlet(self, concentration: Any) -> Any:
+        """Points of the simplex over the last axis: gamma numbers divided by their sums."""
+        dtype, described = describe(concentration.dtype)
+        if described.name not in ("float32", "float64"):
+            raise unsupported("dirichlet", described)
+        gammas = self.standard_gamma(concentration.astype(np.float64))
+        axis = -1 if gammas.ndim else None
+        points = (gammas / gammas.sum(axis=axis, keepdims=True)).astype(dtype)
+        one = np.ones((), dtype)
+        return cupy.clip(points, np.finfo(dtype).tiny, np.nextafter(one, 0 * one))
+
     @_here
     def multinomial(self, probabilities: Any, num_samples: int, replacement: bool = False) -> Any:
         """Indices drawn in proportion to weights: (n,) or (rows, n) to int64 (..., num_samples).

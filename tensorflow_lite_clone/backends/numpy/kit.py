@@ -20,6 +20,13 @@ from tensorflow_lite_clone.backends.numpy.kit_checks import (  # noqa: F401
     check_labels,
     check_range,
 )
+from tensorflow_lite_clone.backends.numpy.kit_factor import (  # noqa: F401
+    cholesky,
+    ldl_factor,
+    ldl_solve,
+    lu_factor,
+    lu_permutation,
+)
 from tensorflow_lite_clone.backends.numpy.kit_incomplete_gamma import (  # noqa: F401
     igamma,
     igammac,
@@ -78,6 +85,7 @@ from tensorflow_lite_clone.backends.numpy.kit_reduce import (  # noqa: F401
     prod,
     sum,
 )
+from tensorflow_lite_clone.backends.numpy.kit_solve import solve  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_sort import (  # noqa: F401
     arg_kth,
     argsort,
@@ -98,6 +106,7 @@ from tensorflow_lite_clone.backends.numpy.kit_special import (  # noqa: F401
     log_ndtr,
     ndtri,
 )
+from tensorflow_lite_clone.backends.numpy.kit_triangular import solve_triangular  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_zeta import polygamma, zeta  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 

@@ -10,15 +10,14 @@ the value where that is above one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.random_integers import IntegerGenerator
+from tensorflow_lite_clone.backends.numpy.random_rejection import RejectionGenerator
 from tensorflow_lite_clone.backends.numpy.random_state import (
     LARGEST,
-    Lookahead,
     Shape,
     blocks,
     describe,
@@ -93,7 +92,7 @@ def _affine(normals: np.ndarray, mean: float, std: float) -> np.ndarray:
     return wide.astype(np.float32)
 
 
-class Generator(IntegerGenerator):
+class Generator(RejectionGenerator):
     """A stream of random numbers, and the distributions made of it.
 
     Every method takes a `shape` (an int or a tuple) and a NumPy `dtype` (bfloat16: `ml_dtypes`) and
@@ -304,20 +303,6 @@ class Generator(IntegerGenerator):
         """What dropout with probability `p` of a zero keeps: `bernoulli(1 - p)`."""
         return self.bernoulli(1.0 - p, shape, dtype)
 
-    def poisson(self, rates: np.ndarray) -> np.ndarray:
-        """Counts with these expected values, of their shape and dtype; 53-bit, in a Python loop."""
-        dtype, described = describe(rates.dtype)
-        if not described.is_floating_point:
-            raise unsupported("poisson_cpu", described)
-        means = rates.astype(np.float64).ravel()
-        if not (means >= 0).all():
-            raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-        out = np.empty(rates.size, dtype)
-        with Lookahead(self, 2 * rates.size) as uniforms:
-            counts = [_poisson(mean, uniforms) for mean in means.tolist()]
-        store(out, np.array(counts, np.float64))
-        return out.reshape(rates.shape)
-
     def multinomial(
         self, probabilities: np.ndarray, num_samples: int, replacement: bool = False
     ) -> np.ndarray:
@@ -415,36 +400,6 @@ def not_continuous(name: str, described: DType) -> RuntimeError:
         f"{name} distribution is a continuous probability distribution. "
         f"dtype must be a floating point but you specified {described.short_name}"
     )
-
-
-def _poisson(mean: float, uniforms: Iterator[float]) -> int:
-    """One Poisson count. Small means: uniforms are multiplied until they fall below exp(-mean).
-    From 10 on: Hoermann's transformed rejection (1993), two uniforms an attempt."""
-    if mean == 0:
-        return 0
-    if mean < 10:
-        bound, product, count = math.exp(-mean), next(uniforms), 0
-        while product > bound:
-            product *= next(uniforms)
-            count += 1
-        return count
-    log_mean = math.log(mean)
-    b = 0.931 + 2.53 * math.sqrt(mean)
-    a = -0.059 + 0.02483 * b
-    log_inverse_alpha = math.log(1.1239 + 1.1328 / (b - 3.4))
-    box = 0.9277 - 3.6224 / (b - 2)
-    while True:
-        u = next(uniforms) - 0.5
-        v = next(uniforms)
-        margin = 0.5 - abs(u)
-        count = math.floor((2 * a / margin + b) * u + mean + 0.43) if margin else -1
-        if margin >= 0.07 and v <= box:
-            return count
-        if count < 0 or (margin < 0.013 and v > margin):
-            continue
-        accept = math.log(v) + log_inverse_alpha - math.log(a / (margin * margin) + b)
-        if accept <= -mean + count * log_mean - math.lgamma(count + 1):
-            return count
 
 
 #: What the functions draw from when no generator is named; seeded at random, like PyTorch's.
