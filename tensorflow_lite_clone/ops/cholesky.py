@@ -30,30 +30,31 @@ _CholeskyEx = result_type("linalg_cholesky_ex", "L", "info")
 
 
 class Cholesky(Op):
-    """A = L Lᴴ with L lower triangular, of the lower triangle of A; and info."""
+    """A = L Lᴴ with L lower triangular, of the lower triangle of A; and info.
+
+    With `upper` Lᴴ, of the upper triangle.
+    """
 
     label = "LinalgCholeskyEx"
     nondifferentiable = (1,)
 
-    def forward(F, x):
-        return F.cholesky(x)
+    def forward(F, x, *, upper):
+        if not upper:
+            return F.cholesky(x)
+        factor, info = F.cholesky(adjoint(F, x))
+        return adjoint(F, factor), info
 
-    def backward_x(F, g, out0):
+    def backward_x(F, g, out0, *, upper):
         """Murray, "Differentiation of the Cholesky decomposition" (2016), section 3.1.
 
-        The gradient is symmetrized, since A moves as a symmetric matrix only.
+        Symmetrized, since A moves as a symmetric matrix only.
         """
-        inner = F.matmul(adjoint(F, out0), g)
-        inner = 0.5 * (F.tril(inner) + F.tril(inner, k=-1))
-        upper = adjoint(F, out0)
-        half = F.solve_triangular(upper, inner, upper=True, unitriangular=False)
-        half = F.solve_triangular(upper, adjoint(F, half), upper=True, unitriangular=False)
-        return 0.5 * (half + adjoint(F, half))
-
-
-def _factored(x: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
-    factor, info = apply(Cholesky, x.mH if upper else x)
-    return (factor.mH if upper else factor), info
+        turned, g = (out0, adjoint(F, g)) if upper else (adjoint(F, out0), g)
+        inner = F.matmul(turned, g)
+        inner = 0.5 * (F.tril(inner) + adjoint(F, F.tril(inner, k=-1)))
+        half = F.solve_triangular(turned, inner, upper=True, unitriangular=False)
+        half = F.solve_triangular(turned, adjoint(F, half), upper=True, unitriangular=False)
+        return adjoint(F, half)
 
 
 def _expect_definite(name: str, info: Tensor) -> None:
@@ -71,7 +72,7 @@ def _linalg_factored(name: str, x: Tensor, upper: bool) -> tuple[Tensor, Tensor]
     expect_square("linalg.cholesky", x)
     expect_floats("linalg.cholesky", x)
     expect_wide("cholesky_cpu", x)
-    return _factored(x, upper)
+    return apply(Cholesky, x, upper=upper)
 
 
 @public("linalg")
@@ -108,7 +109,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     expect_tensor("cholesky", input, "input")
     expect_square("cholesky", input)
     expect_wide("cholesky_cpu", input)
-    factor, info = _factored(input, upper)
+    factor, info = apply(Cholesky, input, upper=upper)
     _expect_definite("cholesky", info)
     return factor
 
