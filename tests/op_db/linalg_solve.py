@@ -165,11 +165,11 @@ SOLVERS = [
         E(V(SINGULAR), check_errors=True)], of=STEEP),
     linalg("inv_ex.singular", Forward(V(SINGULAR)), Forward(V([[[2.0, 0.0], [0.0, 1.0]],
         SINGULAR])), dtypes=WIDE, grad=False),
-    linalg("tensorinv", S(T(3, 3), 1), S(T(2, 3, 6)), S(T(4, 2, 2), ind=1), out=True,
+    linalg("tensorinv", S(T(3, 3), 1), S(T(2, 3, 6)), S(T(4, 2, 2), ind=1),
         accidents=("empty",), errors=[E(T(3, 3), 0), E(T(3, 3), 3), E(T(4, 5), 1),
             E(V(SINGULAR), 1), E(T(2, 2, dtype="int64"), 1)]),
     linalg("tensorsolve", S(T(2, 3, 6), T(2, 3)), S(T(3, 3), T(3)), S(T(2, 4, 2), T(4), (0, 2)),
-        S(T(2, 4, 2), T(4), dims=(2, 0)), S(T(), T()), out=True, accidents=("empty", "zero_dim"),
+        S(T(2, 4, 2), T(4), dims=(2, 0)), S(T(), T()), accidents=("empty", "zero_dim"),
         errors=[E(T(2, 3, 5), T(2, 3)), E(V(SINGULAR), T(2)), E(T(2, 3, 6), T(2, 3), dims=(5,)),
             E(T(3, 3), T(3, dtype="float64"))]),
 ]
