@@ -206,6 +206,46 @@ class TestOut(unittest.TestCase):
         np.testing.assert_array_equal(OURS.numpy(out), OURS.numpy(function(*arguments)))
 
 
+AUTOCAST = {
+    "inv": lambda torch, x, p: torch.linalg.inv(x),
+    "inv_ex": lambda torch, x, p: torch.linalg.inv_ex(x)[0],
+    "cholesky": lambda torch, x, p: torch.linalg.cholesky(x),
+    "old_cholesky": lambda torch, x, p: torch.cholesky(x),
+    "cholesky_solve": lambda torch, x, p: torch.cholesky_solve(x, x),
+    "cholesky_inverse": lambda torch, x, p: torch.cholesky_inverse(x),
+    "lu_factor": lambda torch, x, p: torch.linalg.lu_factor(x)[0],
+    "old_lu": lambda torch, x, p: torch.lu(x)[0],
+    "lu_solve": lambda torch, x, p: torch.linalg.lu_solve(x, p, x),
+    "old_lu_solve": lambda torch, x, p: torch.lu_solve(x, x, p),
+    "ldl_factor": lambda torch, x, p: torch.linalg.ldl_factor(x)[0],
+    "solve": lambda torch, x, p: torch.linalg.solve(x, x),
+    "solve_ex": lambda torch, x, p: torch.linalg.solve_ex(x, x)[0],
+    "solve_triangular": lambda torch, x, p: torch.linalg.solve_triangular(x, x, upper=True),
+    "triangular_solve": lambda torch, x, p: torch.triangular_solve(x, x)[0],
+    "slogdet": lambda torch, x, p: torch.slogdet(x)[1],
+    "lstsq": lambda torch, x, p: torch.linalg.lstsq(x, x)[0],
+    "tensorinv": lambda torch, x, p: torch.linalg.tensorinv(x, 1),
+    "tensorsolve": lambda torch, x, p: torch.linalg.tensorsolve(x, x[0]),
+}
+
+
+@unittest.skipIf(OURS.device != "cpu", "autocast differs by device")
+class TestAutocast(unittest.TestCase):
+    @parameterized.expand(AUTOCAST)
+    def test(self, name):
+        """Two-byte floats are widened by the same functions, and refused by the others."""
+        kinds = []
+        for side in (OURS, TORCH):
+            x = side.tensor(np.eye(2), "bfloat16")
+            pivots = side.tensor(np.array([1, 2]), "int32")
+            with side.module.autocast("cpu", dtype=side.module.bfloat16):
+                try:
+                    kinds.append(side.dtype(side.call(AUTOCAST[name], side.module, x, pivots)))
+                except RuntimeError:
+                    kinds.append("refused")
+        self.assertEqual(*kinds)
+
+
 LARGE = {
     "cholesky": lambda torch, x, b: torch.linalg.cholesky(x @ x.mH + eye(torch, x)),
     "lu": lambda torch, x, b: torch.linalg.lu(x),
