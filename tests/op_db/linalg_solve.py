@@ -119,7 +119,7 @@ LDL = [
         dtypes=WIDE, grad=False, errors=[E(V(SINGULAR), check_errors=True)],
         call=lambda torch, x, **kw: torch.linalg.ldl_factor_ex(x, **kw)),
     linalg("ldl_solve", Forward(T(3, 3), V([1, 3, 3], "int32"), T(3, 2)),
-        Forward(T(3, 3), PIVOTS, T(2, 3, 2)),
+        Forward(T(3, 3), PIVOTS, T(3, 1)),
         Forward(T(2, 3, 3), V([[1, -3, -3], [3, 2, 3]], "int32"), T(3, 1)), grad=False, out=True,
         accidents=("empty", "zero_dim"),
         errors=[E(T(3, 3), PIVOTS, T(3)), E(T(3, 3), PIVOTS, T(4, 2)), E(T(3, 2), PIVOTS, T(3, 2)),
@@ -135,9 +135,10 @@ EQUATIONS = [S(T(3, 3), T(3)), S(T(3, 3), T(3, 2)), S(T(2, 3, 3), T(2, 3, 2)),
     S(T(3, 3), T(2, 3), left=False), S(T(2, 1, 3, 3), T(2, 2, 3), left=False), S(T(0, 0), T(0, 2)),
     S(T(3, 3), T(3, 0))]
 MISFIT = [E(T(3, 3), T(2)), E(T(2, 3), T(2)), E(T(3, 3), T(4, 2)), E(T(3), T(3)),
-    E(T(3, 3), T(3), left=False), E(T(2, 3, 3), T(4, 3, 2)), E(T(3, 3), T()),
-    E(T(3, 3), T(3, dtype="float64")), E(T(2, 2, dtype="int64"), T(2, dtype="int64")),
-    E(T(2, 2, dtype="float16"), T(2, dtype="float16"))]
+    E(T(3, 3), T(3), left=False), E(T(1, 1), T(3), left=False), E(T(2, 3, 3), T(4, 3, 2)),
+    E(T(3, 3), T()), E(T(3, 3), T(3, dtype="float64")),
+    E(T(2, 2, dtype="int64"), T(2, dtype="int64")), E(T(2, 2, dtype="float16"), T(2,
+        dtype="float16"))]
 SOLVERS = [
     linalg("solve", *EQUATIONS, errors=[*MISFIT, E(V(SINGULAR), T(2)),
         E(V([[[1.0, 0.0], [0.0, 1.0]], SINGULAR]), T(2))], out=True, of=STEEP),

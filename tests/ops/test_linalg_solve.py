@@ -144,6 +144,21 @@ class TestRealGradients(unittest.TestCase):
                 result.sum().backward()
 
 
+class TestBroadcasting(unittest.TestCase):
+    @unittest.skipIf(SELF_CHECK, "PyTorch's pivots do not broadcast")
+    def test_ldl_solve(self):
+        """One matrix, two right sides: PyTorch reads pivots past their end there."""
+        rng = np.random.default_rng(2)
+        x = OURS.tensor(rng.standard_normal((3, 3)), "float64")
+        b = OURS.tensor(rng.standard_normal((2, 3, 1)), "float64")
+        linalg = OURS.module.linalg
+        factor, pivots = linalg.ldl_factor(x)
+        both = OURS.numpy(linalg.ldl_solve(factor, pivots, b))
+        for i in range(2):
+            one = OURS.numpy(linalg.ldl_solve(factor, pivots, b[i]))
+            np.testing.assert_allclose(both[i], one, rtol=1e-12)
+
+
 MESSAGES = {
     "cholesky": lambda torch, x: torch.linalg.cholesky(x),
     "cholesky_ex": lambda torch, x: torch.linalg.cholesky_ex(x, check_errors=True),
