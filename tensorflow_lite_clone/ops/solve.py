@@ -154,6 +154,11 @@ def tensorsolve(input: Tensor, other: Tensor, dims: tuple[int, ...] | None = Non
     """
     expect_tensor("linalg_tensorsolve", input, "input")
     expect_tensor("linalg_tensorsolve", other, "other", 2)
+    if other.ndim > input.ndim:
+        raise RuntimeError(
+            f"tensorsolve: other has {other.ndim} dimensions, which is more than the "
+            f"{input.ndim} of the input"
+        )
     if dims:
         moved = [normalize_dim(dim, input.ndim) for dim in dims]
         rest = [dim for dim in range(input.ndim) if dim not in moved]

@@ -20,7 +20,7 @@ SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
 
 def row(name, *samples, **options):
     """A row of a function of matrices."""
-    options = {"dtypes": (*WIDE, *COMPLEX), "of": REGULAR, "tol": LOOSE, "why": WHY} | options
+    options = {"order3": True, "dtypes": (*WIDE, *COMPLEX), "of": REGULAR, "tol": LOOSE, "why": WHY} | options
     return Op(name, *samples, **options)
 
 
@@ -172,7 +172,7 @@ SOLVERS = [
     linalg("tensorsolve", S(T(2, 3, 6), T(2, 3)), S(T(3, 3), T(3)), S(T(2, 4, 2), T(4), (0, 2)),
         S(T(2, 4, 2), T(4), dims=(2, 0)), S(T(), T()), accidents=("empty", "zero_dim"),
         errors=[E(T(2, 3, 5), T(2, 3)), E(V(SINGULAR), T(2)), E(T(2, 3, 6), T(2, 3), dims=(5,)),
-            E(T(3, 3), T(3, dtype="float64"))]),
+            E(T(), T(1)), E(T(3, 3), T(3, dtype="float64"))]),
 ]
 
 DRIVERS = [{}, *({"driver": driver} for driver in ("gels", "gelsy", "gelsd", "gelss"))]
