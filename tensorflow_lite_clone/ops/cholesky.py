@@ -47,7 +47,7 @@ class Cholesky(Op):
         return adjoint(F, factor), info
 
     def backward_x(F, g, out0, *, upper):
-        """Murray, "Differentiation of the Cholesky decomposition" (2016), section 3.1.
+        """Murray, "Differentiation of the Cholesky decomposition" (2016).
 
         Symmetrized, since A moves as a symmetric matrix only.
         """

@@ -47,8 +47,8 @@ class LuFactor(Op):
         """From dL = L tril(M, -1), dU = triu(M) U, M = L⁻¹ Pᵀ dA U⁻¹ for square matrices.
 
         (de Hoog, Anderssen, Lukas, "Differentiation of matrix functionals using triangular
-        factorization" (2011), section 2.) What a matrix has beyond its leading square is L times
-        columns, or rows times U.
+        factorization" (2011).) What a matrix has beyond its leading square is L times columns, or
+        rows times U.
         """
         m, n = out0.shape[-2:]
         k = min(m, n)

@@ -20,7 +20,8 @@ SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
 
 def row(name, *samples, **options):
     """A row of a function of matrices."""
-    options = {"order3": True, "dtypes": (*WIDE, *COMPLEX), "of": REGULAR, "tol": LOOSE, "why": WHY} | options
+    usual = {"dtypes": (*WIDE, *COMPLEX), "of": REGULAR, "tol": LOOSE, "why": WHY, "order3": True}
+    options = usual | options
     return Op(name, *samples, **options)
 
 
