@@ -159,6 +159,33 @@ class TestBroadcasting(unittest.TestCase):
             np.testing.assert_allclose(both[i], one, rtol=1e-12)
 
 
+@unittest.skipIf(SELF_CHECK, "PyTorch has no array API namespace")
+class TestStandard(unittest.TestCase):
+    """The words of the array API standard."""
+
+    def test(self):
+        rng = np.random.default_rng(4)
+        a = rng.standard_normal((2, 3, 3))
+        a = a @ a.swapaxes(-1, -2) + np.eye(3)
+        x = OURS.tensor(a, "float64")
+        words = OURS.module.array_api.linalg
+        factor = np.linalg.cholesky(a)
+        np.testing.assert_allclose(OURS.numpy(words.cholesky(x)), factor, rtol=1e-12)
+        upper = OURS.numpy(words.cholesky(x, upper=True))
+        np.testing.assert_allclose(upper, factor.swapaxes(-1, -2), rtol=1e-12)
+        for got, wanted in zip(words.slogdet(x), np.linalg.slogdet(a), strict=True):
+            np.testing.assert_allclose(OURS.numpy(got), wanted, rtol=1e-12)
+
+    @parameterized.expand([((3,),), ((2, 3, 1),), ((3, 2),), ((2, 3),)])
+    def test_solve(self, shape):
+        """A matrix is never taken for a batch of vectors, as `torch.linalg.solve` does."""
+        rng = np.random.default_rng(6)
+        size = 2 if shape == (2, 3) else 3
+        a, b = rng.standard_normal((2, size, size)), rng.standard_normal(shape)
+        x = OURS.module.array_api.linalg.solve(OURS.tensor(a, "float64"), OURS.tensor(b, "float64"))
+        np.testing.assert_allclose(OURS.numpy(x), np.linalg.solve(a, b), rtol=1e-10)
+
+
 MESSAGES = {
     "cholesky": lambda torch, x: torch.linalg.cholesky(x),
     "cholesky_ex": lambda torch, x: torch.linalg.cholesky_ex(x, check_errors=True),

@@ -42,7 +42,8 @@ def lu_factor(x: Any) -> tuple[Any, Any, Any]:
         warnings.simplefilter("ignore", RuntimeWarning)  # of zeros on the diagonal: in the info
         factors, pivots = linalg.lu_factor(x, check_finite=False)
     zeros = cupy.diagonal(factors) == 0
-    info = cupy.where(zeros.any(), zeros.argmax() + 1, 0).astype(np.int32)
+    first = zeros.astype(np.uint8).argmax() + 1
+    info = cupy.where(zeros.any(), first, 0).astype(np.int32)
     return factors, pivots + 1, info
 
 
