@@ -7,11 +7,15 @@ from typing import Any, Literal
 from tensorflow_lite_clone.array_api.matmul import matmul, tensordot, vecdot
 from tensorflow_lite_clone.array_api.shape import matrix_transpose
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.ops import cholesky as _cholesky
 from tensorflow_lite_clone.ops import decompositions, linear_algebra, norms, products, slices
+from tensorflow_lite_clone.ops import log_determinant as _log_determinant
 from tensorflow_lite_clone.ops import matmul as _matmul
+from tensorflow_lite_clone.ops import solve as _solve
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
+    "cholesky",
     "cross",
     "det",
     "diagonal",
@@ -22,11 +26,18 @@ __all__ = [
     "matrix_transpose",
     "outer",
     "qr",
+    "slogdet",
+    "solve",
     "tensordot",
     "trace",
     "vecdot",
     "vector_norm",
 ]
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The lower (or upper) Cholesky factors of (..., n, n) matrices."""
+    return _cholesky.linalg_cholesky(x, upper=upper)
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -69,6 +80,18 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> Any:
     """The QR decompositions of (..., n, m) matrices."""
     return decompositions.qr(x, mode)
+
+
+def slogdet(x: Tensor, /) -> Any:
+    """The signs and the logarithms of the absolute values of determinants."""
+    return _log_determinant.linalg_slogdet(x)
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x with ``x1 @ x == x2``; only an `x2` of one dimension is a vector."""
+    if 1 < x2.ndim < x1.ndim:
+        x2 = x2.reshape((1,) * (x1.ndim - x2.ndim) + tuple(x2.shape))
+    return _solve.linalg_solve(x1, x2)
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tensor:

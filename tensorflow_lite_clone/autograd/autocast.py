@@ -83,6 +83,23 @@ def cast_inputs(op: Any, inputs: tuple) -> tuple:
     return tuple([None if x is None else _cast(x, name) for x in inputs])
 
 
+def float32_on_cpu(*inputs: Any) -> tuple:
+    """The tensors given to a function that autocast runs in float32, on the CPU alone.
+
+    For functions that look at dtypes before an op runs.
+    """
+    if "cpu" not in state.dtypes:
+        return inputs
+    return tuple(
+        [
+            casters["cast"](x, float32)
+            if x.dtype.kind == "f" and x.dtype.itemsize == 2 and x.device.type == "cpu"
+            else x
+            for x in inputs
+        ]
+    )
+
+
 def _cast(x: Any, name: str) -> Any:
     dtype, device = x.dtype, x._storage.backend.device.type
     wanted = state.dtypes.get(device)

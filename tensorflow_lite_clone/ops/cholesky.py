@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import float32_on_cpu
 from tensorflow_lite_clone.autograd.inplace import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import public
@@ -30,30 +32,31 @@ _CholeskyEx = result_type("linalg_cholesky_ex", "L", "info")
 
 
 class Cholesky(Op):
-    """A = L Lᴴ with L lower triangular, of the lower triangle of A; and info."""
+    """A = L Lᴴ with L lower triangular, of the lower triangle of A; and info.
+
+    With `upper` Lᴴ, of the upper triangle.
+    """
 
     label = "LinalgCholeskyEx"
     nondifferentiable = (1,)
 
-    def forward(F, x):
-        return F.cholesky(x)
+    def forward(F, x, *, upper):
+        if not upper:
+            return F.cholesky(x)
+        factor, info = F.cholesky(adjoint(F, x))
+        return adjoint(F, factor), info
 
-    def backward_x(F, g, out0):
-        """Murray, "Differentiation of the Cholesky decomposition" (2016), section 3.1.
+    def backward_x(F, g, out0, *, upper):
+        """Murray, "Differentiation of the Cholesky decomposition" (2016).
 
-        The gradient is symmetrized, since A moves as a symmetric matrix only.
+        Symmetrized, since A moves as a symmetric matrix only.
         """
-        inner = F.matmul(adjoint(F, out0), g)
-        inner = 0.5 * (F.tril(inner) + F.tril(inner, k=-1))
-        upper = adjoint(F, out0)
-        half = F.solve_triangular(upper, inner, upper=True, unitriangular=False)
-        half = F.solve_triangular(upper, adjoint(F, half), upper=True, unitriangular=False)
-        return 0.5 * (half + adjoint(F, half))
-
-
-def _factored(x: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
-    factor, info = apply(Cholesky, x.mH if upper else x)
-    return (factor.mH if upper else factor), info
+        turned, g = (out0, adjoint(F, g)) if upper else (adjoint(F, out0), g)
+        inner = F.matmul(turned, g)
+        inner = 0.5 * (F.tril(inner) + adjoint(F, F.tril(inner, k=-1)))
+        half = F.solve_triangular(turned, inner, upper=True, unitriangular=False)
+        half = F.solve_triangular(turned, adjoint(F, half), upper=True, unitriangular=False)
+        return adjoint(F, half)
 
 
 def _expect_definite(name: str, info: Tensor) -> None:
@@ -68,10 +71,12 @@ def _expect_definite(name: str, info: Tensor) -> None:
 
 def _linalg_factored(name: str, x: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
     expect_tensor(f"linalg_{name}", x, "input")
+    if autocast:
+        (x,) = float32_on_cpu(x)
     expect_square("linalg.cholesky", x)
     expect_floats("linalg.cholesky", x)
     expect_wide("cholesky_cpu", x)
-    return _factored(x, upper)
+    return apply(Cholesky, x, upper=upper)
 
 
 @public("linalg")
@@ -106,9 +111,11 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False, out: Tensor | None = 
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """As `linalg.cholesky`, under its older name."""
     expect_tensor("cholesky", input, "input")
+    if autocast:
+        (input,) = float32_on_cpu(input)
     expect_square("cholesky", input)
     expect_wide("cholesky_cpu", input)
-    factor, info = _factored(input, upper)
+    factor, info = apply(Cholesky, input, upper=upper)
     _expect_definite("cholesky", info)
     return factor
 
@@ -122,6 +129,8 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     """
     expect_tensor("cholesky_solve", input, "input")
     expect_tensor("cholesky_solve", input2, "input2", 2)
+    if autocast:
+        input, input2 = float32_on_cpu(input, input2)
     for letter, x in (("b", input), ("u", input2)):
         if x.ndim < 2:
             raise RuntimeError(
@@ -147,6 +156,8 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     LinAlgError when a diagonal element is zero.
     """
     expect_tensor("cholesky_inverse", input, "input")
+    if autocast:
+        (input,) = float32_on_cpu(input)
     expect_matrices("cholesky_inverse", input)
     expect_square("cholesky_inverse", input)
     expect_wide("cholesky_inverse_out_cpu", input)

@@ -30,7 +30,7 @@ class LdlFactor(Op):
     """A = P L D Lᵀ Pᵀ, with D of blocks of order 1 and 2, as LAPACK's sytrf stores it.
 
     The pivoting is Bunch and Kaufman's (Golub and Van Loan, Matrix Computations (4th ed.),
-    section 4.4.4).
+    section 4.4).
     """
 
     nondifferentiable = (1, 2)

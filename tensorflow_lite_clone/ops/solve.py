@@ -6,6 +6,8 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import float32_on_cpu
 from tensorflow_lite_clone.autograd.inplace import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import public
@@ -56,6 +58,8 @@ class Solve(Op):
 def _solved(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
     expect_tensor(name, A)
     expect_tensor(name, B, "B", 2)
+    if autocast and name == "linalg_solve":
+        A, B = float32_on_cpu(A, B)
     name = "linalg.solve"
     expect_floats(name, A)
     expect_square(name, A)
@@ -68,6 +72,11 @@ def _solved(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor
     columns = B.unsqueeze(-1) if vector else B
     expect_matrices(name, columns, "B")
     expect_equation(name, A, columns, left)
+    if vector and not left:
+        raise RuntimeError(
+            f"{name}: Vector broadcasting of the left hand side is not supported for left=False. "
+            "In this case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
     broadcast_shapes(A.shape[:-2], columns.shape[:-2])
     expect_wide("lu_cpu", A)
     if left:
@@ -141,17 +150,21 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
 def tensorsolve(input: Tensor, other: Tensor, dims: tuple[int, ...] | None = None) -> Tensor:
     """X with ``tensordot(input, X, X.ndim) == other``, after `dims` of `input` were moved last.
 
-    RuntimeError when the dimensions that `other` has and the rest do not have equally many
-    elements; LinAlgError when the map is singular.
+    RuntimeError when X has not as many elements as `other`; LinAlgError when the map is singular.
     """
     expect_tensor("linalg_tensorsolve", input, "input")
     expect_tensor("linalg_tensorsolve", other, "other", 2)
+    if other.ndim > input.ndim:
+        raise RuntimeError(
+            f"tensorsolve: other has {other.ndim} dimensions, which is more than the "
+            f"{input.ndim} of the input"
+        )
     if dims:
         moved = [normalize_dim(dim, input.ndim) for dim in dims]
         rest = [dim for dim in range(input.ndim) if dim not in moved]
         input = input.permute(*rest, *moved)
     shape = tuple(input.shape[other.ndim :])
-    have, want = prod(shape), prod(input.shape[: other.ndim])
+    have, want = prod(shape), other.numel()
     if have != want:
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "

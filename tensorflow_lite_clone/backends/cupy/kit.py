@@ -9,6 +9,15 @@ import numpy as np
 from cupy.cuda import get_current_stream, runtime
 
 from tensorflow_lite_clone.backends.cupy.gemm import matmul  # noqa: F401
+from tensorflow_lite_clone.backends.cupy.kit_factor import (  # noqa: F401
+    cholesky,
+    ldl_factor,
+    ldl_solve,
+    lu_factor,
+    lu_permutation,
+    solve,
+    solve_triangular,
+)
 from tensorflow_lite_clone.backends.cupy.kit_index import (  # noqa: F401
     address,
     as_strided,

@@ -35,7 +35,7 @@ def cholesky(x: Any) -> tuple[Any, Any]:
 
 
 def _cholesky_by_columns(x: Any, info: Any) -> tuple[Any, Any]:
-    """Golub and Van Loan, Matrix Computations (4th ed.), algorithm 4.2.1, for many matrices.
+    """Golub and Van Loan, Matrix Computations (4th ed.), section 4.2, for many matrices.
 
     A matrix without a positive pivot in column j has info j and stays as it is from there on.
     """
@@ -54,7 +54,7 @@ def _cholesky_by_columns(x: Any, info: Any) -> tuple[Any, Any]:
 
 
 def lu_factor(x: Any) -> tuple[Any, Any, Any]:
-    """Golub and Van Loan, algorithms 3.4.1 and 3.2.5: partial pivoting, by panels of columns."""
+    """Golub and Van Loan, sections 3.2 and 3.4: partial pivoting, by panels of columns."""
     *batch, m, n = x.shape
     least = min(m, n)
     a = x.copy().reshape(int(np.prod(batch)), m, n)
@@ -109,7 +109,7 @@ _ALPHA = (1 + 17**0.5) / 8
 def _bunch_kaufman(a: Any, pivots: Any, hermitian: bool) -> int:
     """Write L and D over a lower triangle, and where rows went; returns the info.
 
-    The diagonal pivoting of Bunch and Kaufman (Golub and Van Loan, section 4.4.4). Pivots are
+    The diagonal pivoting of Bunch and Kaufman (Golub and Van Loan, section 4.4). Pivots are
     written down as LAPACK's sytrf does: row k and row p were interchanged is p + 1 at k, and where
     D has a 2 by 2 block at k, k + 1 and rows k + 1 and p were interchanged, -(p + 1) at both.
     """
