@@ -24,6 +24,8 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     embedding,
     embedding_bag,
     extremes,
+    fft,
+    fft_frequencies,
     fold,
     gather,
     grid,
