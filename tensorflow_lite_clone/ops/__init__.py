@@ -66,6 +66,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     sort,
     special_functions,
     statistics,
+    stft,
     typed,
     unique,
     update,

@@ -4,7 +4,7 @@ parts, frequencies and shifts."""
 # fmt: off
 from __future__ import annotations
 
-from tests.op_db._case import ALL, COMPLEX, WIDE, E, Forward, Here, Name, Op, S, T
+from tests.op_db._case import ALL, COMPLEX, WIDE, C, E, Forward, Here, Name, Op, S, T, V
 
 # PyTorch's transforms (MKL's) refuse a batch of no rows, ours are empty.
 BATCHES = ("empty",)
@@ -121,4 +121,93 @@ FREQUENCIES = [
         grad=False, out=True, errors=[E(-5), E(4.0), E(4, "a"), E(4, dtype=Name("bool"))]),
 ]
 
-OPS = TRANSFORMS + SHIFTS + FREQUENCIES
+ISTFT_ERRORS = [
+    ((4, 0), {}), ((4, -1), {}), ((4, 5), {}), ((4, 1, 5), {}), ((4, 1, 0), {}), ((0,), {}),
+    ((4,), {"window": C(3)}), ((4,), {"window": C(1, 4)}), ((4,), {"window": V([0.0] * 4)}),
+    ((4,), {"onesided": False}), ((4,), {"return_complex": True}), ((4,), {"length": 0}),
+    ((4,), {"length": 2.0}), ((4.0,), {}), ((True,), {}), ((4, 2.0), {}),
+    ((4,), {"window": C(4, dtype="complex64")}), ((4,), {"window": V([0.0, 1.0, 1.0, 1.0]),
+    "center": False}), ((4,), {"window": [1.0]}),
+]
+# Weights for windows of 4 and 5, which the inverse can divide by.
+HANN = V([0.1, 0.8, 1.1, 0.4])
+FIVE = V([0.2, 0.9, 1.2, 0.7, 0.3])
+
+
+def complexes(function):
+    """A call by the real and imaginary parts of the first argument, and of the result."""
+    def call(torch, x, y, *args, **kwargs):
+        result = getattr(torch, function)(torch.complex(x, y), *args, **kwargs)
+        return torch.view_as_real(result) if result.is_complex() else result
+
+    return call
+
+
+def reals(torch, x, *args, **kwargs):
+    return torch.view_as_real(torch.stft(x, *args, return_complex=True, **kwargs))
+
+
+SHORT_TIME = [
+    Op("stft.values", S(T(10), 4, return_complex=True), S(T(2, 9), 5, 2, 4, return_complex=True),
+        S(T(2, 9), 4, 1, window=T(4), return_complex=True, onesided=False),
+        S(T(12), 6, 2, return_complex=False), S(T(10), 1, 1, return_complex=True),
+        S(T(12), n_fft=6, hop_length=2, win_length=3, window=T(3), center=True,
+          pad_mode="constant", normalized=True, return_complex=True),
+        call=lambda torch, *args, **kw: torch.stft(*args, **kw), dtypes=WIDE, grad=False,
+        layout=False, errors=[E(T(10), 4), E(T(10), 4, window=C(3), return_complex=True),
+        E(T(10), 4, window=C(1, 4), return_complex=True), E(T(10), 4, 0, return_complex=True),
+        E(T(10), 3, return_complex=True), E(T(10), 0, 1, return_complex=True),
+        E(T(10), 4, win_length=5, return_complex=True), E(T(10), 20, return_complex=True),
+        E(T(10), 4, win_length=0, return_complex=True), E(T(), 4, return_complex=True),
+        E(T(2, 2, 10), 4, return_complex=True), E(T(10), 11, center=False, return_complex=True),
+        E(T(10), 4, pad_mode="other", return_complex=True), E(T(10), 4.0, return_complex=True),
+        E(T(10), True, 1, return_complex=True), E(T(10), 4, 2.0, return_complex=True),
+        E(T(10), 4, window=[1.0], return_complex=True), E(T(10), 4, 1, align_to_window=True,
+        return_complex=True), E(T(10, dtype="int64"), 4, return_complex=True),
+        E(T(10, dtype="complex64"), 4, onesided=True), E(T(10, dtype="float16"), 4,
+        return_complex=True), E(T(13), 7, 3, 4, center=False, align_to_window=True,
+        return_complex=True), E(T(4), 8, 2, 4, center=False, align_to_window=True,
+        return_complex=True)]),
+    Op("stft.real", S(T(10), 4), S(T(2, 9), 5, 2), S(T(2, 9), 4, 3, window=T(4)),
+        S(T(12), 6, 2, 3, T(3), normalized=True), S(T(12), 6, 2, 5, T(5), False),
+        S(T(12), 6, 2, 4, T(4), onesided=False, pad_mode="circular"),
+        S(T(12), 6, 5, 4, T(4), pad_mode="replicate"),
+        S(T(12), 6, 2, 4, T(4), center=False, align_to_window=True),
+        S(T(12), 6, 2, 4, center=False, align_to_window=False), call=reals, dtypes=WIDE,
+        accidents=BATCHES),
+    Op("stft.complex", S(T(10), T(10), 4), S(T(2, 9), T(2, 9), 5, 2, window=T(5)),
+        S(T(2, 9), T(2, 9), 4, 1, 3, T(3), normalized=True), call=complexes("stft"), dtypes=WIDE,
+        accidents=BATCHES),
+    Op("stft.weights", S(T(10), T(4), T(4)), call=lambda torch, x, v, w: torch.view_as_real(
+        torch.stft(x, 4, window=torch.complex(v, w))), dtypes=WIDE, accidents=BATCHES),
+    Op("stft.dtypes", Forward(T(10, dtype="float32"), C(4, dtype="float64")),
+        Forward(T(10, dtype="float64"), C(4, dtype="float32")), Forward(T(10, dtype="float32"),
+        C(4, dtype="int64")), Forward(T(10, dtype="float32"), C(4, dtype="float16")),
+        call=lambda torch, x, w: torch.stft(x, 4, window=w, return_complex=True),
+        dtypes=("float32",), grad=False, layout=False),
+    Op("istft.values", S(T(3, 11), 4), S(T(2, 3, 6), 4, 2), S(T(3, 6), 5, 2, window=FIVE),
+        S(T(4, 6), 4, return_complex=True), S(T(4, 6), 4, 1, onesided=False),
+        S(T(3, 6), 4, 2, length=20), S(T(3, 6), 4, 2, center=False, length=-1),
+        call=lambda torch, *args, **kw: torch.istft(*args, **kw), dtypes=COMPLEX, grad=False,
+        layout=False, errors=[E(T(3, 11), 4), E(T(3, 11, dtype="complex64"), 6),
+        *(E(T(3, 11, dtype="complex64"), *args, **kw) for args, kw in ISTFT_ERRORS),
+        E(T(2, 2, 3, 6, dtype="complex64"), 4), E(T(6, dtype="complex64"), 4),
+        E(T(3, 0, dtype="complex64"), 4), E(T(0, 3, 4, dtype="complex64"), 4),
+        E(T(3, 1, dtype="complex64"), 4), E([1.0], 4)]),
+    Op("istft.parts", S(T(3, 8), T(3, 8), 4), S(T(2, 3, 6), T(2, 3, 6), 4, 2, window=HANN),
+        S(T(3, 6), T(3, 6), 5, 2, window=FIVE, normalized=True), S(T(4, 7), T(4, 7), 6, 2, 5, FIVE),
+        S(T(4, 7), T(4, 7), 6, 3, 4, HANN, length=15), S(T(3, 6), T(3, 6), 4, 2, window=HANN,
+        center=False, length=9), S(T(3, 6), T(3, 6), 4, 2, length=25),
+        S(T(4, 6), T(4, 6), 4, 2, window=HANN, return_complex=True),
+        S(T(4, 6), T(4, 6), 4, 2, window=HANN, onesided=False), call=complexes("istft"),
+        dtypes=WIDE, layout=False),
+    Op("istft.weights", S(T(4, 6), T(4, 6), HANN, V([0.9, -0.4, 0.2, 0.5])), dtypes=WIDE,
+        call=lambda torch, x, y, v, w: torch.view_as_real(torch.istft(torch.complex(x, y), 4, 2,
+        window=torch.complex(v, w), return_complex=True)), layout=False),
+    Op("istft.of_stft", S(T(2, 20)), call=lambda torch, x: torch.istft(torch.stft(x, 8, 3,
+        window=torch.hann_window(8, dtype=x.dtype, device=x.device), return_complex=True), 8, 3,
+        window=torch.hann_window(8, dtype=x.dtype, device=x.device), length=20), dtypes=WIDE,
+        accidents=BATCHES),
+]
+
+OPS = TRANSFORMS + SHIFTS + FREQUENCIES + SHORT_TIME
