@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone.array_api import (  # noqa: F401  importing enters the words
     create,
+    fft,
     index,
     linalg,
     matmul,
@@ -29,6 +30,7 @@ def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
     return sys.modules[__name__]
 
 
+standard_words["fft"] = fft
 standard_words["linalg"] = linalg
 globals().update(creation_words)
 globals().update(standard_words)

@@ -25,7 +25,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops._arguments import axis_of, expect_tensor, numpy_names
+from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops.complex_numbers import conj
 from tensorflow_lite_clone.ops.rearrange import ConstantPad
@@ -148,10 +148,17 @@ def _grid(input: Tensor, s: Any, dim: Any) -> tuple[tuple, list]:
     return axes, [None if size == -1 else size for size in sizes]
 
 
-def _floating(op: type[Op], input: Tensor) -> Tensor:
+def _expect_real(name: str, core: Any, input: Tensor) -> None:
+    if core is _from_real and input.dtype.kind == "c":
+        raise RuntimeError(
+            f"{name} expects a real input tensor, but got {input.dtype.short_name}"
+        )
+
+
+def _floating(input: Tensor) -> Tensor:
     """`input` in a dtype that can be transformed; RuntimeError for two-byte floats."""
     if autocast:
-        (input,) = cast_inputs(op, (input,))
+        (input,) = cast_inputs(FftC2C, (input,))
     dtype = input.dtype
     if dtype.kind not in "fc":
         input = cast(input, get_default_dtype())
@@ -187,17 +194,16 @@ def _delivered(name: str, result: Tensor, out: Tensor | None) -> Tensor:
 
 
 def _complex(
-    name: str, inverse: bool, input: Tensor, places: tuple, norm: Any, out: Tensor | None
+    name: str, inverse: bool, x: Tensor, places: tuple, norm: Any, out: Tensor | None
 ) -> Tensor:
     axes, sizes = places
     norm = _norm_of(norm)
-    x = _floating(FftC2C, input)
-    x = _resized(cast(x, x.dtype.to_complex()), axes, sizes)
+    y = _resized(cast(x, x.dtype.to_complex()), axes, sizes)
     if axes:
-        x = apply(FftC2C, x, axes=axes, norm=norm, inverse=inverse)
-    elif x is input:
-        x = x.clone()
-    return _delivered(name, x, out)
+        y = apply(FftC2C, y, axes=axes, norm=norm, inverse=inverse)
+    elif y is x:
+        y = x.clone()
+    return _delivered(name, y, out)
 
 
 def _expect_axes(name: str, axes: tuple) -> None:
@@ -206,29 +212,22 @@ def _expect_axes(name: str, axes: tuple) -> None:
 
 
 def _from_real(
-    name: str, conjugate: bool, input: Tensor, places: tuple, norm: Any, out: Tensor | None
+    name: str, conjugate: bool, x: Tensor, places: tuple, norm: Any, out: Tensor | None
 ) -> Tensor:
     axes, sizes = places
-    expect_tensor(name, input)
-    if input.dtype.kind == "c":
-        raise RuntimeError(
-            f"{name} expects a real input tensor, but got {input.dtype.short_name}"
-        )
     _expect_axes(name, axes)
     norm = _norm_of(norm, conjugate)
-    x = _resized(_floating(FftR2C, input), axes, sizes)
-    size = x._storage.array.shape[axes[-1]]
-    x = apply(FftR2C, x, axes=axes, norm=norm, size=size)
-    return _delivered(name, conj(x) if conjugate else x, out)
+    x = _resized(x, axes, sizes)
+    y = apply(FftR2C, x, axes=axes, norm=norm, size=x._storage.array.shape[axes[-1]])
+    return _delivered(name, conj(y) if conjugate else y, out)
 
 
 def _to_real(
-    name: str, conjugate: bool, input: Tensor, places: tuple, norm: Any, out: Tensor | None
+    name: str, conjugate: bool, x: Tensor, places: tuple, norm: Any, out: Tensor | None
 ) -> Tensor:
     axes, sizes = places
     _expect_axes(name, axes)
     norm = _norm_of(norm, conjugate)
-    x = _floating(FftC2R, input)
     x = cast(conj(x) if conjugate else x, x.dtype.to_complex())
     size = sizes[-1]
     if size is None:
@@ -257,7 +256,9 @@ def _along_one(name: str, core: _Core, turned: bool, document: str) -> Callable[
         *,
         out: Tensor | None = None,
     ) -> Tensor:
-        return core(name, turned, input, _line(input, n, dim), norm, out)
+        _expect_real(name, core, input)
+        x = _floating(input)
+        return core(name, turned, x, _line(x, n, dim), norm, out)
 
     return _exported(function, name, document)
 
@@ -271,7 +272,9 @@ def _along_many(name: str, core: _Core, turned: bool, document: str) -> Callable
         *,
         out: Tensor | None = None,
     ) -> Tensor:
-        return core(name, turned, input, _grid(input, s, dim), norm, out)
+        _expect_real(name, core, input)
+        places = _grid(input, s, dim)
+        return core(name, turned, _floating(input), places, norm, out)
 
     return _exported(function, name, document)
 
@@ -287,7 +290,9 @@ def _along_two(name: str, core: _Core, turned: bool) -> Callable[..., Tensor]:
     ) -> Tensor:
         if dim is None:
             raise TypeError("argument 'dim' must be tuple of ints, not NoneType")
-        return core(name, turned, input, _grid(input, s, dim), norm, out)
+        _expect_real(name, core, input)
+        places = _grid(input, s, dim)
+        return core(name, turned, _floating(input), places, norm, out)
 
     return _exported(function, name, f"`{name[:-1]}n` along the last two dimensions.")
 
