@@ -27,6 +27,7 @@ from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
 from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.ops.complex_numbers import conj
 from tensorflow_lite_clone.ops.rearrange import ConstantPad
 from tensorflow_lite_clone.tensor import Tensor
@@ -200,7 +201,7 @@ def _complex(
     norm = _norm_of(norm)
     y = _resized(cast(x, x.dtype.to_complex()), axes, sizes)
     if axes:
-        y = apply(FftC2C, y, axes=axes, norm=norm, inverse=inverse)
+        y = apply_single(FftC2C, y, {"axes": axes, "norm": norm, "inverse": inverse})
     elif y is x:
         y = x.clone()
     return _delivered(name, y, out)
@@ -218,7 +219,8 @@ def _from_real(
     _expect_axes(name, axes)
     norm = _norm_of(norm, conjugate)
     x = _resized(x, axes, sizes)
-    y = apply(FftR2C, x, axes=axes, norm=norm, size=x._storage.array.shape[axes[-1]])
+    size = x._storage.array.shape[axes[-1]]
+    y = apply_single(FftR2C, x, {"axes": axes, "norm": norm, "size": size})
     return _delivered(name, conj(y) if conjugate else y, out)
 
 
@@ -235,7 +237,8 @@ def _to_real(
     if size < 1:
         raise RuntimeError(f"Invalid number of data points ({size}) specified")
     x = _resized(x, axes, [*sizes[:-1], size // 2 + 1])
-    return _delivered(name, apply(FftC2R, x, axes=axes, norm=norm, size=size), out)
+    y = apply_single(FftC2R, x, {"axes": axes, "norm": norm, "size": size})
+    return _delivered(name, y, out)
 
 
 _Core = Callable[[str, bool, Tensor, tuple, Any, Any], Tensor]
