@@ -24,7 +24,7 @@ WIDE = ("float32", "float64", "complex64", "complex128")
 ROUNDING = {"float32": 1e-3, "complex64": 1e-3, "float64": 1e-11, "complex128": 1e-11}
 
 shapes = st.lists(st.integers(1, 6), min_size=1, max_size=3).map(tuple)
-dtypes = st.sampled_from((*WIDE, *WIDE, *DTYPES))
+dtypes = st.sampled_from(WIDE * 6 + DTYPES)
 layouts = st.sampled_from(("contiguous", "reversed", "stepped", "expanded"))
 
 
@@ -94,25 +94,35 @@ def assert_same(function, array, dtype, layout="contiguous"):
 
 
 @st.composite
+def seldom(draw):
+    """True for about every tenth example: a fault that torch refuses."""
+    return draw(st.integers(0, 9)) == 7
+
+
+@st.composite
 def lines(draw):
-    """A shape, and the arguments n, dim, norm; now and then ones that torch refuses."""
+    """A shape, and the arguments n, dim, norm."""
     shape = draw(shapes)
-    out_of_range = draw(st.integers(0, 15)) == 0
-    dim = len(shape) if out_of_range else draw(st.integers(-len(shape), len(shape) - 1))
-    n = draw(st.none() | st.integers(1, 9) | st.integers(-1, 3))
-    norm = "other" if draw(st.integers(0, 15)) == 0 else draw(st.sampled_from(NORMS))
+    dim = draw(st.integers(-len(shape), len(shape) - 1))
+    if draw(seldom()):
+        dim = draw(st.sampled_from((len(shape), -len(shape) - 1)))
+    n = draw(st.sampled_from((0, -1))) if draw(seldom()) else draw(st.none() | st.integers(1, 9))
+    norm = "other" if draw(seldom()) else draw(st.sampled_from(NORMS))
     return shape, (n, dim, norm)
 
 
 @st.composite
 def grids(draw):
-    """A shape, and the arguments s, dim, norm; dims may repeat and lengths may differ."""
+    """A shape, and the arguments s, dim, norm."""
     shape = draw(shapes)
     ndim = len(shape)
-    dim = draw(st.none() | st.lists(st.integers(-ndim, ndim - 1), max_size=3).map(tuple))
-    count = ndim if dim is None else len(dim)
-    if draw(st.integers(0, 9)) == 0:
-        count += 1
+    dims = st.permutations(range(-ndim, 0)).map(tuple)
+    dim = draw(st.none() | dims)
+    if dim is not None:
+        dim = dim[: draw(st.integers(1, ndim))]
+        if draw(seldom()):
+            dim = draw(st.sampled_from(((), (0, -ndim), (ndim,))))
+    count = (ndim if dim is None else len(dim)) + draw(seldom())
     sizes = st.lists(st.sampled_from((-1, 1, 2, 3, 4, 7)), min_size=count, max_size=count)
     s = draw(st.none() | sizes.map(tuple))
     return shape, (s, dim, draw(st.sampled_from(NORMS)))
@@ -135,6 +145,11 @@ def test_grids(name, case, dtype, layout):
     assert_same(call, numbers(shape, dtype, 0), dtype, layout)
 
 
+def wide_dtypes(name):
+    real = name.startswith(("rfft", "ihfft"))
+    return st.sampled_from(("float64",) if real else ("complex128", "float64"))
+
+
 def gradients(name, arguments):
     """A result, its gradient, and the gradient of that one's product with fixed numbers."""
 
@@ -148,15 +163,17 @@ def gradients(name, arguments):
     return call
 
 
-@given(st.sampled_from(LINES), lines(), st.sampled_from(("float64", "complex128")))
-def test_gradients_of_lines(name, case, dtype):
+@given(st.sampled_from(LINES), lines(), st.data())
+def test_gradients_of_lines(name, case, data):
     shape, arguments = case
+    dtype = data.draw(wide_dtypes(name))
     assert_same(gradients(name, arguments), numbers(shape, dtype, 0), dtype)
 
 
-@given(st.sampled_from(GRIDS), grids(), st.sampled_from(("float64", "complex128")))
-def test_gradients_of_grids(name, case, dtype):
+@given(st.sampled_from(GRIDS), grids(), st.data())
+def test_gradients_of_grids(name, case, data):
     shape, arguments = case
+    dtype = data.draw(wide_dtypes(name))
     assert_same(gradients(name, arguments), numbers(shape, dtype, 0), dtype)
 
 
