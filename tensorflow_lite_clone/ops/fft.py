@@ -2,8 +2,9 @@
 
 The transform of x (n elements) is ``y[k] = sum_j x[j] exp(-2 pi i j k / n)``, its inverse has
 the other sign and the factor 1 / n (Cooley and Tukey, "An algorithm for the machine calculation
-of complex Fourier series", 1965, (1)). `norm` says where the factor is: ``backward`` (default) at
-the inverse, ``forward`` at the forward transform, ``ortho`` as ``1 / sqrt(n)`` at both.
+of complex Fourier series", 1965, (1), up to the sign). `norm` says where the factor is:
+``backward`` (default) at the inverse, ``forward`` at the forward transform, ``ortho`` as
+``1 / sqrt(n)`` at both.
 
 Three ops do the work: between complex numbers, from real ones to the half of their spectrum that
 says all, and back. A transform's adjoint, which its gradient is, runs in the other direction with
