@@ -62,8 +62,8 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "amp compiler cuda distributions linalg nn optim random return_types special utils vision "
-    "viz".split()
+    "amp compiler cuda distributions fft linalg nn optim random return_types special utils "
+    "vision viz".split()
 )
 
 

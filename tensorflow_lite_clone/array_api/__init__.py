@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone.array_api import (  # noqa: F401  importing enters the words
     create,
+    fft,
     index,
     info,
     linalg,
@@ -45,6 +46,7 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
+standard_words["fft"] = fft
 standard_words["linalg"] = linalg
 globals().update(creation_words)
 globals().update(standard_words)

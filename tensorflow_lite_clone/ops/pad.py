@@ -98,13 +98,17 @@ def _continued(x: Tensor, axis: int, low: int, high: int, mode: str, shape: tupl
         )
     if low <= 0 and high <= 0:
         return narrow(x, axis, -low, length)
-    if mode == "circular":
-        places = [place % size for place in range(-low, size + high)] if size else []
-    elif mode == "replicate":
-        places = [min(max(place, 0), size - 1) for place in range(-low, size + high)]
-    else:
-        last = size - 1
-        places = [last - abs(last - abs(place)) for place in range(-low, size + high)]
     backend = x._storage.backend
-    index = backend.F.asarray(places, dtype=backend.F.int64)
+    index = backend.guarded(_places)(backend.F, size, low, high, mode)
     return index_select(x, axis, wrap(index, backend))
+
+
+def _places(F: Any, size: int, low: int, high: int, mode: str) -> Any:
+    """From which of `size` places each of the longer line takes its element."""
+    place = F.arange(-low, size + high, dtype=F.int64)
+    if mode == "circular":
+        return place % size
+    last = size - 1
+    if mode == "replicate":
+        return F.clip(place, 0, last)
+    return last - F.abs(last - F.abs(place))

@@ -105,15 +105,23 @@ class FoldWindows(Op):
     label = "UnfoldBackward"
 
     def forward(F, g, *, axis, size, step, shape):
-        out = F.zeros(shape, dtype=g.dtype)
         if not shape:
-            return out + F.sum(g) if size else out
-        before = (_ALL,) * axis
-        span = (g.shape[axis] - 1) * step + 1
-        for position in range(size):
-            part = out[(*before, slice(position, position + span, step))]
-            F.backend.write(part, part + g[..., position])
-        return out
+            zero = F.zeros(shape, dtype=g.dtype)
+            return zero + F.sum(g) if size else zero
+        # in blocks of `step` elements: a window covers few of them, the same part of each
+        count, length = g.shape[axis], shape[axis]
+        step = step if count > 1 else max(size, 1)
+        blocks = max(count + (size - 1) // step, -(-length // step))
+        before, after = shape[:axis], shape[axis + 1 :]
+        lines = F.zeros((*before, blocks, step, *after), dtype=g.dtype)
+        windows = F.moveaxis(g, -1, axis + 1)
+        outer = (_ALL,) * axis
+        for number, first in enumerate(range(0, size, step)):
+            piece = windows[(*outer, _ALL, slice(first, first + step))]
+            part = lines[(*outer, slice(number, number + count), slice(piece.shape[axis + 1]))]
+            F.backend.write(part, part + piece)
+        line = F.reshape(lines, (*before, blocks * step, *after))
+        return F.copy(line[(*outer, slice(length))]) if blocks * step > length else line
 
     def backward_g(F, g, *, axis, size, step, shape):
         return F.run(Unfold, g, axis=axis, size=size, step=step, shape=shape)

@@ -23,6 +23,7 @@ FAMILIES = {
         "conv_pool",
         "norm_misc",
         "recurrent",
+        "fft",
     )
 }
 LATER = later.OPS

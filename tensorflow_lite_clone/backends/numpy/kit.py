@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.backends.numpy import kit_fft as fft  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_airy import airy_ai  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_bessel import (  # noqa: F401
     i0,
