@@ -53,6 +53,9 @@ KIT = {
     "make_complex": "(real, imag): infinities and NaNs stay in their part",
     "erf": "(x), erfc, erfcx, erfinv, lgamma, digamma, ndtri, log_ndtr, i0, i0e, i1, "
     "i1e, polygamma (x, *, n)",
+    "eigen": "(x): the complex eigenvalues and eigenvectors of square matrices; eigenvalues(x); "
+    "ValueError for infinities and NaN",
+    "geqrf": "(x): LAPACK's QR decomposition, the matrices and tau",
 }
 
 

@@ -21,6 +21,7 @@ FAMILIES = {
         "conv_pool",
         "norm_misc",
         "recurrent",
+        "linalg_decomp",
     )
 }
 LATER = later.OPS

@@ -47,27 +47,8 @@ LINALG = [
         S(T(3, 3, of=DEFINITE), T(2, 3), upper=True, left=False)),
     Op("linalg.cholesky", S(T(3, 3, of=DEFINITE)), S(T(2, 3, 3, of=DEFINITE)), dtypes=WIDE,
         tol=LOOSE, why=WHY, call=lambda torch, x: torch.linalg.cholesky(symmetric(torch, x))),
-    Op("linalg.eigvalsh", S(T(3, 3, of=DEFINITE)), dtypes=WIDE, tol=LOOSE, why=WHY,
-        call=lambda torch, x: torch.linalg.eigvalsh(symmetric(torch, x))),
-    Op("linalg.eigh", S(T(3, 3, of=DEFINITE)), dtypes=WIDE, tol=LOOSE, why=WHY, torch_orders=1,
-        call=lambda torch, x: _functions_of(torch, symmetric(torch, x))),
-    matrices("svdvals", S(T(3, 3)), S(T(3, 4))),
-    Op("linalg.svd", S(T(3, 4)), S(T(4, 3)), dtypes=WIDE, tol=LOOSE, why=WHY,
-        call=lambda torch, x: _rebuilt(*torch.linalg.svd(x, full_matrices=False))),
-    matrices("pinv", S(T(3, 4)), S(T(4, 3))), matrices("lstsq", S(T(4, 3), T(4, 2)), grad=False),
-    matrices("matrix_rank", S(T(3, 4)), grad=False), matrices("cond", S(T(3, 3))),
-    matrices("matrix_exp", S(T(3, 3)), torch_orders=1),
+    matrices("lstsq", S(T(4, 3), T(4, 2)), grad=False),
 ]
-
-
-def _functions_of(torch, x):
-    """What does not depend on the eigenvectors' signs."""
-    values, vectors = torch.linalg.eigh(x)
-    return values, vectors * vectors
-
-
-def _rebuilt(u, s, v):
-    return (u * (s * s)) @ v, s
 
 
 OPS = LINALG

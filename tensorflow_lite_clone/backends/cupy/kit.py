@@ -96,6 +96,11 @@ from tensorflow_lite_clone.backends.cupy.kit_special import (  # noqa: F401
     ndtri,
     polygamma,
 )
+from tensorflow_lite_clone.backends.cupy.kit_spectral import (  # noqa: F401
+    eigen,
+    eigenvalues,
+    geqrf,
+)
 from tensorflow_lite_clone.backends.cupy.memory import pinned_copy
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.dispatch import capture

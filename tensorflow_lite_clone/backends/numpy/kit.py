@@ -83,6 +83,11 @@ from tensorflow_lite_clone.backends.numpy.kit_special import (  # noqa: F401
     ndtri,
     polygamma,
 )
+from tensorflow_lite_clone.backends.numpy.kit_spectral import (  # noqa: F401
+    eigen,
+    eigenvalues,
+    geqrf,
+)
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 
 
