@@ -66,7 +66,10 @@ def _square_gradient(F: Any, gq: Any, gr: Any, q: Any, r: Any) -> Any:
     diagonal = F.real(middle) if middle.dtype.kind == "c" else middle
     diagonal = diagonal * F.eye(r.shape[-1], dtype=diagonal.dtype)
     hermitian = lower + adjoint(F, lower) + diagonal
-    return F.matmul(gq + F.matmul(q, hermitian), adjoint(F, F.inv(r)))
+    # Scaled first, as a singular R makes NaN then and no error.
+    sizes = F.linalg.diagonal(r)
+    inverse = F.inv(r / sizes[..., None]) / sizes[..., None, :]
+    return F.matmul(gq + F.matmul(q, hermitian), adjoint(F, inverse))
 
 
 @public("linalg")

@@ -6,7 +6,7 @@ probabilistic algorithms for constructing approximate matrix decompositions", 20
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.core.public import EXPORTS, public
+from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops.decompositions import qr
 from tensorflow_lite_clone.ops.matmul import matmul
 from tensorflow_lite_clone.ops.svd import svd
@@ -15,9 +15,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 def _range_of(A: Tensor, q: int, niter: int) -> Tensor:
     """Orthonormal columns that nearly span the range of `A`: Halko's algorithm 4.4."""
-    randn = EXPORTS["torch"]["randn"]
-    found = matmul(A, randn(A.shape[-1], q, dtype=A.dtype, device=A.device))
-    found = qr(found)[0]
+    found = qr(matmul(A, A.new_empty(A.shape[-1], q).normal_()))[0]
     for _ in range(niter):
         found = qr(matmul(A.mH, found))[0]
         found = qr(matmul(A, found))[0]

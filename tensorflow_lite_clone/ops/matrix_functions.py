@@ -16,7 +16,6 @@ from tensorflow_lite_clone.ops._spectral import (
     expect_square_matrices,
 )
 from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.create import zeros
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.linear_algebra import LinAlgError, inv
 from tensorflow_lite_clone.ops.norms import matrix_norm, vector_norm
@@ -113,8 +112,7 @@ def cond(input: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     if not known:
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     if not input.numel():
-        dtype = input.dtype.to_real()
-        result = zeros(input.shape[:-2], dtype=dtype, device=input.device)
+        result = input.sum((-2, -1)).abs()
     elif p is None or p == 2 or p == -2:
         values = svdvals(input)
         first, last = values[..., 0], values[..., -1]
