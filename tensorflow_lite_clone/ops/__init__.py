@@ -32,6 +32,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     interpolate,
     join,
     linear_algebra,
+    lobpcg,
     logical,
     loss,
     loss_ctc,

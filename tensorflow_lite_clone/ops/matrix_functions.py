@@ -143,7 +143,9 @@ def frobenius_norm(
     """The 2-norm over `dim`: an int, or at most two; all for none. Older than `linalg.norm`."""
     axes = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(axes) > 2:
-        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(axes)} dimensions instead.")
+        raise RuntimeError(
+            f"Expected at most 2 dimensions, but got {len(axes)} dimensions instead."
+        )
     if input.dtype.kind not in "fc":
         raise RuntimeError(
             "norm(): input dtype should be either floating point or complex. Got "

@@ -94,7 +94,9 @@ class Svdvals(Op):
 
 
 @public("linalg")
-def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
+def svd(
+    A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None
+) -> Any:
     """``U, S, Vh`` of (..., m, n) matrices with ``A = U diag(S) Vh``; S falls and is real.
 
     The shapes of U and Vh are (..., m, m) and (..., n, n), or, without `full_matrices`,
@@ -204,7 +206,7 @@ def _bounds(name: str, x: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor]
 def _read_bound(
     function: str, word: str, args: tuple, named: Any, atol: Any, rtol: Any, hermitian: bool
 ) -> tuple[Any, Any, bool]:
-    """The older forms, ``f(x, bound, hermitian)`` and ``f(x, WORD=bound)``, which exclude others."""
+    """The older forms, ``f(x, bound, hermitian)`` and ``f(x, WORD=bound)``, instead of others."""
     if not args and named is None:
         return None, None, hermitian
     if len(args) > 2 or (args and named is not None) or atol is not None or rtol is not None:

@@ -1,4 +1,4 @@
-"""Properties of decompositions: factors give the matrix back, vectors are orthonormal, and so on."""
+"""Properties of decompositions: factors give the matrix back, vectors are orthonormal ..."""
 
 from __future__ import annotations
 
@@ -80,7 +80,6 @@ class TestFactors(Close):
         self.close(whole[..., : shape[-1]], q, dtype)
         self.close(tlc.ormqr(a, tau, x, transpose=True), a.triu(), dtype)
         self.close(tlc.ormqr(a, tau, x.mH, left=False), x.mH @ whole, dtype)
-        self.assertIs(tlc.orgqr, tlc.linalg.householder_product)
 
     @parameterized.expand(cases(SHAPES))
     def test_svd(self, dtype, shape):
@@ -179,6 +178,8 @@ class TestFactors(Close):
 
     def test_matrix_exp_of_a_batch_is_that_of_each(self):
         """However different the scalings are."""
+        if SELF_CHECK:
+            self.skipTest("PyTorch's digits depend on what else is in the batch")
         x = drawn((2, 3, 3), "float64") * OURS.tensor([[[0.01]], [[30.0]]], "float64")
         both = tlc.matrix_exp(x)
         for i in range(2):

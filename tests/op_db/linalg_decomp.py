@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.op_db._case import WIDE, Domain, E, Forward, Kink, Op, S, T, Unread, V
+from tests.op_db._case import NORMAL, WIDE, C, Domain, E, Forward, Kink, Op, S, T, Unread, V
 
 LOOSE = {"float32": (2e-4, 2e-4), "float64": (1e-8, 1e-9)}
 WHY = "gaps between values are divided by, and inverses of drawn matrices are badly conditioned"
@@ -14,6 +14,8 @@ WHY = "gaps between values are divided by, and inverses of drawn matrices are ba
 def _definite(rng, shape):
     """Symmetric matrices with positive eigenvalues that keep their distance."""
     x = rng.standard_normal(shape)
+    if shape[-1] != shape[-2]:
+        return x
     return 0.3 * x @ x.swapaxes(-1, -2) + np.diag(np.arange(1.0, shape[-1] + 1))
 
 
@@ -72,7 +74,8 @@ def of_factors(torch, result):
     """Q and R with a positive diagonal of R."""
     q, r = result
     signs = torch.sgn(r.diagonal(dim1=-2, dim2=-1)).detach()
-    return q[..., :signs.shape[-1]] * signs.unsqueeze(-2), r[..., :signs.shape[-1], :] * signs.unsqueeze(-1).conj()
+    k = signs.shape[-1]
+    return q[..., :k] * signs.unsqueeze(-2), r[..., :k, :] * signs.unsqueeze(-1).conj()
 
 
 def of_eigh(torch, result):
@@ -136,8 +139,8 @@ SVD = [
         call=lambda torch, x, *args, **kw: of_old_svd(torch.svd(x, *args, **kw))),
     row("pinv", S(T(4, 3)), S(T(2, 3, 4)), S(T(3, 3)), S(T(3, 3), atol=0.1), S(T(3, 3), 0.1),
         S(T(3, 3), rcond=0.1), Kink(T(3, 3), rtol=0.5), Kink(V([[1.0, 2.0], [2.0, 4.0]])),
-        Kink(T(2, 3, 3), atol=V([0.5, 1.5], grad=False)), Forward(T(0, 3)), out=True, errors=[E(T(3)), NAN,
-        E(T(2, 2, dtype="int64")), E(T(2, 2), 0.1, rtol=0.2)]),
+        Kink(T(2, 3, 3), atol=V([0.5, 1.5], grad=False)), Forward(T(0, 3)), out=True,
+        errors=[E(T(3)), NAN, E(T(2, 2, dtype="int64")), E(T(2, 2), 0.1, rtol=0.2)]),
     complex_row("pinv.complex", lambda torch, x: torch.linalg.pinv(x), (4, 3), (2, 3, 3)),
     row("pinv.hermitian", S(T(3, 3)), S(T(2, 3, 3)), Kink(T(3, 3), atol=1.5), errors=[E(T(2, 3))],
         call=lambda torch, x, **kw: torch.linalg.pinv(hermitian(x), hermitian=True, **kw)),
@@ -199,6 +202,34 @@ EIGEN = [
     complex_row("eigvals.complex", lambda torch, x: eigenvalue_sums(torch, x), (3, 3)),
 ]
 
+def pairs(torch, x, *args, **kw):
+    """A few eigenpairs, found as well as the dtype allows."""
+    tol = 1e-14 if x.dtype == torch.float64 else 1e-6
+    values, vectors = torch.lobpcg(hermitian(x), *args, tol=tol, niter=60, **kw)
+    return values, vectors.abs()
+
+
+FEW = [
+    plain("lobpcg", S(T(6, 6), 2), S(T(6, 6), 2, largest=False), S(T(2, 3, 3), k=1), S(T(4, 4)),
+        S(T(9, 9), 2, X=C(9, 3, of=NORMAL), largest=True), of=DEFINITE, call=pairs, layout=False,
+        accidents=("empty", "zero_dim"), tol={"float64": (1e-8, 1e-9), "float32": (2e-3, 2e-3)},
+        errors=[E(T(2, 3)), E(T(6, 6), 3), E(T(2, 2))]),
+    plain("svd_lowrank", S(T(4, 3), 3), S(T(2, 3, 4), q=3), S(T(4, 3), M=T(3)),
+        call=lambda torch, *args, **kw: product(torch.svd_lowrank(*args, **kw)), layout=False,
+        accidents=("empty", "zero_dim"), errors=[E(T(3, 3, dtype="int64"), 2), E(T(4, 3), -1)]),
+    plain("pca_lowrank", S(T(5, 3)), S(T(2, 5, 3), q=3), S(T(5, 3), center=False, niter=1),
+        call=lambda torch, *args, **kw: product(torch.pca_lowrank(*args, **kw)), layout=False,
+        accidents=("empty", "zero_dim"), errors=[E(T(5, 3), 4), E(T(5, 3), -1),
+        E(T(5, 3), niter=-1), E(T(3, 3, dtype="int64"))]),
+]
+
+
+def product(result):
+    """Of all factors of full rank: a function that needs every one."""
+    u, s, v = result
+    return s, (u * (s * s).unsqueeze(-2)) @ v.mH
+
+
 EXPONENTIALS = [
     plain("matrix_exp", S(T(3, 3)), S(T(2, 2, 2)), S(V([[0.0, 30.0], [0.0, 0.0]])), S(T(1, 1)),
         S(V([[-20.0, 3.0], [1.0, -9.0]])), Forward(T(0, 0)), Forward(T(2, 0, 0)),
@@ -210,4 +241,4 @@ EXPONENTIALS = [
 REMOVED = [Op(name, call=lambda torch, x, name=name: getattr(torch, name)(x), errors=[E(T(2, 2))])
     for name in ("eig", "symeig", "matrix_rank")]
 
-OPS = QR + SVD + NORMS + EIGEN + EXPONENTIALS + REMOVED
+OPS = QR + SVD + NORMS + EIGEN + FEW + EXPONENTIALS + REMOVED
