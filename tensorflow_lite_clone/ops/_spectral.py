@@ -44,7 +44,7 @@ def expect_wide(name: str, x: Tensor) -> None:
     """Raise RuntimeError for integers and NotImplementedError for two-byte floats."""
     expect_floating(name, x)
     if x.dtype.itemsize < 4:
-        raise NotImplementedError(f'"{name}" not implemented for \'{x.dtype.short_name}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{x.dtype.short_name}'")
 
 
 def decomposed(message: str, op: type[Op], *inputs: Tensor, **parameters: Any) -> Any:

@@ -47,8 +47,7 @@ class Qr(Op):
         rows, columns = out0.shape[-2], out1.shape[-1]
         if mode == "complete" and rows > columns:
             raise RuntimeError(
-                "The QR decomposition is not differentiable when mode='complete' and nrows > "
-                "ncols."
+                "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
             )
         if rows >= columns:
             return _square_gradient(F, gq, gr, out0, out1)

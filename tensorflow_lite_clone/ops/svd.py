@@ -129,9 +129,7 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) 
 
 
 @public("torch", "method", names=("svd",))
-def torch_svd(
-    input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None
-) -> Any:
+def torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
     """An older `linalg.svd`, which gives ``U, S, V``: A = U diag(S) V^H; reduced if `some`.
 
     Without `compute_uv` U and V are zeros, (..., m, m) and (..., n, n).
@@ -195,12 +193,13 @@ def _bounds(name: str, x: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor]
             rtol = (atol <= 0).to(dtype) * epsilon
         else:
             rtol = 0.0 if atol > 0 else epsilon
-    return tuple(
-        value.detach().to(x.device, dtype)
-        if isinstance(value, Tensor)
-        else full((), value, dtype=dtype, device=x.device)
-        for value in (atol, rtol)
-    )
+
+    def real(value: Any) -> Tensor:
+        if isinstance(value, Tensor):
+            return value.detach().to(x.device, dtype)
+        return full((), value, dtype=dtype, device=x.device)
+
+    return real(atol), real(rtol)
 
 
 def _read_bound(
@@ -239,9 +238,7 @@ def pinv(
     LinAlgError for infinities and NaN.
     """
     expect_tensors("linalg_pinv", input)
-    bound, _, hermitian = _read_bound(
-        "linalg_pinv", "rcond", args, rcond, atol, rtol, hermitian
-    )
+    bound, _, hermitian = _read_bound("linalg_pinv", "rcond", args, rcond, atol, rtol, hermitian)
     if bound is not None:
         atol, rtol = 0.0, bound
     if input.ndim < 2 or input.dtype.kind not in "fc" or input.dtype.itemsize < 4:

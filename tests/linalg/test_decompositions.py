@@ -75,8 +75,11 @@ class TestFactors(Close):
         q, r = tlc.linalg.householder_product(a, tau), a.triu()[..., : shape[-1], :]
         self.orthonormal(q, dtype)
         self.close(q @ r, x, dtype)
-        whole = tlc.ormqr(a, tau, tlc.eye(shape[-2], dtype=x.dtype, device=x.device).expand(
-            *shape[:-1], shape[-2]))
+        whole = tlc.ormqr(
+            a,
+            tau,
+            tlc.eye(shape[-2], dtype=x.dtype, device=x.device).expand(*shape[:-1], shape[-2]),
+        )
         self.close(whole[..., : shape[-1]], q, dtype)
         self.close(tlc.ormqr(a, tau, x, transpose=True), a.triu(), dtype)
         self.close(tlc.ormqr(a, tau, x.mH, left=False), x.mH @ whole, dtype)
