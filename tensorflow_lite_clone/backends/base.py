@@ -56,6 +56,7 @@ KIT = {
     "eigen": "(x): the complex eigenvalues and eigenvectors of square matrices; eigenvalues(x); "
     "ValueError for infinities and NaN",
     "geqrf": "(x): LAPACK's QR decomposition, the matrices and tau",
+    "singular_values": "(x): those of matrices, falling",
 }
 
 

@@ -70,6 +70,11 @@ def off_diagonal(F: Any, x: Any, real: Any) -> Any:
     return x * (1 - F.eye(x.shape[-1], dtype=real.dtype))
 
 
+def diagonal(F: Any, x: Any) -> Any:
+    """The diagonals of square matrices."""
+    return F.diagonal(x, offset=0, dim1=x.ndim - 2, dim2=x.ndim - 1, shape=x.shape)
+
+
 def on_diagonal(F: Any, x: Any) -> Any:
     """The diagonal matrices with the vectors `x` as diagonals."""
     return x[..., None] * F.eye(x.shape[-1], dtype=x.dtype)

@@ -11,7 +11,13 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._results import result_type
-from tensorflow_lite_clone.ops._spectral import adjoint, expect_matrices, expect_wide
+from tensorflow_lite_clone.ops._spectral import (
+    adjoint,
+    diagonal,
+    expect_matrices,
+    expect_wide,
+    on_diagonal,
+)
 from tensorflow_lite_clone.ops.create import eye
 from tensorflow_lite_clone.ops.linear_algebra import inv
 from tensorflow_lite_clone.ops.matmul import matmul
@@ -62,11 +68,10 @@ def _square_gradient(F: Any, gq: Any, gr: Any, q: Any, r: Any) -> Any:
     """``(gQ + Q M) R^-H``, where M is Hermitian with the lower triangle of R gR^H - gQ^H Q."""
     middle = F.matmul(r, adjoint(F, gr)) - F.matmul(adjoint(F, gq), q)
     lower = F.tril(middle, k=-1)
-    diagonal = F.real(middle) if middle.dtype.kind == "c" else middle
-    diagonal = diagonal * F.eye(r.shape[-1], dtype=diagonal.dtype)
-    hermitian = lower + adjoint(F, lower) + diagonal
+    real = F.real(middle) if middle.dtype.kind == "c" else middle
+    hermitian = lower + adjoint(F, lower) + on_diagonal(F, diagonal(F, real))
     # Scaled first, as a singular R makes NaN then and no error.
-    sizes = F.linalg.diagonal(r)
+    sizes = diagonal(F, r)
     inverse = F.inv(r / sizes[..., None]) / sizes[..., None, :]
     return F.matmul(gq + F.matmul(q, hermitian), adjoint(F, inverse))
 

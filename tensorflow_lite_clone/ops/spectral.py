@@ -12,6 +12,7 @@ from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._spectral import (
     adjoint,
     decomposed,
+    diagonal,
     expect_square_matrices,
     expect_wide,
     gaps,
@@ -37,7 +38,7 @@ _PHASE = (
 
 def _check_phases(F: Any, inner: Any, name: str) -> None:
     """RuntimeError when a loss, with V^H gV = `inner`, changes with the phases of V's columns."""
-    turn = F.imag(F.linalg.diagonal(inner))
+    turn = F.imag(diagonal(F, inner))
     F.check_phases(turn, F.zeros_like(turn), message=_PHASE.format(name))
 
 
@@ -90,7 +91,7 @@ class Eig(Op):
         up = adjoint(F, out1)
         inner = F.matmul(up, g_vectors)
         _check_phases(F, inner, "eig")
-        lengths = F.real(F.linalg.diagonal(inner))
+        lengths = F.real(diagonal(F, inner))
         inner = inner - F.matmul(up, out1) * lengths[..., None, :]
         between = F.conj(gaps(out0))
         middle = quotient(F, off_diagonal(F, inner, lengths), between) + on_diagonal(F, g_values)

@@ -15,6 +15,7 @@ from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._spectral import (
     adjoint,
     decomposed,
+    diagonal,
     expect_matrices,
     expect_square_matrices,
     expect_wide,
@@ -70,8 +71,8 @@ class Svd(Op):
         of_u = F.matmul(adjoint(F, u), gu)
         of_v = F.matmul(vh, adjoint(F, gvh))
         if of_u.dtype.kind == "c":
-            turn = F.imag(F.linalg.diagonal(of_u))
-            F.check_phases(turn, F.imag(F.linalg.diagonal(of_v)), message=_PHASE)
+            turn = F.imag(diagonal(F, of_u))
+            F.check_phases(turn, F.imag(diagonal(F, of_v)), message=_PHASE)
             gs = gs + 1j * quotient(F, turn, s)
         between = gaps(s) * (s[..., None, :] + s[..., :, None])
         middle = quotient(F, off_diagonal(F, skew(F, of_u), s), between) * s[..., None, :]
@@ -90,7 +91,7 @@ class Svdvals(Op):
     """The singular values, without the vectors that their gradient needs."""
 
     def forward(F, x):
-        return F.linalg.svdvals(x)
+        return F.singular_values(x)
 
 
 @public("linalg")

@@ -87,6 +87,7 @@ from tensorflow_lite_clone.backends.numpy.kit_spectral import (  # noqa: F401
     eigen,
     eigenvalues,
     geqrf,
+    singular_values,
 )
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 
