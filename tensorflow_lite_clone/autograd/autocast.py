@@ -34,7 +34,9 @@ WIDE = {
         vector_norm
         """.split()
     ),
-    "cpu": frozenset(f"{_LOSSES} binary_cross_entropy det inv qr view_as_complex".split()),
+    "cpu": frozenset(
+        f"{_LOSSES} binary_cross_entropy det eig eigh geqrf inv qr svd view_as_complex".split()
+    ),
 }
 EQUAL = frozenset("addcdiv addcmul atan2 cat dot index_put linalg_cross scatter_add stack".split())
 

@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
@@ -38,6 +40,14 @@ def expect_floating(name: str, x: Tensor) -> None:
             f"{name}: Expected a floating point or complex tensor as input. Got "
             f"{x.dtype.short_name}"
         )
+
+
+def as_wide(name: str, op: type[Op], x: Tensor) -> Tensor:
+    """`x`, or what autocast makes of it for `op`, after `expect_wide`."""
+    if autocast:  # before the dtype is looked at
+        (x,) = cast_inputs(op, (x,))
+    expect_wide(name, x)
+    return x
 
 
 def expect_wide(name: str, x: Tensor) -> None:

@@ -13,6 +13,7 @@ from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._spectral import (
     adjoint,
+    as_wide,
     diagonal,
     expect_matrices,
     expect_wide,
@@ -91,7 +92,7 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
             "'r', or 'complete'"
         )
-    expect_wide("linalg.qr", A)
+    A = as_wide("linalg.qr", Qr, A)
     return delivered("linalg_qr", _LinalgQr(apply(Qr, A, mode=mode)), out)
 
 
@@ -124,7 +125,7 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
     reflections `householder_product` makes Q of. Without a gradient, as in PyTorch.
     """
     expect_matrices("torch.geqrf", input)
-    expect_wide("torch.geqrf", input)
+    input = as_wide("torch.geqrf", Geqrf, input)
     return delivered("geqrf", _Geqrf(apply(Geqrf, input)), out)
 
 

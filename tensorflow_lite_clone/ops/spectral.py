@@ -11,10 +11,10 @@ from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._spectral import (
     adjoint,
+    as_wide,
     decomposed,
     diagonal,
     expect_square_matrices,
-    expect_wide,
     gaps,
     off_diagonal,
     on_diagonal,
@@ -114,7 +114,7 @@ def _lower(A: Tensor, UPLO: Any) -> Tensor:
         )
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    expect_wide("linalg.eigh", A)
+    A = as_wide("linalg.eigh", Eigh, A)
     return A if UPLO in "lL" else A.mH
 
 
@@ -156,7 +156,7 @@ def eig(input: Tensor, *, out: Any = None) -> Any:
     RuntimeError in the backward pass.
     """
     expect_square_matrices("linalg.eig", input)
-    expect_wide("linalg.eig", input)
+    input = as_wide("linalg.eig", Eig, input)
     found = decomposed(_NOT_FINITE, Eig, input)
     return delivered("linalg_eig", _LinalgEig(found), out)
 
@@ -165,7 +165,7 @@ def eig(input: Tensor, *, out: Any = None) -> Any:
 def eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of (..., n, n) matrices, complex and in no order: see `eig`."""
     expect_square_matrices("linalg.eigvals", input)
-    expect_wide("linalg.eigvals", input)
+    input = as_wide("linalg.eigvals", Eig, input)
     if modes.grad and input.requires_grad:
         result = decomposed(_NOT_FINITE, Eig, input)[0]
     else:

@@ -14,11 +14,11 @@ from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._spectral import (
     adjoint,
+    as_wide,
     decomposed,
     diagonal,
     expect_matrices,
     expect_square_matrices,
-    expect_wide,
     gaps,
     off_diagonal,
     on_diagonal,
@@ -107,7 +107,7 @@ def svd(
     singular values are equal. `driver` means nothing here; RuntimeError on a CPU.
     """
     expect_matrices("linalg.svd", A)
-    expect_wide("linalg.svd", A)
+    A = as_wide("linalg.svd", Svd, A)
     if driver is not None and A.device.type != "cuda":
         raise RuntimeError(_NO_DRIVER)
     found = decomposed(_NO_CONVERGENCE, Svd, A, full_matrices=full_matrices)
@@ -123,7 +123,7 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) 
     if modes.grad and isinstance(A, Tensor) and A.requires_grad:
         return delivered("linalg_svdvals", svd(A, False, driver=driver)[1], out)
     expect_matrices("linalg.svd", A)
-    expect_wide("linalg.svd", A)
+    A = as_wide("linalg.svd", Svd, A)
     if driver is not None and A.device.type != "cuda":
         raise RuntimeError(_NO_DRIVER)
     return delivered("linalg_svdvals", decomposed(_NO_CONVERGENCE, Svdvals, A), out)

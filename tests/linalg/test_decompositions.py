@@ -306,6 +306,21 @@ class TestFace(Close):
                 getattr(home, name)(x)
         self.assertFalse(hasattr(tlc.Tensor, "matrix_rank"))
 
+    @parameterized.expand(["svd", "svdvals", "qr", "eigh", "eigvalsh", "eig", "eigvals", "cond"])
+    def test_autocast(self, name):
+        """On a CPU decompositions run in float32; without autocast they refuse two bytes."""
+        if OURS.device != "cpu":
+            self.skipTest("it is so on the CPU alone")
+        function = getattr(tlc.linalg, name)
+        x = drawn((3, 3), "bfloat16")
+        with tlc.autocast("cpu"):
+            got = function(x)
+        wanted = function(x.float())
+        for left, right in zip(*[(r if isinstance(r, tuple) else (r,)) for r in (got, wanted)]):
+            self.close(left, right, OURS.dtype(right))
+        with self.assertRaises(RuntimeError):
+            function(x)
+
     def test_driver(self):
         if OURS.device == "cuda":
             self.skipTest("it may be named there")
