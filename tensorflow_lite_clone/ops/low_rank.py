@@ -37,7 +37,8 @@ def svd_lowrank(
     transposed = rows < columns
     if transposed:
         A = A.mH
-    basis = _range_of(A, 6 if q is None else q, 2 if niter is None else niter)
+    q = min(6 if q is None else q, rows, columns)  # more would be of no use, and not independent
+    basis = _range_of(A, q, 2 if niter is None else niter)
     u, s, vh = svd(matmul(basis.mH, A), False)
     left, right = matmul(basis, u), vh.mH
     return (right, s, left) if transposed else (left, s, right)
