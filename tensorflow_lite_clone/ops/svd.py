@@ -203,30 +203,24 @@ def _bounds(name: str, x: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor]
     return real(atol), real(rtol)
 
 
-def _read_bound(
-    function: str, word: str, args: tuple, named: Any, atol: Any, rtol: Any, hermitian: bool
-) -> tuple[Any, Any, bool]:
-    """The older forms, ``f(x, bound, hermitian)`` and ``f(x, WORD=bound)``, instead of others."""
-    if not args and named is None:
-        return None, None, hermitian
-    if len(args) > 2 or (args and named is not None) or atol is not None or rtol is not None:
-        raise TypeError(f"{function}() received an invalid combination of arguments")
-    bound = args[0] if args else named
+def _expect_one_form(name: str, word: str, bound: Any, atol: Any, rtol: Any) -> None:
+    """Raise TypeError for a `bound` of the older form beside `atol` or `rtol`, or of no number."""
+    if atol is not None or rtol is not None:
+        raise TypeError(f"{name}() received an invalid combination of arguments")
     if isinstance(bound, bool) or not isinstance(bound, (int, float, Tensor)):
         raise TypeError(
-            f"{function}(): argument '{word}' must be float or Tensor, not {type(bound).__name__}"
+            f"{name}(): argument '{word}' must be float or Tensor, not {type(bound).__name__}"
         )
-    return bound, 0.0, args[1] if len(args) > 1 else hermitian
 
 
 @public("linalg")
 def pinv(
     input: Tensor,
-    *args: Any,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
     atol: Any = None,
     rtol: Any = None,
-    hermitian: bool = False,
-    rcond: Any = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """The Moore-Penrose pseudoinverses, (..., n, m), of (..., m, n) matrices.
@@ -234,14 +228,14 @@ def pinv(
     Singular values that are not above the larger of `atol` and `rtol` times the largest count as
     zero; both are numbers, or tensors of the batch's shape. `rtol` is max(m, n) times the dtype's
     epsilon by default, or 0 if `atol` is positive. For `hermitian` matrices eigenvalues are used,
-    and the lower triangle is read. ``pinv(input, rcond, hermitian)``, with rcond for rtol, is an
-    older form. RuntimeError for other dtypes than float32, float64 and their complex kin,
-    LinAlgError for infinities and NaN.
+    and the lower triangle is read. `rcond` is an older name of `rtol`, without `atol`.
+    RuntimeError for other dtypes than float32, float64 and their complex kin, LinAlgError for
+    infinities and NaN.
     """
     expect_tensors("linalg_pinv", input)
-    bound, _, hermitian = _read_bound("linalg_pinv", "rcond", args, rcond, atol, rtol, hermitian)
-    if bound is not None:
-        atol, rtol = 0.0, bound
+    if rcond is not None:
+        _expect_one_form("linalg_pinv", "rcond", rcond, atol, rtol)
+        atol, rtol = 0.0, rcond
     if input.ndim < 2 or input.dtype.kind not in "fc" or input.dtype.itemsize < 4:
         raise RuntimeError(
             f"linalg.pinv({input.dtype.short_name}{{{list(input.shape)}}}): expected a tensor with "
@@ -267,11 +261,11 @@ def pinverse(input: Tensor, rcond: Any = 1e-15) -> Tensor:
 @public("linalg")
 def matrix_rank(
     input: Tensor,
-    *args: Any,
+    tol: Any = None,
+    hermitian: bool = False,
+    *,
     atol: Any = None,
     rtol: Any = None,
-    hermitian: bool = False,
-    tol: Any = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """The ranks, int64, of (..., m, n) matrices: how many singular values are above a bound.
@@ -279,16 +273,13 @@ def matrix_rank(
     The bound is the larger of `atol` and `rtol` times the largest value; both are numbers, or
     tensors of the batch's shape. `rtol` is max(m, n) times the dtype's epsilon by default, or 0 if
     `atol` is positive. For `hermitian` matrices eigenvalues are counted, and the lower triangle is
-    read. ``matrix_rank(input, tol, hermitian)``, with tol for atol and no rtol, is an older form.
-    RuntimeError for other dtypes than float32, float64 and their complex kin, LinAlgError for
-    infinities and NaN.
+    read. `tol` is an older name of `atol`, without `rtol`. RuntimeError for other dtypes than
+    float32, float64 and their complex kin, LinAlgError for infinities and NaN.
     """
     expect_tensors("linalg_matrix_rank", input)
-    bound, none, hermitian = _read_bound(
-        "linalg_matrix_rank", "tol", args, tol, atol, rtol, hermitian
-    )
-    if bound is not None:
-        atol, rtol = bound, none
+    if tol is not None:
+        _expect_one_form("linalg_matrix_rank", "tol", tol, atol, rtol)
+        atol, rtol = tol, 0.0
     if input.ndim < 2:
         raise RuntimeError(
             "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions."

@@ -321,6 +321,25 @@ class TestFace(Close):
         with self.assertRaises(RuntimeError):
             function(x)
 
+    @unittest.skipIf(SELF_CHECK, "PyTorch has no such namespace")
+    def test_the_standards_words(self):
+        """Of the array API standard's extension, over Tensors."""
+        words = tlc.array_api.linalg
+        x = drawn((4, 3), "float64")
+        u, s, vh = words.svd(x, full_matrices=False)
+        self.close((u * s) @ vh, x, "float64")
+        self.close(words.svdvals(x), s, "float64")
+        self.close(words.pinv(x, rtol=1e-10) @ x, OURS.tensor(np.eye(3), "float64"), "float64")
+        self.assertEqual(words.matrix_rank(x, rtol=1e-10).item(), 3)
+        q, r = words.qr(x, mode="complete")
+        self.close(q @ r, x, "float64")
+        square = x[:3] + x[:3].mT
+        values, vectors = words.eigh(square)
+        self.close((vectors * values) @ vectors.mT, square, "float64")
+        self.close(words.eigvalsh(square), values, "float64")
+        self.close(words.eigvals(square).sum().real, values.sum(), "float64")
+        self.close(words.eig(square).eigenvalues.sum().real, values.sum(), "float64")
+
     def test_driver(self):
         if OURS.device == "cuda":
             self.skipTest("it may be named there")
