@@ -64,11 +64,12 @@ def lobpcg(
 
     `A` is real and symmetric; with a positive definite `B` they solve ``A x = B x e``. The vectors
     are the columns of an (..., m, k) matrix and fulfil ``x^T B x = 1``. The iteration starts with
-    `X`, (..., m, n), or `n` random vectors, k by default, which is 1 by default. `iK` is a
-    preconditioner, (m, m), close to the inverse of A. It ends when the residuals are below `tol`,
-    the root of the dtype's epsilon by default, relatively, or after `niter` iterations, 1000 by
-    default; a negative number sets no limit. AssertionError for matrices that are not square,
-    ValueError for m < 3 n. The gradient, for `A` without `B`, costs a whole `linalg.eigh`.
+    `X`, (..., m, n), or `n` random vectors, k by default, which is 1 by default and n at most.
+    `iK` is a preconditioner, (m, m), close to the inverse of A. It ends when the residuals are
+    below `tol`, the root of the dtype's epsilon by default, relatively, or after `niter`
+    iterations, 1000 by default; a negative number sets no limit. AssertionError for matrices that
+    are not square, ValueError for m < 3 n. The gradient, for `A` without `B`, costs a whole
+    `linalg.eigh`.
 
     `method` and the parameters of orthogonalisation choose between forms of PyTorch's algorithm;
     here there is one. `tracker` is not supported: NotImplementedError.
@@ -84,6 +85,9 @@ def lobpcg(
     size = shape[-1]
     k = (1 if X is None else X.shape[-1]) if k is None else k
     count = X.shape[-1] if X is not None else (k if n is None else n)
+    k = min(k, count)
+    if X is not None and X.shape[-2] != size:
+        raise AssertionError(f"X shape mismatch: got {X.shape}, expected {(size, count)}")
     if size < 3 * count:
         raise ValueError(
             f"LOBPCG algorithm is not applicable when the number of A rows (={size}) is smaller "
@@ -100,8 +104,9 @@ def lobpcg(
             _eigenpairs(*problem, iK, k, limit, bound, -1.0 if up else 1.0)
             for problem in zip(matrices, of_b, starts)
         ]
-        values = stack([pair[0] for pair in found]).reshape(*shape[:-2], k)
-        vectors = stack([pair[1] for pair in found]).reshape(*shape[:-1], k)
+        none = [A.new_empty(0)]
+        values = stack([pair[0] for pair in found] or none).reshape(*shape[:-2], k)
+        vectors = stack([pair[1] for pair in found] or none).reshape(*shape[:-1], k)
     return apply(Lobpcg, A, values, vectors, largest=up, plain=B is None)
 
 

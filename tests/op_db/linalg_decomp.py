@@ -217,9 +217,10 @@ def pairs(torch, x, *args, **kw):
 
 FEW = [
     plain("lobpcg", S(T(6, 6), 2), S(T(6, 6), 2, largest=False), S(T(2, 3, 3), k=1), S(T(4, 4)),
-        S(T(9, 9), 2, X=C(9, 3, of=NORMAL), largest=True), of=DEFINITE, call=pairs, layout=False,
+        S(T(9, 9), 2, X=C(9, 3, of=NORMAL), largest=True), S(T(6, 6), k=2, n=1),
+        Forward(T(0, 3, 3), 1), of=DEFINITE, call=pairs, layout=False,
         accidents=("empty", "zero_dim"), tol={"float64": (1e-8, 1e-9), "float32": (2e-3, 2e-3)},
-        errors=[E(T(2, 3)), E(T(6, 6), 3), E(T(2, 2))]),
+        errors=[E(T(2, 3)), E(T(6, 6), 3), E(T(2, 2)), E(T(9, 9), X=T(8, 2))]),
     plain("svd_lowrank", S(T(4, 3), 3), S(T(2, 3, 4), q=3), S(T(4, 3), 3, M=T(3)),
         Forward(T(4, 3)), Forward(T(2, 3, 4), q=None, niter=None),
         call=lambda torch, *args, **kw: product(torch.svd_lowrank(*args, **kw)), layout=False,
