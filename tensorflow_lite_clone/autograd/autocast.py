@@ -35,7 +35,10 @@ WIDE = {
         """.split()
     ),
     "cpu": frozenset(
-        f"{_LOSSES} binary_cross_entropy det eig eigh geqrf inv qr svd view_as_complex".split()
+        f"""
+        {_LOSSES}
+        binary_cross_entropy det eig eigh geqrf householder_product inv ormqr qr svd view_as_complex
+        """.split()
     ),
 }
 EQUAL = frozenset("addcdiv addcmul atan2 cat dot index_put linalg_cross scatter_add stack".split())

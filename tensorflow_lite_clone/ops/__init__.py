@@ -59,6 +59,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     rearrange,
     recurrent,
     reduce,
+    reflections,
     scan,
     scatter,
     shape,

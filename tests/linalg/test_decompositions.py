@@ -306,6 +306,17 @@ class TestFace(Close):
                 getattr(home, name)(x)
         self.assertFalse(hasattr(tlc.Tensor, "matrix_rank"))
 
+    def test_autocast_of_reflections(self):
+        """No product inside runs in two bytes."""
+        if OURS.device != "cpu":
+            self.skipTest("it is so on the CPU alone")
+        x = drawn((4, 3), "float32")
+        a, tau = tlc.geqrf(x)
+        with tlc.autocast("cpu"):
+            q, r = tlc.linalg.householder_product(a, tau), tlc.ormqr(a, tau, x, transpose=True)
+        self.orthonormal(q, "float32")
+        self.close(r, a.triu(), "float32")
+
     @parameterized.expand(["svd", "svdvals", "qr", "eigh", "eigvalsh", "eig", "eigvals", "cond"])
     def test_autocast(self, name):
         """On a CPU decompositions run in float32; without autocast they refuse two bytes."""

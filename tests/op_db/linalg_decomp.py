@@ -189,7 +189,8 @@ EIGEN = [
     row("eigh", S(T(3, 3)), S(T(2, 4, 4)), S(T(3, 3), "U"), S(T(1, 1)), Forward(T(0, 0)),
         call=lambda torch, x, *args: of_eigh(torch, torch.linalg.eigh(hermitian(x), *args)),
         errors=[*SQUARE[:2], ALL_NAN, E(T(2, 2), "x")]),
-    row("eigh.of_a_triangle", S(T(3, 3)), S(T(3, 3), UPLO="u"),
+    # As PyTorch's, the gradient is that of a Hermitian matrix, whichever triangle is read.
+    row("eigh.of_a_triangle", Kink(T(3, 3)), Kink(T(3, 3), UPLO="u"),
         call=lambda torch, x, **kw: of_eigh(torch, torch.linalg.eigh(hermitian(x).tril() if not kw
             else hermitian(x).triu(), **kw))),
     complex_row("eigh.complex", lambda torch, x: of_eigh(torch, torch.linalg.eigh(hermitian(x))),
