@@ -290,6 +290,7 @@ class TestFace(Close):
         self.assertEqual([tuple(z.shape) for z in (u, s, v)], [(4, 4), (3,), (3, 3)])
         self.assertFalse(OURS.numpy(u).any() or OURS.numpy(v).any())
 
+    @unittest.skipIf(SELF_CHECK, "PyTorch warns once in a process")
     def test_old_qr_warns(self):
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
