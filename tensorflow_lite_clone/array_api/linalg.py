@@ -8,10 +8,18 @@ from tensorflow_lite_clone.array_api.matmul import matmul, tensordot, vecdot
 from tensorflow_lite_clone.array_api.shape import matrix_transpose
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.ops import cholesky as _cholesky
-from tensorflow_lite_clone.ops import decompositions, linear_algebra, norms, products, slices
+from tensorflow_lite_clone.ops import (
+    decompositions,
+    linear_algebra,
+    norms,
+    products,
+    slices,
+    spectral,
+)
 from tensorflow_lite_clone.ops import log_determinant as _log_determinant
 from tensorflow_lite_clone.ops import matmul as _matmul
 from tensorflow_lite_clone.ops import solve as _solve
+from tensorflow_lite_clone.ops import svd as _svd
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -19,15 +27,23 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
     "inv",
     "matmul",
     "matrix_norm",
     "matrix_power",
+    "matrix_rank",
     "matrix_transpose",
     "outer",
+    "pinv",
     "qr",
     "slogdet",
     "solve",
+    "svd",
+    "svdvals",
     "tensordot",
     "trace",
     "vecdot",
@@ -55,6 +71,26 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     return slices.diagonal(x, offset, -2, -1)
 
 
+def eig(x: Tensor, /) -> Any:
+    """The complex eigenvalues and eigenvectors of (..., n, n) matrices."""
+    return spectral.eig(x)
+
+
+def eigh(x: Tensor, /) -> Any:
+    """The eigenvalues and eigenvectors of Hermitian (..., n, n) matrices."""
+    return spectral.eigh(x)
+
+
+def eigvals(x: Tensor, /) -> Tensor:
+    """The complex eigenvalues of (..., n, n) matrices."""
+    return spectral.eigvals(x)
+
+
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """The eigenvalues of Hermitian (..., n, n) matrices."""
+    return spectral.eigvalsh(x)
+
+
 def inv(x: Tensor, /) -> Tensor:
     """The inverses of (..., n, n) matrices."""
     return linear_algebra.inv(x)
@@ -72,9 +108,19 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     return linear_algebra.matrix_power(x, n)
 
 
+def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+    """The ranks of (..., n, m) matrices."""
+    return _svd.matrix_rank(x, rtol=rtol)
+
+
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The products of all elements of two vectors with each other."""
     return _matmul.outer(x1, x2)
+
+
+def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+    """The pseudoinverses of (..., n, m) matrices."""
+    return _svd.pinv(x, rtol=rtol)
 
 
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> Any:
@@ -92,6 +138,16 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     if 1 < x2.ndim < x1.ndim:
         x2 = x2.reshape((1,) * (x1.ndim - x2.ndim) + tuple(x2.shape))
     return _solve.linalg_solve(x1, x2)
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
+    """The singular value decompositions of (..., n, m) matrices."""
+    return _svd.svd(x, full_matrices)
+
+
+def svdvals(x: Tensor, /) -> Tensor:
+    """The singular values of (..., n, m) matrices."""
+    return _svd.svdvals(x)
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tensor:

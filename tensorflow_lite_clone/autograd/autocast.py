@@ -37,7 +37,8 @@ WIDE = {
     "cpu": frozenset(
         f"""
         {_LOSSES}
-        binary_cross_entropy det fft_c2c fft_c2r fft_r2c inv qr view_as_complex
+        binary_cross_entropy det eig eigh fft_c2c fft_c2r fft_r2c geqrf householder_product inv
+        ormqr qr svd view_as_complex
         """.split()
     ),
 }

@@ -68,6 +68,10 @@ KIT = {
     "ldl_factor": "(x, *, hermitian): L and D in one array, of the lower triangle, pivots as "
     "LAPACK's sytrf has them, and info",
     "ldl_solve": "(ld, pivots, b, *, hermitian): x for what ldl_factor gave",
+    "eigen": "(x): the complex eigenvalues and eigenvectors of square matrices; eigenvalues(x); "
+    "ValueError for infinities and NaN",
+    "geqrf": "(x): LAPACK's QR decomposition, the matrices and tau",
+    "singular_values": "(x): those of matrices, falling",
 }
 
 

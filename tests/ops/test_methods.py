@@ -7,7 +7,7 @@ import unittest
 import torch
 from parameterized import parameterized
 
-from tests.op_db import LATER, OPS
+from tests.op_db import OPS
 from tests.op_db._device import SELF_CHECK, tlc
 
 NAMES = sorted({op.function for op in OPS if op.call is None})
@@ -39,9 +39,3 @@ class TestMethods(unittest.TestCase):
             theirs["torch"] is theirs["functional"] or name in ONE_FUNCTIONAL
         ):
             self.assertIs(ours["functional"], ours["torch"])
-
-    def test_later_rows_are_of_names_to_come(self):
-        names = {op.name: op.name.split(".")[-2:] for op in LATER}
-        rooms = {"linalg": tlc.linalg, "special": tlc.special}
-        come = [row for row, path in names.items() if hasattr(rooms.get(path[0], tlc), path[-1])]
-        self.assertEqual(come, [], "their rows belong to a family now")

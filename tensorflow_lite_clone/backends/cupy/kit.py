@@ -118,6 +118,12 @@ from tensorflow_lite_clone.backends.cupy.kit_special import (  # noqa: F401
     y1,
     zeta,
 )
+from tensorflow_lite_clone.backends.cupy.kit_spectral import (  # noqa: F401
+    eigen,
+    eigenvalues,
+    geqrf,
+    singular_values,
+)
 from tensorflow_lite_clone.backends.cupy.memory import pinned_copy
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.dispatch import capture

@@ -1,0 +1,30 @@
+"""Decompositions that the array API standard has no word for.
+
+CuPy has eigenvalues of general matrices with some versions of cuSOLVER only: here on the host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+
+from tensorflow_lite_clone.backends.numpy import kit_spectral as host
+
+
+def eigen(x: Any) -> tuple[Any, Any]:
+    values, vectors = host.eigen(x.get())
+    return cupy.asarray(values), cupy.asarray(vectors)
+
+
+def eigenvalues(x: Any) -> Any:
+    return cupy.asarray(host.eigenvalues(x.get()))
+
+
+def geqrf(x: Any) -> tuple[Any, Any]:
+    transposed, tau = cupy.linalg.qr(x, "raw")
+    return transposed.swapaxes(-1, -2), tau
+
+
+def singular_values(x: Any) -> Any:
+    return cupy.linalg.svd(x, compute_uv=False)
