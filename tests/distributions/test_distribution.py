@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -211,6 +212,37 @@ def test_dependent_and_lazy_parameters() -> None:
         return repr(first), wanted, first.precision is first.precision
 
     same(script)
+
+
+def test_parameters_stay_themselves() -> None:
+    def script(lib: Any) -> Any:
+        D, weight = lib.distributions, lib.nn.Parameter(lib.tensor(-1.0))
+        with lib.no_grad():
+            bernoulli = D.Bernoulli(logits=weight)
+            probs = bernoulli.probs  # has a gradient nevertheless
+        return [
+            D.Normal(weight, 1.0).mean is weight,
+            probs.requires_grad,
+            D.Normal(weight, lib.ones(2)).mean.requires_grad,
+            attempt(lambda: D.Normal(0.0, weight)),
+        ]
+
+    same(script)
+
+
+def test_pickle() -> None:
+    """Also with inverse transforms, which PyTorch's lose."""
+    D = tlc.distributions
+    for distribution in (
+        D.Normal(0.0, 1.0),
+        D.Gumbel(0.0, 1.0),
+        D.LogisticNormal(tlc.zeros(2), 1.0),
+        D.MixtureSameFamily(D.Categorical(tlc.ones(2)), D.Normal(tlc.zeros(2), 1.0)),
+    ):
+        copy = pickle.loads(pickle.dumps(distribution))
+        value = distribution.sample()
+        assert copy.log_prob(value).tolist() == distribution.log_prob(value).tolist()
+        assert repr(copy) == repr(distribution)
 
 
 def test_default_of_validation() -> None:
