@@ -107,6 +107,7 @@ RIGHT: dict[str, Callable[[Any, Any], Any]] = {
     "temperatures": lambda D, t: D.RelaxedBernoulli(
         t.tensor([0.5, 0.3]), t.tensor([0.3, 0.4])
     ).sample((2,)),
+    "transposed rows": lambda D, t: _of_transposed(D, t.arange(1.0, 21).reshape(5, 4).T),
     "no batch": lambda D, t: D.LogisticNormal(0.3, 1.0).sample(),
     "reshaped": lambda D, t: (
         D.TransformedDistribution(
@@ -135,6 +136,12 @@ RIGHT: dict[str, Callable[[Any, Any], Any]] = {
         D.MixtureSameFamily(D.Categorical(t.ones(2)), D.Normal(t.zeros(2), 1.0))
     ),
 }
+
+
+def _of_transposed(D: Any, rows: Any) -> Any:
+    """Samples are drawn in the order of memory where PyTorch does so."""
+    made = [D.Categorical(rows), D.Normal(rows, 1.0), D.Bernoulli(rows / 30), D.Gumbel(rows, rows)]
+    return [distribution.sample(shape) for distribution in made for shape in ((), (2,))]
 
 
 def _both_parameters(distribution: Any) -> Any:
