@@ -38,7 +38,7 @@ ON_CUDA = {
     r"tests/autograd/test_checkpoint\.py::test_dropout_is": _STREAM,
     r"tests/autograd/test_checkpoint\.py::test_(sequences|modules_with_buffers)": _STREAM,
     r"tests/distributions/test_families\.py::test_(samples|expand|gradients_of_samples)": _STREAM,
-    r"tests/distributions/test_distribution\.py.*(temperatures|no batch|sample_n)": _STREAM,
+    r"distributions/test_distribution\.py.*(temperatures|transposed|no batch|sample_n)": _STREAM,
     r"tests/examples/test_parity\.py": _STREAM,
     r"tests/nn/test_init\.py.*(low_precision|test_values)": _STREAM,
     r"tests/nn/test_layers\.py.*training.*(Dropout|RReLU)": _STREAM,

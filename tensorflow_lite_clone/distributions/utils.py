@@ -61,7 +61,9 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
                 else tensor(value, dtype=first.dtype, device=first.device)
                 for value in values
             ]
-    return tuple(broadcast_tensors(*tensors))
+    views = broadcast_tensors(*tensors)
+    # A tensor that has the shape already stays itself: a Parameter a Parameter.
+    return tuple([t if t.shape == view.shape else view for t, view in zip(tensors, views)])
 
 
 def _standard_normal(shape: Sequence[int], dtype: DType | None, device: Any) -> Tensor:

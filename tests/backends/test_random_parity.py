@@ -327,6 +327,16 @@ def test_multinomial(shape: tuple[int, ...], replacement: bool, dtype: str) -> N
         check_stream(ours, theirs)
 
 
+@pytest.mark.parametrize("samples", [1, 2])
+def test_multinomial_of_other_layouts(samples: int) -> None:
+    """The numbers go with the order of the weights in memory, not with that of the rows."""
+    weights = torch.arange(1.0, 41).reshape(5, 8)
+    for given in (weights.T, weights[:, ::2], weights.T[::2], weights[0].expand(4, 8)):
+        ours, theirs = pair(3)
+        expected = torch.multinomial(given, samples, generator=theirs)
+        assert ours.multinomial(given.numpy(), samples).tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("size", SIZES[:-1])
 def test_poisson(size: int, dtype: str) -> None:

@@ -100,6 +100,16 @@ FAMILIES = [
     simple("RelaxedBernoulli", UNIT, temperature=2.0, logits=LOGITS),
     simple("RelaxedOneHotCategorical", SIMPLEX, temperature=0.7, probs=ROWS),
     simple("RelaxedOneHotCategorical", SIMPLEX, temperature=2.0, logits=ROWS),
+    Family(
+        "LogitRelaxedBernoulli",
+        lambda D, t: D.relaxed_bernoulli.LogitRelaxedBernoulli(t(0.7), t(PROBS)),
+        REALS,
+    ),
+    Family(
+        "ExpRelaxedCategorical",
+        lambda D, t: D.relaxed_categorical.ExpRelaxedCategorical(t(0.7), logits=t(ROWS)),
+        [[-1.6, -0.7, -1.2], [-0.1, -3.0, -2.0]],
+    ),
     simple("LogisticNormal", SIMPLEX, loc=[0.3, -0.5], scale=SCALE),
     Family("Independent", lambda D, t: D.Independent(D.Normal(t(LOC), t(SCALE)), 1), REALS),
     Family("MixtureSameFamily", mixture, [[-2.0], [0.3], [4.0]]),

@@ -111,15 +111,19 @@ def test_transforms_to_constraints(name: str, registry: str) -> None:
 MATRIX = pytest.mark.parametrize("name", ["positive_definite", "positive_semidefinite"])
 
 
-@MATRIX
-@pytest.mark.skipif(
-    not hasattr(tlc.linalg, "cholesky_ex") or not hasattr(tlc.linalg, "eigvalsh"),
-    reason="needs decompositions of linalg",
+@pytest.mark.parametrize(
+    ("name", "decomposition"),
+    [("positive_definite", "cholesky_ex"), ("positive_semidefinite", "eigvalsh")],
 )
-def test_definite_matrices(name: str) -> None:
+def test_definite_matrices(name: str, decomposition: str) -> None:
+    if not hasattr(tlc.linalg, decomposition):
+        pytest.skip(f"needs linalg.{decomposition}")
+
     def script(lib: Any) -> Any:
         constraint = getattr(lib.distributions.constraints, name)
-        return [constraint.check(lib.tensor(MATRICES)), constraint.event_dim, repr(constraint)]
+        symmetric = lib.tensor([[[1.0, 0.5], [0.5, 1.0]], [[1.0, 2.0], [2.0, 1.0]]])
+        values = [lib.tensor(MATRICES), symmetric, -symmetric, lib.eye(3), lib.ones(2, 3)]
+        return [constraint.check(v) for v in values], constraint.event_dim, repr(constraint)
 
     same(script)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -106,6 +107,7 @@ RIGHT: dict[str, Callable[[Any, Any], Any]] = {
     "temperatures": lambda D, t: D.RelaxedBernoulli(
         t.tensor([0.5, 0.3]), t.tensor([0.3, 0.4])
     ).sample((2,)),
+    "transposed rows": lambda D, t: _of_transposed(D, t.arange(1.0, 21).reshape(5, 4).T),
     "no batch": lambda D, t: D.LogisticNormal(0.3, 1.0).sample(),
     "reshaped": lambda D, t: (
         D.TransformedDistribution(
@@ -136,6 +138,12 @@ RIGHT: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def _of_transposed(D: Any, rows: Any) -> Any:
+    """Samples are drawn in the order of memory where PyTorch does so."""
+    made = [D.Categorical(rows), D.Normal(rows, 1.0), D.Bernoulli(rows / 30), D.Gumbel(rows, rows)]
+    return [distribution.sample(shape) for distribution in made for shape in ((), (2,))]
+
+
 def _both_parameters(distribution: Any) -> Any:
     before = sorted(distribution.__dict__)
     distribution.logits  # noqa: B018 (kept once it was read)
@@ -153,7 +161,7 @@ def test_base_class() -> None:
             pass
 
         unchecked = Empty(validate_args=False)
-        words = "arg_constraints support mean mode variance stddev batch_shape event_shape repr"
+        words = "arg_constraints support mean mode variance stddev batch_shape event_shape"
         found = [attempt(lambda w=w: getattr(unchecked, w)) for w in words.split()]
         value = lib.zeros(2)
         found += [
@@ -165,7 +173,6 @@ def test_base_class() -> None:
         found.append(attempt(lambda: unchecked.expand((2,))))
         return found
 
-    # The word "repr" is no attribute; its message names the class alike.
     same(script)
 
 
@@ -211,6 +218,37 @@ def test_dependent_and_lazy_parameters() -> None:
         return repr(first), wanted, first.precision is first.precision
 
     same(script)
+
+
+def test_parameters_stay_themselves() -> None:
+    def script(lib: Any) -> Any:
+        D, weight = lib.distributions, lib.nn.Parameter(lib.tensor(-1.0))
+        with lib.no_grad():
+            bernoulli = D.Bernoulli(logits=weight)
+            probs = bernoulli.probs  # has a gradient nevertheless
+        return [
+            D.Normal(weight, 1.0).mean is weight,
+            probs.requires_grad,
+            D.Normal(weight, lib.ones(2)).mean.requires_grad,
+            attempt(lambda: D.Normal(0.0, weight)),
+        ]
+
+    same(script)
+
+
+def test_pickle() -> None:
+    """Also with inverse transforms, which PyTorch's lose."""
+    D = tlc.distributions
+    for distribution in (
+        D.Normal(0.0, 1.0),
+        D.Gumbel(0.0, 1.0),
+        D.LogisticNormal(tlc.zeros(2), 1.0),
+        D.MixtureSameFamily(D.Categorical(tlc.ones(2)), D.Normal(tlc.zeros(2), 1.0)),
+    ):
+        copy = pickle.loads(pickle.dumps(distribution))
+        value = distribution.sample()
+        assert copy.log_prob(value).tolist() == distribution.log_prob(value).tolist()
+        assert repr(copy) == repr(distribution)
 
 
 def test_default_of_validation() -> None:

@@ -318,7 +318,12 @@ class Generator(RejectionGenerator):
             raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
         if (probabilities.sum(-1, dtype=np.float64) == 0).any():
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-        noise = self.exponential(probabilities.shape, dtype)
+        # The noise takes the layout of the weights, and is drawn in the order of memory.
+        shape, strides = probabilities.shape, probabilities.strides
+        if len(shape) == 2 and 0 < strides[0] < strides[1]:
+            noise = self.exponential(shape[::-1], dtype).T
+        else:
+            noise = self.exponential(shape, dtype)
         with np.errstate(divide="ignore", over="ignore"):
             race = np.negative((probabilities / noise).astype(dtype, copy=False))
         if dtype.itemsize == 2:
