@@ -16,9 +16,9 @@ from tensorflow_lite_clone.distributions.utils import _standard_normal, is_numbe
 from tensorflow_lite_clone.ops.choice import where
 from tensorflow_lite_clone.ops.cholesky import cholesky_inverse, cholesky_solve
 from tensorflow_lite_clone.ops.create import tensor
+from tensorflow_lite_clone.ops.gamma_functions import mvlgamma
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.rearrange import diag_embed, tril_indices
-from tensorflow_lite_clone.ops.special_functions import mvlgamma
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Wishart"]

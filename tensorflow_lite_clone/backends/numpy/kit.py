@@ -107,14 +107,14 @@ from tensorflow_lite_clone.backends.numpy.kit_special import (  # noqa: F401
     log_ndtr,
     ndtri,
 )
-from tensorflow_lite_clone.backends.numpy.kit_triangular import solve_triangular  # noqa: F401
-from tensorflow_lite_clone.backends.numpy.kit_zeta import polygamma, zeta  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_spectral import (  # noqa: F401
     eigen,
     eigenvalues,
     geqrf,
     singular_values,
 )
+from tensorflow_lite_clone.backends.numpy.kit_triangular import solve_triangular  # noqa: F401
+from tensorflow_lite_clone.backends.numpy.kit_zeta import polygamma, zeta  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 
 
