@@ -58,6 +58,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     reduce,
     scan,
     scatter,
+    settings,
     shape,
     slices,
     softmax,
