@@ -55,6 +55,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     random,
     rearrange,
     recurrent,
+    recurrent_layers,
     reduce,
     scan,
     scatter,

@@ -116,8 +116,12 @@ from tensorflow_lite_clone.nn.modules.pooling import (
     MaxPool3d,
 )
 from tensorflow_lite_clone.nn.modules.rnn import (
+    GRU,
+    LSTM,
+    RNN,
     GRUCell,
     LSTMCell,
+    RNNBase,
     RNNCell,
     RNNCellBase,
 )
@@ -200,6 +204,7 @@ __all__ = [
     "Fold",
     "GELU",
     "GLU",
+    "GRU",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -215,6 +220,7 @@ __all__ = [
     "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
+    "LSTM",
     "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
@@ -242,6 +248,8 @@ __all__ = [
     "ParameterList",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNN",
+    "RNNBase",
     "RNNCell",
     "RNNCellBase",
     "RReLU",
