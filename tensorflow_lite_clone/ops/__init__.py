@@ -41,6 +41,8 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     memory,
     multi_head_attention,
     multivariate,
+    native_forms,
+    native_losses,
     normalization,
     norms,
     pad,

@@ -21,6 +21,7 @@ FAMILIES = {
         "conv_pool",
         "norm_misc",
         "recurrent",
+        "native",
     )
 }
 LATER = later.OPS
