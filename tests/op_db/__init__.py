@@ -22,6 +22,7 @@ FAMILIES = {
         "norm_misc",
         "recurrent",
         "native",
+        "segments",
     )
 }
 LATER = later.OPS
