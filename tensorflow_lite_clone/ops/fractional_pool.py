@@ -51,10 +51,10 @@ def _pooled(
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, but "
             f"got{list(x.shape)}"
         )
-    for axis, size, k, o in zip(_AXES[-ndim:], sizes, kernel, out):
+    for name_of, size, k, o in zip(_AXES[-ndim:], sizes, kernel, out):
         if o + k - 1 > size - (ndim == 3):  # as in PyTorch
             raise RuntimeError(
-                f"{name}(): pool {axis} {k} too large relative to input {axis} {size}"
+                f"{name}(): pool {name_of} {k} too large relative to input {name_of} {size}"
             )
     if samples.dtype is not input.dtype:
         raise RuntimeError("Expect _random_samples to have the same dtype as input")

@@ -114,7 +114,9 @@ def _layers(
             cell = layer * directions + backwards
             w_ih, w_hh, *rest = params[cell * per_cell : (cell + 1) * per_cell]
             b_ih, b_hh, *projection = rest if has_biases else [None, None, *rest]
-            bias = b_ih + b_hh if has_biases and folds_bias else b_ih
+            bias = b_ih
+            if b_ih is not None and folds_bias:
+                bias = b_ih + b_hh
             gates = linear(x, w_ih, bias)
             steps = gates.unbind(0) if sizes is None else split_with_sizes(gates, sizes)
             order = -1 if backwards else 1

@@ -213,7 +213,8 @@ def _account(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, ato
         ("absolute", distance, atol),
         ("relative", relative, rtol),
     ):
-        place, where = int(values.flatten().argmax()), ()
+        place = int(values.flatten().argmax())
+        where: tuple[int, ...] = ()
         greatest = values.flatten()[place].item()
         for size in reversed(values.shape):
             place, index = divmod(place, size)

@@ -83,8 +83,8 @@ def _bounds(low: Any, high: Any, default: tuple, least: Any, end: Any, dtype: DT
 
 def _integers(sizes: Size, dtype: DType, device: Any, low: Any, high: Any) -> Tensor:
     default = (0, 2) if dtype is bool_ else (0, 10) if dtype is uint8 else (-9, 10)
-    limits = (0, 2) if dtype is bool_ else (iinfo(dtype).min, iinfo(dtype).max + 1)
-    low, high = _bounds(low, high, default, *limits, dtype)
+    least, end = (0, 2) if dtype is bool_ else (iinfo(dtype).min, iinfo(dtype).max + 1)
+    low, high = _bounds(low, high, default, least, end, dtype)
     return randint(math.ceil(low), math.ceil(high), sizes, dtype=dtype, device=device)
 
 
