@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.anomaly import is_anomaly_check_nan_enabled, set_detect_anomaly
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.view_copies import UntypedStorage
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -173,7 +174,7 @@ def typename(obj: Any, /) -> str:
 @public("torch")
 def is_storage(obj: Any, /) -> bool:
     """Whether an object is the memory of a tensor."""
-    return isinstance(obj, UntypedStorage)
+    return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
 @public("torch", "method")

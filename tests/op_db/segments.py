@@ -17,6 +17,7 @@ from tests.op_db._case import (
     E,
     Forward,
     N,
+    Name,
     Op,
     S,
     T,
@@ -126,4 +127,34 @@ COPIES = [
         accidents=("empty", "zero_dim"), errors=[E(T(3), T(4))]),
 ]
 
-OPS = DIFFERENCES + HISTOGRAMS + SEGMENTS + POOLS + COPIES
+GROUPED = [
+    Op("F.grouped_mm", S(T(2, 3, 8), T(2, 8, 8)), S(T(4, 8), T(2, 8, 8), offs=V([1, 4],
+        dtype="int32", grad=False)), S(T(4, 8), T(8, 8), offs=V([1, 8], dtype="int32",
+        grad=False)), S(T(2, 4, 8), T(8, 8), offs=V([4, 8], dtype="int32", grad=False)),
+        dtypes=("float32",), torch_orders=1, layout=False, accidents=("empty", "zero_dim"),
+        same=True, errors=[E(T(4, 8), T(2, 8, 8)),
+        E(T(2, 4, 8), T(2, 8, 8), out_dtype=Name("bfloat16")),
+        E(T(2, 4, 8, dtype="float64"), T(2, 8, 8, dtype="float64")),
+        E(T(2, 4, 8), T(2, 8, 8), offs=V([1, 4], dtype="int32"))]),
+    Op("F.linear_cross_entropy", S(T(3, 4), T(5, 4), V64([0, 1, 4])),
+        S(T(3, 4), T(5, 2, 4), V64([[0, 1], [1, 1], [4, 0]]), reduction="sum"),
+        S(T(4), T(5, 4), V64(0)), S(T(3, 4), T(5, 4), V64([0, 1, 4]), linear_bias=T(5),
+        reduction="none"), S(T(3, 4), T(5, 4), V64([0, 1, 4]), ignore_index=1,
+        weight=C(5, of=POSITIVE), label_smoothing=0.1), S(T(3, 4), T(5, 4), C(3, 5, of=UNIT)),
+        dtypes=WIDE, accidents=("empty", "zero_dim"),
+        errors=[E(T(2, 3, 4), T(5, 4), N(2, 3)), E(T(3, 4), T(5, 2), V64([0, 1, 4])),
+        E(T(3, 4), T(5, 4), V64([0, 1])), E(T(3, 4), T(5, 4), V64([0, 1, 4]), linear_bias=T(3)),
+        E(T(3, 4), T(5, 4), V64([0, 1, 4]), reduction="foo")]),
+]
+
+BRANCHES = [
+    Op("cond", S(V(True, dtype="bool"), T(3)), S(V([0.0], grad=False), T(3)),
+        call=lambda torch, pred, *x: torch.cond(pred, lambda x: x * 2, lambda x: x.sin(), x),
+        dtypes=WIDE, grad=False, accidents=("empty", "zero_dim"), layout=False,
+        errors=[E(V([True, False], dtype="bool"), T(3))]),
+    Op("while_loop", S(V64(0), T(3)), S(V64(4), T(3)),
+        call=lambda torch, i, x: torch.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2),
+        (i, x)), dtypes=WIDE, grad=False, accidents=("empty", "zero_dim"), layout=False),
+]
+
+OPS = GROUPED + BRANCHES + DIFFERENCES + HISTOGRAMS + SEGMENTS + POOLS + COPIES
