@@ -111,7 +111,7 @@ def storage_offset(self: Tensor) -> int:
     return slices.offset_of(self._storage)
 
 
-@public("method")
+@public("method", names=("data_ptr", "const_data_ptr"))
 def data_ptr(self: Tensor) -> int:
     """The address of the first element, 0 for an empty tensor."""
     storage = self._storage

@@ -139,4 +139,12 @@ def storage(self: Tensor) -> TypedStorage:
     return TypedStorage(self)
 
 
+@public("method")
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What `Module.load_state_dict` puts in this tensor's place: this tensor with `other` copied
+    into it, or with `assign` `other` itself; detached.
+    """
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 export(TypedStorage, "torch", name="TypedStorage")

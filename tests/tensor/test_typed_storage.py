@@ -54,6 +54,10 @@ def test_storage_is_deprecated(monkeypatch):
     f.map2_(torch.ones(3), f.double(), lambda a, b, c: a)
     f.map2_(x, f, lambda a, b, c: a)
     torch.slice_inverse(f[:, 1:], torch.ones(2, 2)).data_ptr() == f.data_ptr()
+    f.const_data_ptr() == f.data_ptr(), type(torch.to_dlpack(f)).__name__
+    f.module_load(f * 2), f, f.module_load(i, assign=True) is i, torch.ones(2).module_load(f[0, :2])
+    torch.nn.Parameter(f.clone()).module_load(f)
+    torch.nn.Parameter(f.clone()).module_load(f, assign=True).requires_grad
     torch.split_copy(f, 2, 1, out=[torch.zeros(2, 2), torch.zeros(2, 1)])
     """
 )
