@@ -43,7 +43,7 @@ class _TensorType(type):
         return f"<class '{cls.tensor_type}'>"
 
 
-for _dtype in dtypes.ALL:
+for _dtype in [dtype for dtype in dtypes.ALL if dtype not in dtypes.ALOOF]:
     for _place, _device in (("torch", "cpu"), ("cuda", "cuda")):
         if _dtype.kind != "c":
             _name = f"{_dtype.short_name}Tensor"
