@@ -37,8 +37,8 @@ from tensorflow_lite_clone.core.public import public as _public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.printing import set_printoptions
+from tensorflow_lite_clone.version import __version__ as __version__
 
-__version__ = "0.1.0"
 newaxis = None
 
 if TYPE_CHECKING:  # a function of the face and a package of the same name
@@ -66,21 +66,28 @@ _LAZY = tuple(
     "vision viz".split()
 )
 
+_LAZY += ("accelerator", "cpu", "testing", "types")
+
 
 #: Names of the face that live in such a part: the words of autocast.
 _AUTOCAST = tuple(
-    "autocast clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled "
-    "is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled".split()
+    "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache "
+    "get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
+    "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled "
+    "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
+    "set_autocast_gpu_dtype".split()
 )
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
+    if name == "get_device_module":
+        return _import_module(f"{__name__}.accelerator").get_device_module
     if name in _AUTOCAST:
         return getattr(_import_module(f"{__name__}.amp.autocast"), name)
     raise _import_module(f"{__name__}.core.absent").error(f"module '{__name__}'", "torch", name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_AUTOCAST})
+    return sorted({*globals(), *_LAZY, *_AUTOCAST, "get_device_module"})

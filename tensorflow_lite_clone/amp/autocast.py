@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -180,3 +181,59 @@ def _converted(value: Any, dtype: DType, device_type: str) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)([_converted(v, dtype, device_type) for v in value])
     return value
+
+
+def autocast_increment_nesting() -> int:
+    """One more block around: casts of parameters are kept until the outermost ends."""
+    casting.state.depth += 1
+    return casting.state.depth
+
+
+def autocast_decrement_nesting() -> int:
+    """One block less around."""
+    casting.state.depth -= 1
+    return casting.state.depth
+
+
+def _deprecated(old: str, arguments: str, new: str) -> None:
+    warnings.warn(
+        f"torch.{old}({arguments}) is deprecated. Please use torch.{new} instead.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """The older form of ``is_autocast_enabled("cpu")``."""
+    _deprecated("is_autocast_cpu_enabled", "", "is_autocast_enabled('cpu')")
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """The older form of ``set_autocast_enabled("cpu", enabled)``."""
+    _deprecated("set_autocast_cpu_enabled", "enabled", "set_autocast_enabled('cpu', enabled)")
+    set_autocast_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype() -> DType:
+    """The older form of ``get_autocast_dtype("cpu")``."""
+    _deprecated("get_autocast_cpu_dtype", "", "get_autocast_dtype('cpu')")
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: DType) -> None:
+    """The older form of ``set_autocast_dtype("cpu", dtype)``."""
+    _deprecated("set_autocast_cpu_dtype", "dtype", "set_autocast_dtype('cpu', dtype)")
+    set_autocast_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> DType:
+    """The older form of ``get_autocast_dtype("cuda")``."""
+    _deprecated("get_autocast_gpu_dtype", "", "get_autocast_dtype('cuda')")
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype: DType) -> None:
+    """The older form of ``set_autocast_dtype("cuda", dtype)``."""
+    _deprecated("set_autocast_gpu_dtype", "dtype", "set_autocast_dtype('cuda', dtype)")
+    set_autocast_dtype("cuda", dtype)

@@ -87,6 +87,12 @@ float32 = DType("float32", "f", 4, "Float")
 float64 = DType("float64", "f", 8, "Double")
 complex64 = DType("complex64", "c", 8, "ComplexFloat")
 complex128 = DType("complex128", "c", 16, "ComplexDouble")
+uint16 = DType("uint16", "u", 2, "UInt16")
+uint32 = DType("uint32", "u", 4, "UInt32")
+uint64 = DType("uint64", "u", 8, "UInt64")
+
+#: Dtypes that are promoted with floating and complex ones only, as in PyTorch.
+ALOOF = (uint16, uint32, uint64)
 
 _REAL = {complex64: float32, complex128: float64}
 _COMPLEX = {float32: complex64, float64: complex128, bfloat16: complex64, float16: complex64}
@@ -141,7 +147,28 @@ def _promote(a: DType, b: DType) -> DType:
     return a if a.itemsize > b.itemsize else b
 
 
-_TABLE = {(a, b): _promote(a, b) for a in ALL for b in ALL}
+class _Table(dict[tuple[DType, DType], DType]):
+    """The promoted dtype of every pair that has one."""
+
+    def __missing__(self, pair: tuple[DType, DType]) -> DType:
+        names = " and ".join([dtype.short_name for dtype in pair])
+        raise RuntimeError(
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+            f"{names}"
+        )
+
+
+_TABLE = _Table(
+    {
+        (a, b): _promote(a, b)
+        for a in ALL
+        for b in ALL
+        if a is b
+        or not (a in ALOOF or b in ALOOF)
+        or "f" in a.kind + b.kind
+        or "c" in a.kind + b.kind
+    }
+)
 
 
 def promote_types(type1: DType, type2: DType) -> DType:

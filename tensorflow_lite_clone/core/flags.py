@@ -1,4 +1,4 @@
-"""Switches of the whole process that numerics depend on."""
+"""Switches of the whole process."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ _PRECISIONS = ("highest", "high", "medium")
 
 
 class Flags:
-    """How float32 products are computed; PyTorch's defaults.
+    """How float32 products are computed, and what else was asked for; PyTorch's defaults.
 
-    `torch.backends` and `set_float32_matmul_precision` set them, device backends read them.
+    `torch.backends` and the functions of `ops/settings.py` and `ops/precision.py` set them, device
+    backends read the first three.
     """
 
-    __slots__ = ("cudnn_allow_tf32", "float32_matmul_precision", "matmul_allow_tf32")
+    __slots__ = (
+        "cudnn_allow_tf32",
+        "deterministic",
+        "deterministic_warn_only",
+        "float32_matmul_precision",
+        "matmul_allow_tf32",
+        "warn_always",
+    )
 
     def __init__(self) -> None:
         self.cudnn_allow_tf32 = True  # convolutions may round their operands to TF32
         self.matmul_allow_tf32 = False  # so may matrix products
         self.float32_matmul_precision = "highest"
+        self.deterministic = False
+        self.deterministic_warn_only = False
+        self.warn_always = False
 
     def set_matmul_precision(self, precision: str) -> None:
         """Set both of the last; RuntimeError for an unknown name."""

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from tensorflow_lite_clone import backends
+from tensorflow_lite_clone._bind import names_of
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
 from tensorflow_lite_clone.cuda import nvtx
 from tensorflow_lite_clone.cuda._devices import device_count, index_of, layer
@@ -52,6 +53,8 @@ from tensorflow_lite_clone.cuda.streams import (
     set_stream,
     stream,
 )
+
+globals().update(names_of("cuda"))  # FloatTensor and its kin
 
 
 def __getattr__(name: str) -> Any:
@@ -201,3 +204,4 @@ __all__ = [
     "stream",
     "synchronize",
 ]
+__all__ += sorted(names_of("cuda"))  # noqa: PLE0605

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.nn import functional, init, modules, utils
+from tensorflow_lite_clone.nn import attention, functional, init, modules, utils
 from tensorflow_lite_clone.nn.modules import *  # noqa: F403
 from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "utils", *modules.__all__]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "attention",
+    "functional",
+    "init",
+    "modules",
+    "utils",
+    *modules.__all__,
+]

@@ -41,7 +41,8 @@ def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
     except ValueError:
         _check_rectangular(data)
         raise
-    if array.dtype not in backend.dtypes:
+    large = backend.dtypes.get(array.dtype) is dtypes.uint64 and not leaves
+    if array.dtype not in backend.dtypes or (large and dtype is not dtypes.uint64):
         _check_rectangular(data)
         error = _no_number(data)
         if dtype is None or dtype.kind not in "fc" or not isinstance(error, ValueError):

@@ -262,3 +262,26 @@ def map_(self: Tensor, tensor: Tensor | None, callable: Callable[[Any, Any], Any
     results = [callable(value, other) for value, other in zip(values, others)]
     write(self, backend.asarray(results, self.dtype).reshape(array.shape))
     return self
+
+
+@public("method")
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Replace every element by ``callable(element, of x, of y)``, called in Python.
+
+    Raises TypeError for other dtypes, RuntimeError where a gradient would be wanted.
+    """
+    if self.requires_grad or x.requires_grad or y.requires_grad:
+        raise RuntimeError(
+            "Can't call map2_() on Variable that requires grad. Use var.detach().map2_() instead."
+        )
+    for name, other in (("x", x), ("y", y)):
+        if other.type() != self.type():
+            raise TypeError(
+                f"map2_: expected {self.type()} for argument '{name}' (got {other.type()})"
+            )
+    if not self.is_cpu:
+        raise TypeError("map2_ is only implemented on CPU tensors")
+    lists = [part.expand(self.shape).reshape(-1).tolist() for part in (self, x, y)]
+    backend, array = self._storage.backend, self._storage.array
+    write(self, backend.asarray(list(map(callable, *lists)), self.dtype).reshape(array.shape))
+    return self

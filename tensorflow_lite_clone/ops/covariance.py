@@ -146,3 +146,9 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     others = tuple(i for i in range(input.ndim) if i != axis)
     size = input.norm(p, others, True)
     return input * (maxnorm / (size + 1e-7)).masked_fill((size > maxnorm).logical_not(), 1)
+
+
+@public("method")
+def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """`renorm` in place."""
+    return self.copy_(renorm(self, p, dim, maxnorm))

@@ -103,6 +103,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return to(shared, device, copy=bool(copy))
 
 
+@public("torch")
 def to_dlpack(tensor: Tensor) -> Any:
     """A DLPack capsule over a tensor's memory; it can be consumed once."""
     return tensor.__dlpack__()

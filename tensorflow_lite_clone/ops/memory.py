@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, edges_of, record
 from tensorflow_lite_clone.autograd.inplace import Restride, check_inplace
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.shape import Size, contiguous_strides, normalize_dim
 from tensorflow_lite_clone.core.strides import (
     MemoryFormat,
@@ -110,7 +111,7 @@ def storage_offset(self: Tensor) -> int:
     return slices.offset_of(self._storage)
 
 
-@public("method")
+@public("method", names=("data_ptr", "const_data_ptr"))
 def data_ptr(self: Tensor) -> int:
     """The address of the first element, 0 for an empty tensor."""
     storage = self._storage
@@ -204,6 +205,7 @@ for _function, _names in {
 }.items():
     for _name in _names:
         _make_inplace(_function, _name)
+export(EXPORTS["method"]["as_strided_"], "torch", name="as_strided_")
 
 
 @public("method")
@@ -228,7 +230,32 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     return self
 
 
-@public("method")
+@public("torch", "method")
 def resize_as_(self: Tensor, tensor: Tensor, memory_format: Any = None) -> Tensor:
     """Give this tensor `tensor`'s shape; see `resize_`."""
     return resize_(self, tuple(tensor._storage.array.shape))
+
+
+@public("method")
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """`view` for another shape of as many elements, RuntimeError for another number; deprecated."""
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    return _resized(self, sizes_of(sizes))
+
+
+@public("method")
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """`resize` to `tensor`'s shape; deprecated."""
+    warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
+    return _resized(self, tuple(tensor.shape))
+
+
+def _resized(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    if math.prod(shape) != x.numel():
+        wanted, have = ("x".join(map(str, size)) for size in (shape, x.shape))
+        raise RuntimeError(
+            f"requested resize to {wanted} ({math.prod(shape)} elements in total), but the given "
+            f"tensor has a size of {have} ({x.numel()} elements). autograd's resize can only "
+            "change the shape of a given tensor, while preserving the number of elements. "
+        )
+    return x.contiguous().view(shape)

@@ -277,7 +277,7 @@ def addbmm(
     return _combined(input, matmul(left, batch2.reshape(count * size, columns)), beta, alpha)
 
 
-def _inplace(name: str, function: Any) -> None:
+def _inplace(name: str, function: Any, *places: str) -> None:
     def write(self: Tensor, *args: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
         result = function(self, *args, beta=beta, alpha=alpha)
         if result.shape != self.shape:
@@ -289,10 +289,10 @@ def _inplace(name: str, function: Any) -> None:
 
     write.__name__ = write.__qualname__ = f"{name}_"
     write.__doc__ = f"In-place form of `{name}`."
-    public("method")(write)
+    public("method", *places)(write)
 
 
-_inplace("addmv", addmv)
+_inplace("addmv", addmv, "torch")
 _inplace("addr", addr)
 _inplace("addbmm", addbmm)
 

@@ -1,11 +1,13 @@
-"""``torch.FloatTensor`` and its kin: constructors, types for `isinstance`, names of dtypes."""
+"""``torch.FloatTensor``, ``torch.cuda.FloatTensor``: constructors, types for `isinstance`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.device import set_default_device
 from tensorflow_lite_clone.core.dtypes import DType, set_default_dtype
+from tensorflow_lite_clone.core.errors import BackendUnavailableError
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops import create
@@ -13,42 +15,57 @@ from tensorflow_lite_clone.tensor import Tensor
 
 
 class _TensorType(type):
-    """A class that makes CPU tensors of one dtype and counts them as its instances."""
+    """A class that makes tensors of one dtype on one device and counts them as its instances."""
 
     dtype: DType
+    device_type: str
+    is_cuda: bool
     tensor_type: str
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Tensor) and instance.is_cpu and instance.dtype is cls.dtype
+        return (
+            isinstance(instance, Tensor)
+            and instance.dtype is cls.dtype
+            and instance.device.type == cls.device_type
+        )
 
     def __call__(cls, *args: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], Tensor) and args[0].dtype is not cls.dtype:
-            raise TypeError(
-                f"expected {cls.tensor_type} (got torch.{args[0].dtype.short_name}Tensor)"
-            )
-        if len(args) == 1 and not isinstance(args[0], (int, Size)):
-            return create.tensor(args[0], dtype=cls.dtype)
-        return create.empty(*(args or (0,)), dtype=cls.dtype)
+        if len(args) == 1 and isinstance(args[0], Tensor) and not isinstance(args[0], cls):
+            raise TypeError(f"expected {cls.tensor_type} (got {args[0].type()})")
+        try:
+            if len(args) == 1 and not isinstance(args[0], (int, Size)):
+                return create.tensor(args[0], dtype=cls.dtype, device=cls.device_type)
+            return create.empty(*(args or (0,)), dtype=cls.dtype, device=cls.device_type)
+        except BackendUnavailableError as error:
+            raise TypeError(f"type {cls.tensor_type} not available. {error}") from None
 
     def __repr__(cls) -> str:
         return f"<class '{cls.tensor_type}'>"
 
 
-for _dtype in dtypes.ALL:
-    if _dtype.kind != "c":
-        _name = f"{_dtype.short_name}Tensor"
-        _body = {"dtype": _dtype, "tensor_type": f"torch.{_name}"}
-        export(_TensorType(_name, (), _body), "torch", name=_name)
+for _dtype in [dtype for dtype in dtypes.ALL if dtype not in dtypes.ALOOF]:
+    for _place, _device in (("torch", "cpu"), ("cuda", "cuda")):
+        if _dtype.kind != "c":
+            _name = f"{_dtype.short_name}Tensor"
+            _body = {
+                "dtype": _dtype,
+                "tensor_type": f"torch.{_name}" if _place == "torch" else f"torch.cuda.{_name}",
+                "device_type": _device,
+                "is_cuda": _device == "cuda",
+            }
+            export(_TensorType(_name, (), _body), _place, name=_name)
 
 
 @public("torch")
 def set_default_tensor_type(t: Any, /) -> None:
-    """Set the default dtype by a tensor type, such as ``torch.DoubleTensor`` or its name."""
+    """Set default dtype and device by a tensor type, such as ``torch.DoubleTensor`` or its name."""
     name = getattr(t, "tensor_type", t)
-    matches = [d for d in dtypes.ALL if f"torch.{d.short_name}Tensor" == name]
-    if not matches:
+    space, _, word = name.rpartition(".") if isinstance(name, str) else ("", "", "")
+    matches = [d for d in dtypes.ALL if f"{d.short_name}Tensor" == word]
+    if not matches or space not in ("torch", "torch.cuda"):
         raise TypeError(f"invalid type object: {t!r}")
     set_default_dtype(matches[0])
+    set_default_device("cuda" if space == "torch.cuda" else "cpu")
 
 
 @public("method")

@@ -5,30 +5,64 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import ViewScatter
+from tensorflow_lite_clone.autograd.attributes import detach
+from tensorflow_lite_clone.autograd.inplace import ViewScatter, write_out
 from tensorflow_lite_clone.core.public import export, public
-from tensorflow_lite_clone.core.shape import contiguous_strides, reduced_axes
+from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.ops import rearrange, slices
 from tensorflow_lite_clone.ops import shape as views
 from tensorflow_lite_clone.ops._views import storage_of
+from tensorflow_lite_clone.ops.complex_numbers import view_as_complex, view_as_real
 from tensorflow_lite_clone.ops.slices import AsStrided
 from tensorflow_lite_clone.tensor import Tensor
 
 
 def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
-    def copied(*args: Any, **kwargs: Any) -> Any:
+    def copied(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         if isinstance(result, tuple):
-            return tuple([part.clone() for part in result])
-        return result.clone()
+            if out is None:
+                return tuple([part.clone() for part in result])
+            for target, part in zip(out, result):
+                write_out(name, target, part)
+            return None
+        return result.clone() if out is None else write_out(name, out, result)
 
     copied.__name__ = copied.__qualname__ = name
-    copied.__doc__ = f"A copy of what `{function.__name__}` shows."
+    copied.__doc__ = f"A copy of what `{function.__name__.strip('_')}` shows."
     export(copied, *places, name=name)
 
 
+def _alias(input: Tensor) -> Tensor:
+    return views.view(input, input.shape)
+
+
+def _slice(
+    input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    axis = normalize_dim(dim, input.ndim)
+    return input[(*[slice(None)] * axis, slice(start, end, step))]
+
+
+def _split(input: Tensor, split_size: int, dim: int = 0) -> Any:
+    if not isinstance(split_size, int):
+        raise TypeError(
+            "split_copy(): argument 'split_size' (position 2) must be int, not "
+            f"{type(split_size).__name__}"
+        )
+    return slices.split(input, split_size, dim)
+
+
 for _function, _name in {
+    _alias: "alias_copy",
+    detach: "detach_copy",
+    _slice: "slice_copy",
+    _split: "split_copy",
+    view_as_real: "view_as_real_copy",
+    view_as_complex: "view_as_complex_copy",
     views.view: "view_copy",
     views.permute: "permute_copy",
     views.transpose: "transpose_copy",
@@ -74,6 +108,22 @@ def as_strided_scatter(
         "source": (shape, dense),
     }
     return apply(ViewScatter, input, src, chain=((AsStrided, parameters, None),), strides=dense)
+
+
+@public("torch", "method")
+def slice_inverse(
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
+    """Of a tensor that is a slice, a view of its memory in `src`'s shape, as contiguous.
+
+    Raises RuntimeError when the memory is too small.
+    """
+    return slices.as_strided(input, tuple(src.shape), contiguous_strides(tuple(src.shape)), 0)
 
 
 @public("method")

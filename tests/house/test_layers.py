@@ -10,7 +10,7 @@ from tests.house.sources import PACKAGE, imports, module_name, modules
 
 # From the bottom up. A room may import the rooms of lower layers, never one above it or beside it.
 LAYERS: list[set[str]] = [
-    {"core"},
+    {"core", "version"},
     {"dispatch"},
     {"kernels"},
     {"backends"},
@@ -21,6 +21,8 @@ LAYERS: list[set[str]] = [
     {"array_api", "_bind"},
     {"fft", "linalg", "return_types", "special"},
     {"cuda", "distributions", "nn", "optim", "random", "serialization", "utils"},
+    {"cpu", "testing", "types"},
+    {"accelerator"},
     {"amp", "compiler"},
     {"compiler", "distributed", "profiler", "viz", "vision"},
     {"__init__"},
@@ -65,7 +67,9 @@ LOCAL: dict[str, dict[str, str]] = {
     },
 }
 # Optional extras may be imported where they are used, by any module.
-EXTRAS = {"graphviz", "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "scipy"}
+EXTRAS = {
+    "graphviz", "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "scipy", "threadpoolctl",
+}  # fmt: skip
 
 
 def room(module: str) -> str:

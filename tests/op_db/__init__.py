@@ -22,6 +22,8 @@ FAMILIES = {
         "recurrent",
         "fft",
         "linalg_decomp",
+        "native",
+        "segments",
     )
 }
 OPS = [op for rows in FAMILIES.values() for op in rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.nn import functional as F
+from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.modules.stateless import Stateless, required, stateless
 
 
@@ -94,3 +95,59 @@ AdaptiveMaxPool2d = stateless(
 AdaptiveMaxPool3d = stateless(
     "AdaptiveMaxPool3d", F.adaptive_max_pool3d, _SIZE_INDICES, base=_Adaptive
 )
+
+
+class _FractionalMaxPool(Module):
+    """Max pooling over windows at random places; `output_size` or `output_ratio` is given."""
+
+    ndim: int
+    function: Any
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> None:
+        super().__init__()
+        per_axis = lambda value: (value,) * self.ndim if isinstance(value, (int, float)) else value
+        self.kernel_size = per_axis(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else per_axis(output_size)
+        self.output_ratio = None if output_ratio is None else per_axis(output_ratio)
+        name = type(self).__name__
+        if output_size is None and output_ratio is None:
+            raise ValueError(
+                f"{name} requires specifying either an output size, or a pooling ratio"
+            )
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input: Any) -> Any:
+        return type(self).function(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """`functional.fractional_max_pool2d` as a module."""
+
+    ndim = 2
+    function = staticmethod(F.fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """`functional.fractional_max_pool3d` as a module."""
+
+    ndim = 3
+    function = staticmethod(F.fractional_max_pool3d)

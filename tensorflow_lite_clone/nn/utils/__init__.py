@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.nn.utils import rnn
 from tensorflow_lite_clone.nn.utils.clip_grad import (
     clip_grad_norm_,
     clip_grad_value_,
@@ -19,5 +20,6 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
+    "rnn",
     "vector_to_parameters",
 ]

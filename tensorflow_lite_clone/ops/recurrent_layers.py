@@ -1,0 +1,222 @@
+"""Recurrent networks over whole sequences: layers and directions of the cells in `recurrent`.
+
+The products with the input are one `linear` per layer and direction, for all steps at once; a step
+adds the product with the hidden state. Packed sequences have the rows of one step after another,
+of ever fewer sequences.
+Sources: those of the cells; Schuster and Paliwal, "Bidirectional recurrent neural networks" (1997);
+Sak, Senior and Beaufays, "Long short-term memory based recurrent neural network architectures"
+(2014) for projected hidden states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.ops.activation import relu
+from tensorflow_lite_clone.ops.dropout import dropout
+from tensorflow_lite_clone.ops.join import cat, stack
+from tensorflow_lite_clone.ops.matmul import addmm, linear
+from tensorflow_lite_clone.ops.pointwise import tanh
+from tensorflow_lite_clone.ops.recurrent import GruCellStep, LstmCellStep
+from tensorflow_lite_clone.ops.slices import split_with_sizes
+from tensorflow_lite_clone.tensor import Tensor
+
+_PADDED = "input hx params has_biases num_layers dropout train bidirectional batch_first".split()
+_PACKED = "data batch_sizes hx params has_biases num_layers dropout train bidirectional".split()
+
+#: A step: the input's part of the gates and the state (a tensor, or hidden state and cell) give
+#: the new state.
+_Step = Callable[[Tensor, Any], Any]
+
+
+def _plain_step(activation: Callable[[Tensor], Tensor]) -> Callable[..., _Step]:
+    def make(w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None) -> _Step:
+        turned = w_hh.t()
+        return lambda gates, h: activation(addmm(gates, h, turned))
+
+    return make
+
+
+def _gru_step(w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None) -> _Step:
+    return lambda gates, h: apply(GruCellStep, gates, linear(h, w_hh, b_hh), h)
+
+
+def _lstm_step(w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None) -> _Step:
+    turned = w_hh.t()
+
+    def step(gates: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        h, c = apply(LstmCellStep, addmm(gates, state[0], turned), state[1])
+        return (h if w_hr is None else linear(h, w_hr)), c
+
+    return step
+
+
+def _parts(state: Any, size: int, rest: bool = False) -> Any:
+    """The first `size` sequences of a state, or the others."""
+    if isinstance(state, tuple):
+        return tuple([_parts(part, size, rest) for part in state])
+    return state[size:] if rest else state[:size]
+
+
+def _joined(states: list[Any]) -> Any:
+    if isinstance(states[0], tuple):
+        return tuple([cat(parts) for parts in zip(*states)])
+    return cat(states) if len(states) > 1 else states[0]
+
+
+def _length(state: Any) -> int:
+    return (state[0] if isinstance(state, tuple) else state).shape[0]
+
+
+def _direction(step: _Step, steps: Sequence[Tensor], state: Any) -> tuple[list[Tensor], Any]:
+    """Outputs of all steps and the last state of every sequence.
+
+    Sequences that are over leave the state; those that begin later (backwards) join it.
+    """
+    start, outputs = state, []
+    over: list[Any] = []
+    state = _parts(state, steps[0].shape[0])
+    for gates in steps:
+        size, have = gates.shape[0], _length(state)
+        if size < have:
+            over.append(_parts(state, size, rest=True))
+            state = _parts(state, size)
+        elif size > have:
+            state = _joined([state, _parts(_parts(start, size), have, rest=True)])
+        state = step(gates, state)
+        outputs.append(state[0] if isinstance(state, tuple) else state)
+    return outputs, _joined([state, *reversed(over)])
+
+
+def _layers(
+    make: Callable[..., _Step],
+    folds_bias: bool,
+    x: Tensor,
+    sizes: list[int] | None,
+    states: list[Any],
+    params: list[Tensor],
+    per_cell: int,
+    has_biases: bool,
+    options: tuple,
+) -> tuple[Tensor, list[Any]]:
+    """All layers over (steps, n, in), or over packed rows with `sizes`: outputs, last states.
+
+    `folds_bias` says that both biases are added before the step.
+    """
+    num_layers, p, train, directions = options
+    last: list[Any] = []
+    for layer in range(num_layers):
+        outputs = []
+        for backwards in range(directions):
+            cell = layer * directions + backwards
+            w_ih, w_hh, *rest = params[cell * per_cell : (cell + 1) * per_cell]
+            b_ih, b_hh, *projection = rest if has_biases else [None, None, *rest]
+            bias = b_ih
+            if b_ih is not None and folds_bias:
+                bias = b_ih + b_hh
+            gates = linear(x, w_ih, bias)
+            steps = gates.unbind(0) if sizes is None else split_with_sizes(gates, sizes)
+            order = -1 if backwards else 1
+            step = make(w_hh, b_hh, projection[0] if projection else None)
+            out, state = _direction(step, steps[::order], states[cell])
+            outputs.append(stack(out[::order]) if sizes is None else cat(out[::order]))
+            last.append(state)
+        x = outputs[0] if directions == 1 else cat(outputs, -1)
+        if p and train and layer < num_layers - 1:
+            x = dropout(x, p, True)
+    return x, last
+
+
+def _arguments(name: str, args: tuple, kwargs: dict) -> dict[str, Any]:
+    """Arguments by name, of whichever form they have."""
+    packed = "batch_sizes" in kwargs or (len(args) > 3 and isinstance(args[3], (tuple, list)))
+    names = _PACKED if packed else _PADDED
+    given = dict(zip(names, args))
+    unexpected = [key for key in kwargs if key not in names or key in given]
+    given.update(kwargs)
+    if len(args) > len(names) or unexpected or len(given) < len(names):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments; expected "
+            f"({', '.join(_PADDED)}) or ({', '.join(_PACKED)})"
+        )
+    return given
+
+
+def _recurrent(
+    name: str, make: Callable[..., _Step], states: int, folds_bias: bool, args: tuple, kwargs: dict
+) -> tuple[Tensor, ...]:
+    given = _arguments(name, args, kwargs)
+    hx = given["hx"]
+    if isinstance(hx, Tensor) is (states == 2):
+        wanted = "a tuple of Tensors" if states == 2 else "a Tensor"
+        raise TypeError(f"{name}(): argument 'hx' must be {wanted}, not {type(hx).__name__}")
+    if states == 2 and len(hx) != 2:
+        raise RuntimeError(f"{name} expects two hidden states")
+    packed = "data" in given
+    x, batch_first = (given["data"], False) if packed else (given["input"], given["batch_first"])
+    sizes = given["batch_sizes"].tolist() if packed else None
+    if batch_first:
+        x = x.transpose(0, 1)
+    if not packed and x.ndim != 3:
+        raise IndexError(f"{name}(): expected an input of 3 dimensions, but got {x.ndim}")
+    if not (sizes if packed else x.shape[0]):
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    directions = 2 if given["bidirectional"] else 1
+    cells = given["num_layers"] * directions
+    projected = states == 2 and hx[0].shape[-1] != hx[1].shape[-1]
+    per_cell = (4 if given["has_biases"] else 2) + projected
+    if len(given["params"]) < cells * per_cell:
+        raise RuntimeError(
+            f"{name}(): expected {cells * per_cell} parameters for {cells} layers and directions, "
+            f"but got {len(given['params'])}"
+        )
+    starts = [part.unbind(0) for part in (hx if states == 2 else (hx,))]
+    if any([len(part) != cells for part in starts]):
+        raise RuntimeError("Expected more hidden states in stacked_rnn")
+    n = sizes[0] if sizes else x.shape[1]
+    for part in starts:
+        if part[0].shape[0] != n:
+            raise RuntimeError(
+                f"{name}(): expected states of {n} sequences, but got {part[0].shape[0]}"
+            )
+    options = (given["num_layers"], given["dropout"], given["train"], directions)
+    out, last = _layers(
+        make,
+        folds_bias,
+        x,
+        sizes,
+        list(zip(*starts)) if states == 2 else list(starts[0]),
+        list(given["params"]),
+        per_cell,
+        given["has_biases"],
+        options,
+    )
+    if batch_first:
+        out = out.transpose(0, 1)
+    return out, *([stack(part) for part in zip(*last)] if states == 2 else [stack(last)])
+
+
+def _public(name: str, make: Callable[..., _Step], states: int, folds_bias: bool) -> Any:
+    def network(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        return _recurrent(name, make, states, folds_bias, args, kwargs)
+
+    state = "hx a tuple of two" if states == 2 else "hx"
+    network.__name__ = network.__qualname__ = name
+    network.__doc__ = f"""Layers of `{name}_cell` over a sequence, in one direction or in both.
+
+    ``{name}({", ".join(_PADDED)})`` takes (steps, n, in), or (n, steps, in) with `batch_first`, and
+    {state} of (layers * directions, n, hidden). ``{name}({", ".join(_PACKED)})`` takes the rows of
+    a `PackedSequence`. `params` are the cells' weights, layer after layer, of each the directions.
+    Returns the last layer's outputs and the last states. Raises RuntimeError when sizes do not fit.
+    """
+    export(network, "torch", name=name)
+    return network
+
+
+lstm = _public("lstm", _lstm_step, 2, True)
+gru = _public("gru", _gru_step, 1, False)
+rnn_tanh = _public("rnn_tanh", _plain_step(tanh), 1, True)
+rnn_relu = _public("rnn_relu", _plain_step(relu), 1, True)

@@ -1,0 +1,150 @@
+"""``Tensor.storage()``: the memory that a tensor shares with its views, element by element."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.strides import extent
+from tensorflow_lite_clone.ops.slices import as_strided
+from tensorflow_lite_clone.ops.view_copies import UntypedStorage
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class _Warned:
+    once = False
+
+
+class TypedStorage:
+    """All elements of a tensor's memory in order; writing one writes the tensor."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        tensor = tensor.detach()
+        memory = tensor._storage.root or tensor._storage
+        size = extent(memory.array.shape, memory.backend.strides(memory.array))
+        self._line = as_strided(tensor, (size,), (1,), 0)
+
+    @property
+    def dtype(self) -> DType:
+        """The elements' dtype."""
+        return self._line.dtype
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the memory."""
+        return self._line.device
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether that is a CUDA device."""
+        return self._line.is_cuda
+
+    is_sparse = False
+
+    def size(self) -> int:
+        """How many elements there are."""
+        return self._line.numel()
+
+    __len__ = size
+
+    def nbytes(self) -> int:
+        """How many bytes there are."""
+        return self._line.nbytes
+
+    def element_size(self) -> int:
+        """The bytes of one element."""
+        return self._line.element_size()
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self._line.data_ptr()
+
+    def untyped(self) -> UntypedStorage:
+        """The same memory in bytes."""
+        return UntypedStorage(self._line)
+
+    def type(self) -> str:
+        """The type's name, such as ``torch.FloatStorage``."""
+        return self._line.type().replace("Tensor", "Storage")
+
+    def is_shared(self) -> bool:
+        """Whether other processes see the memory: never."""
+        return False
+
+    def tolist(self) -> list[Any]:
+        """The elements as Python numbers."""
+        return self._line.tolist()
+
+    def clone(self) -> TypedStorage:
+        """A copy."""
+        return TypedStorage(self._line.clone())
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Set every element."""
+        self._line.fill_(value)
+        return self
+
+    def copy_(self, source: TypedStorage) -> TypedStorage:
+        """Set the elements to those of another storage."""
+        self._line.copy_(source._line)
+        return self
+
+    def cpu(self) -> TypedStorage:
+        """The memory in the host's, a copy if it is elsewhere."""
+        return TypedStorage(self._line.cpu())
+
+    def cuda(self, device: Any = None) -> TypedStorage:
+        """The memory on a CUDA device."""
+        return TypedStorage(self._line.cuda(device))
+
+    def _place(self, index: Any) -> int:
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        if not isinstance(index, int):
+            raise TypeError(f"can't index a TypedStorage with {type(index).__name__}")
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
+        return index
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._line[self._place(index)].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._line[self._place(index)] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __repr__(self) -> str:
+        rows = "".join([f" {value}\n" for value in self.tolist()])
+        kind = f"dtype={self.dtype}, device={self.device}"
+        return f"{rows}[torch.storage.TypedStorage({kind}) of size {len(self)}]"
+
+
+@public("method")
+def storage(self: Tensor) -> TypedStorage:
+    """The memory that this tensor shares with its views, as elements of its dtype; deprecated."""
+    if not _Warned.once:
+        _Warned.once = True
+        warnings.warn(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
+            "be the only storage class. This should only matter to you if you are using storages "
+            "directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of "
+            "tensor.storage()",
+            stacklevel=2,
+        )
+    return TypedStorage(self)
+
+
+@public("method")
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What `Module.load_state_dict` puts in this tensor's place: this tensor with `other` copied
+    into it, or with `assign` `other` itself; detached.
+    """
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+export(TypedStorage, "torch", name="TypedStorage")

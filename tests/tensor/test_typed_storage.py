@@ -1,0 +1,96 @@
+"""`Tensor.storage()`, and the rarer in-place and memory functions."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import tensorflow_lite_clone as tlc
+from tests.nn.both import same
+from tests.tensor.expressions import check, lines
+
+
+@lines(
+    """
+    f.storage().size(), len(f[1:].storage()), len(f.t().storage()), f[1].storage().tolist()
+    f.t().storage().tolist(), f.storage()[1], f.storage()[-1], list(i.storage())
+    f.storage().dtype, f.storage().nbytes(), f.storage().element_size(), f.storage().is_cuda
+    f.storage().type(), i.storage().type(), f.storage().is_shared(), repr(si.storage())
+    f[0].storage().data_ptr() == f[1].storage().data_ptr() == f.data_ptr()
+    f.storage().untyped().nbytes(), torch.is_storage(f.storage()), repr(f.storage())
+    f.storage().fill_(3).tolist(), f, f.storage().clone().fill_(5).tolist(), f
+    f.storage().copy_(f.clone().storage().fill_(2)).tolist(), f
+    operator.setitem(f.storage(), 2, 9), f, f.storage().cpu().tolist()
+    f.storage()[1:3]
+    f.storage()[6]
+    operator.setitem(f.storage(), 6, 1)
+    """
+)
+def test_storage(expression):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(expression)
+
+
+def test_storage_is_deprecated(monkeypatch):
+    monkeypatch.setattr("tensorflow_lite_clone.ops.typed_storage._Warned.once", False)
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+        tlc.ones(1).storage()
+
+
+@lines(
+    """
+    f.clone().as_strided_((2, 2), (1, 2)), torch.as_strided_(f.clone(), (2, 2), (1, 2), 1)
+    torch.as_strided_(f.clone(), (9, 2), (1, 2), 1)
+    f.renorm_(2, 0, 1.0), f, f.renorm_(1, 1, 0.5)
+    torch.addmv_(torch.tensor([1.0, 2]), f, torch.tensor([1.0, 2, 3]))
+    torch.addmv_(torch.tensor([1.0]), f, torch.tensor([1.0, 2, 3]))
+    torch.resize_as_(f.clone(), torch.zeros(3, 2)), torch.resize_as_(f, torch.zeros(3)), f
+    f.resize(3, 2), f.t().resize(6), f.resize_as(torch.zeros(6, 1))
+    f.resize(3)
+    f.resize_as(torch.zeros(7))
+    f.map2_(torch.ones(3), f * 2, lambda a, b, c: a + b * c), f
+    f.map2_(torch.ones(3), f.double(), lambda a, b, c: a)
+    f.map2_(x, f, lambda a, b, c: a)
+    torch.slice_inverse(f[:, 1:], torch.ones(2, 2)).data_ptr() == f.data_ptr()
+    f.const_data_ptr() == f.data_ptr(), type(torch.to_dlpack(f)).__name__
+    f.module_load(f * 2), f, f.module_load(i, assign=True) is i, torch.ones(2).module_load(f[0, :2])
+    torch.nn.Parameter(f.clone()).module_load(f)
+    torch.nn.Parameter(f.clone()).module_load(f, assign=True).requires_grad
+    torch.split_copy(f, 2, 1, out=[torch.zeros(2, 2), torch.zeros(2, 1)])
+    """
+)
+def test_memory(expression):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(expression)
+
+
+def test_resize_is_deprecated():
+    same(lambda lib: lib.ones(2).resize(2, 1))
+    same(lambda lib: lib.ones(2).resize_as(lib.ones(2, 1)))
+
+
+def test_resize_has_a_gradient():
+    def script(lib):
+        x = lib.ones(2, 3, requires_grad=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            (x.resize(6) * lib.arange(6.0)).sum().backward()
+        return x.grad
+
+    same(script)
+
+
+def test_loops_check_their_arguments():
+    with pytest.raises(RuntimeError, match="branches to be callable"):
+        tlc.cond(True, abs, 3, (tlc.tensor(0),))
+    with pytest.raises(RuntimeError, match="Expect operands"):
+        tlc.cond(True, abs, abs, 3)
+    with pytest.raises(RuntimeError, match="should return 1 values"):
+        tlc.while_loop(lambda i: i < 3, lambda i: (i, i), (tlc.tensor(0),))
+    with pytest.raises(RuntimeError, match="callable"):
+        tlc.while_loop(3, 4, ())
+    with pytest.raises(RuntimeError, match="tuple or list"):
+        tlc.while_loop(lambda i: i < 3, lambda i: i + 1, tlc.tensor(0))
