@@ -62,7 +62,7 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "amp compiler cuda linalg nn optim random return_types special utils vision viz".split()
+    "amp compiler cuda func linalg nn optim random return_types special utils vision viz".split()
 )
 
 

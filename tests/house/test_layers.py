@@ -21,7 +21,7 @@ LAYERS: list[set[str]] = [
     {"array_api", "_bind"},
     {"fft", "linalg", "return_types", "special"},
     {"cuda", "nn", "optim", "random", "serialization", "utils"},
-    {"amp", "compiler"},
+    {"amp", "compiler", "func"},
     {"compiler", "distributed", "profiler", "viz", "vision"},
     {"__init__"},
     {"__main__"},
