@@ -13,6 +13,7 @@ from tensorflow_lite_clone.autograd.apply import (
     edges_of,
     record,
     restriction_message,
+    together,
     wrap,
 )
 from tensorflow_lite_clone.autograd.hooks import move_retained
@@ -84,6 +85,10 @@ def apply_inplace(
     inputs = (target, *others)
     storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
     backend = common_backend(storages, op)
+    if backend is None:
+        inputs = into(target, together(inputs, op))
+        storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
+        backend = target._storage.backend
     edges, mask = edges_of(inputs) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
     mask = mask if op.differentiable else 0
@@ -105,6 +110,22 @@ def apply_inplace(
     if mask:
         record_inplace(op, target, backend, edges, mask, storages, parameters)
     return target
+
+
+def into(target: Tensor, inputs: tuple) -> tuple:
+    """Inputs lifted to one backend, of which `target` is the first; RuntimeError if it was lifted.
+
+    A tensor that `vmap` does not map over has no room for the values of all samples.
+    """
+    if inputs[0]._storage.backend is not target._storage.backend:
+        raise RuntimeError(
+            "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a "
+            "Tensor `other` in extra_args that has more elements than `self`. This happened due to "
+            "`other` being vmapped over but `self` not being vmapped over in a vmap. Please try to "
+            "use out-of-place operators instead of inplace arithmetic. If said operator is being "
+            "called inside the PyTorch framework, please file a bug report instead."
+        )
+    return inputs
 
 
 def check_inplace(target: Tensor, recorded: bool) -> None:

@@ -8,6 +8,7 @@ from tensorflow_lite_clone.func._modules import (
     replace_all_batch_norm_modules_,
     stack_module_state,
 )
+from tensorflow_lite_clone.func._vmap import vmap
 
 __all__ = [
     "functional_call",
@@ -18,4 +19,5 @@ __all__ = [
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
+    "vmap",
 ]

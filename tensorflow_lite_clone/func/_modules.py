@@ -11,7 +11,6 @@ from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 
-
 _ABSENT: Any = object()
 
 
