@@ -68,6 +68,7 @@ class Backend:
     native: dict[DType, Any]  # DType -> native dtype
     generator: Any  # the default random generator, see backends.numpy.random.Generator
     graphs: Any = None  # how work is captured and replayed, see backends.cupy.graphs.Graphs
+    batched = False  # whether its arrays are those of a function under `func.vmap`
     alone = True  # whether `guarded` gives back the call itself
 
     def __init__(self) -> None:

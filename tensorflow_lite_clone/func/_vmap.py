@@ -33,7 +33,7 @@ def vmap(
 
     `in_dims` says which dimension of each input is mapped over: an int for all, or a tuple (in
     it, trees as the inputs) of ints and None for inputs that all samples share; inputs by keyword
-    are mapped over dimension 0. `out_dims` says where the samples are in the outputs. `randomness`
+    are shared as well. `out_dims` says where the samples are in the outputs. `randomness`
     says what random functions do: "error" (RuntimeError), "different" for every sample, or the
     "same" for all. With `chunk_size` so many samples are computed at a time.
     Raises ValueError for dimensions that do not fit, RuntimeError for a `randomness` that is
@@ -127,9 +127,7 @@ def _outputs(
         args = spec.unflatten(
             [x if d is None else enter(x, d, level) for x, d in zip(leaves, dims, strict=True)]
         )
-        values, kwargs_spec = tree_flatten(kwargs)
-        given = [enter(x, 0, level) if isinstance(x, Tensor) else x for x in values]
-        return level, func(*args, **kwargs_spec.unflatten(given))
+        return level, func(*args, **kwargs)
     finally:
         active.pop()
         del randomness_of[level.number]

@@ -296,7 +296,7 @@ def _prepared(item: Any, x: Tensor) -> Any:
         return item
     if isinstance(item, Tensor):
         kind = item.dtype.kind
-        if item._storage.array.ndim or kind not in "biu":
+        if item._storage.array.ndim or kind not in "biu" or item._storage.backend.batched:
             return item if item._storage.backend is x._storage.backend else item.to(x.device)
         return item.item() if kind == "i" else bool(item)
     if isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):

@@ -33,6 +33,7 @@ class BatchedBackend(Backend):
 
     name = "batched"
     alone = True
+    batched = True
 
     def __init__(self, level: int, size: int, base: Any) -> None:
         self.level, self.size, self.base = level, size, base
@@ -78,7 +79,8 @@ class BatchedBackend(Backend):
         """A function that broadcasts, of arrays and numbers."""
         ndim, shared = 0, True
         for value in values:
-            ndim = max(ndim, getattr(value, "ndim", 0))
+            if not isinstance(value, type):  # a dtype
+                ndim = max(ndim, getattr(value, "ndim", 0))
             shared = shared and not self.is_batched(value)
         return self.make(call(*self.aligned(values, ndim), **parameters), shared)
 
