@@ -128,6 +128,13 @@ def into(target: Tensor, inputs: tuple) -> tuple:
     return inputs
 
 
+def beside(target: Tensor, value: Tensor, op: type[Op]) -> Tensor:
+    """`value` on the backend of `target`, which it is written to; RuntimeError if it cannot be."""
+    if value._storage.backend is target._storage.backend:
+        return value
+    return into(target, together((target, value), op))[1]
+
+
 def check_inplace(target: Tensor, recorded: bool) -> None:
     """Raise RuntimeError when PyTorch forbids writing into `target`.
 

@@ -20,6 +20,11 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 
+#: What is done to a tensor before it becomes a variable: under `vmap` it gets the samples, each of
+#: which has a derivative of its own.
+preparations: list[Any] = []
+
+
 class Source(Leaf):
     """Where a level's input begins; hands gradients on to what the input was computed from."""
 
@@ -85,6 +90,8 @@ class Level:
         dtype: DType = tensor.dtype
         if dtype.kind not in "fc":
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        for prepare in preparations:
+            tensor = prepare(tensor)
         alias = new_tensor(tensor._storage)
         source = Source(alias, current_edge(tensor) if self.outer else None)
         alias._edge = (source, 0)

@@ -136,6 +136,10 @@ class Backend:
         """Whether `array` is no view of another array."""
         raise NotImplementedError
 
+    def differs(self, array: Any) -> bool:
+        """Whether the array has values of its own for every sample of `func.vmap`."""
+        return False
+
     def synchronize(self) -> None:
         """Wait until all work queued on the device is done."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone.func._gradients import grad, grad_and_value, jvp, linearize, vjp
+from tensorflow_lite_clone.func._jacobians import hessian, jacfwd, jacrev
 from tensorflow_lite_clone.func._modules import (
     functional_call,
     replace_all_batch_norm_modules_,
@@ -14,6 +15,9 @@ __all__ = [
     "functional_call",
     "grad",
     "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
     "jvp",
     "linearize",
     "replace_all_batch_norm_modules_",

@@ -6,7 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.func.batching.crossing import Level, enter, leave, levels_of
+from tensorflow_lite_clone.func.batching.crossing import (
+    Level,
+    active,
+    differs_at,
+    enter,
+    leave,
+    levels_of,
+)
 from tensorflow_lite_clone.func.batching.random import randomness as randomness_of
 from tensorflow_lite_clone.ops.join import cat
 from tensorflow_lite_clone.ops.slices import split
@@ -16,10 +23,6 @@ from tensorflow_lite_clone.utils._pytree import (
     broadcast_to_and_flatten,
     tree_flatten,
 )
-
-#: The mappings under way, innermost last.
-active: list[Level] = []
-
 
 def vmap(
     func: Callable[..., Any],
@@ -147,14 +150,14 @@ def _mapped(
     ys, places, out_spec = _out_dims(func, output, out_dims)
     result = []
     for y, place in zip(ys, places, strict=True):
-        varies = isinstance(y, Tensor) and level.number in levels_of(y._storage.backend)
         if place is None:
-            if varies:
+            if isinstance(y, Tensor) and differs_at(y, level):
                 raise ValueError(
                     f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor "
                     "when out_dim is None"
                 )
-            result.append(y)
+            inside = isinstance(y, Tensor) and level.number in levels_of(y._storage.backend)
+            result.append(leave(y, 0, level)[0] if inside else y)
             continue
         if not isinstance(y, Tensor):
             raise ValueError(

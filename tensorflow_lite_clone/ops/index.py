@@ -22,6 +22,7 @@ from tensorflow_lite_clone.ops._indexing import (
     IndexMask,
     IndexPut,
     MaskPut,
+    on_one_backend,
     result_shape,
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
@@ -351,13 +352,12 @@ def _check_mask(shape: tuple, mask: Tensor, place: int, number: int) -> None:
 
 def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
     """Index tensors and masks as one stacked index and the dimensions where it looks."""
-    backend = x._storage.backend
-    F, shape = backend.F, x._storage.array.shape
+    shape = x._storage.array.shape
+    extra, backend = on_one_backend(x, extra)
+    F = backend.F
     arrays: list = []
     places: list = []
     for place, item in extra:
-        if item._storage.backend is not backend:
-            item = item.to(x.device)
         array, kind = item._storage.array, item.dtype.kind
         if kind in "bu":
             if kind == "u":

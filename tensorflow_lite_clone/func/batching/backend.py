@@ -28,6 +28,14 @@ def batching(level: int, size: int, base: Any) -> BatchedBackend:
         return _backends.setdefault(key, BatchedBackend(level, size, base))
 
 
+def _fitted(shape: tuple, ndim: int) -> tuple:
+    """A shape with ones put in front, or taken away there, to have `ndim` dimensions."""
+    extra = len(shape) - ndim
+    if extra > 0 and all([length == 1 for length in shape[:extra]]):
+        return shape[extra:]
+    return (1,) * -extra + shape
+
+
 class BatchedBackend(Backend):
     """Arrays of samples; `F` applies batching rules to the words of the base backend."""
 
@@ -62,15 +70,16 @@ class BatchedBackend(Backend):
         """Whether a value differs from sample to sample."""
         return type(value) is self.array_type and not value.shared
 
+    differs = is_batched
+
     def aligned(self, values: tuple, ndim: int) -> list:
         """Base values whose samples' axes broadcast as those of arrays with `ndim` dimensions."""
         result = []
         for value in values:
             if type(value) is self.array_type:
                 data = value.data
-                if not value.shared and data.ndim <= ndim:
-                    ones = (1,) * (ndim + 1 - data.ndim)
-                    data = self.base.F.reshape(data, (self.size, *ones, *data.shape[1:]))
+                if not value.shared and data.ndim != ndim + 1:
+                    data = self.base.F.reshape(data, (self.size, *_fitted(data.shape[1:], ndim)))
                 value = data
             result.append(value)
         return result

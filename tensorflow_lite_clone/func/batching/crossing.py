@@ -12,9 +12,12 @@ import heapq
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_edge, lifters
+from tensorflow_lite_clone.autograd.levels import preparations
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import GraphNode, next_sequence_number
 from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
+from tensorflow_lite_clone.func.batching.random import REFUSED, randomness
+from tensorflow_lite_clone.ops.generators import redirections
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -35,6 +38,10 @@ class Level:
         heapq.heappush(_free, self.number)
 
 
+#: The mappings under way, innermost last.
+active: list[Level] = []
+
+
 def levels_of(backend: Any) -> tuple[int, ...]:
     """The numbers of a backend's levels, descending."""
     numbers = []
@@ -42,6 +49,16 @@ def levels_of(backend: Any) -> tuple[int, ...]:
         numbers.append(backend.level)
         backend = backend.base
     return tuple(numbers)
+
+
+def differs_at(x: Tensor, level: Level) -> bool:
+    """Whether a tensor has values of its own for every sample of a level."""
+    array, backend = x._storage.array, x._storage.backend
+    while isinstance(backend, BatchedBackend):
+        if backend.level == level.number:
+            return not array.shared
+        array, backend = array.data, backend.base
+    return False
 
 
 def _sizes(backend: Any) -> dict[int, int]:
@@ -149,7 +166,8 @@ def _stepped(
 def enter(x: Tensor, dim: int, level: Level) -> Tensor:
     """The samples along a dimension."""
     array, backend = _entered(x._storage.array, x._storage.backend, dim, level)
-    return _stepped(x, array, backend, "enter", ("leave", (dim, level)))
+    # Its own root: offsets in memory are those of a sample.
+    return _stepped(x, array, backend, "enter", ("leave", (dim, level)), False)
 
 
 def leave(x: Tensor, dim: int, level: Level) -> Tensor:
@@ -217,4 +235,25 @@ def _lift_all(inputs: tuple) -> tuple | None:
     return tuple(result)
 
 
+def _with_active(x: Tensor) -> Tensor:
+    """The tensor with all the levels under way."""
+    own = levels_of(x._storage.backend)
+    missing = {level.number: level.size for level in active if level.number not in own}
+    return lift(x, missing, tuple(active)) if missing else x
+
+
+def _drawing(backend: Any) -> Any:
+    """The backend with the levels whose samples draw different numbers; else RuntimeError."""
+    levels = {}
+    for level in active:
+        how = randomness[level.number]
+        if how == "error":
+            raise RuntimeError(REFUSED)
+        if how == "different":
+            levels[level.number] = level.size
+    return _with_levels(backend, levels) if levels else backend
+
+
+redirections.append(_drawing)
 lifters.append(_lift_all)
+preparations.append(_with_active)

@@ -103,9 +103,24 @@ def getitem(B: Any, word: Word, x: Any, index: Any) -> Any:
     return B.make(made, not found.varies)
 
 
-@rule("write_at add_at combine_at")
+@rule("write_at")
+def write_at(B: Any, word: Word, x: Any, index: Any, value: Any) -> None:
+    """``x[index] = value`` in every sample; with a mask of each sample's own, of one number."""
+    mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    masked = _is_array(mask) and mask.dtype.kind == "b"
+    if not masked or (mask.ndim and not B.is_batched(mask)):
+        write(B, word, x, index, value)
+        return
+    if getattr(value, "ndim", 0):
+        raise RuntimeError(MASK)
+    F = B.F
+    mask = F.reshape(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+    B.write(x.spread(), F.where(mask, value, x))
+
+
+@rule("add_at combine_at")
 def write(B: Any, word: Word, x: Any, index: Any, value: Any, **parameters: Any) -> None:
-    """``x[index] = value`` and the like in every sample."""
+    """``x[index] += value`` and the like in every sample."""
     if x.shared and (B.is_batched(value) or place(B, x, index).varies):
         x.spread()
     found = place(B, x, index)
