@@ -19,7 +19,6 @@ from tensorflow_lite_clone.autograd.node import Leaf, next_sequence_number
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
-
 #: What is done to a tensor before it becomes a variable: under `vmap` it gets the samples, each of
 #: which has a derivative of its own.
 preparations: list[Any] = []

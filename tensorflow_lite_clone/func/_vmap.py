@@ -24,6 +24,7 @@ from tensorflow_lite_clone.utils._pytree import (
     tree_flatten,
 )
 
+
 def vmap(
     func: Callable[..., Any],
     in_dims: Any = 0,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,

@@ -11,9 +11,9 @@ from typing import Any
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.func.batching import indexing, rules, shapes  # noqa: F401  enter rules
 from tensorflow_lite_clone.func.batching.array import ITEM, Batched
 from tensorflow_lite_clone.func.batching.random import BatchedGenerator
-from tensorflow_lite_clone.func.batching import indexing, rules, shapes  # noqa: F401  enter rules
 from tensorflow_lite_clone.func.batching.words import Words
 
 _backends: dict[tuple[int, int, Any], BatchedBackend] = {}
