@@ -8,6 +8,8 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.levels import (
     Level,
+    check_tangent,
+    forward_products,
     reaches_variables,
     vector_products,
     zeros_of,
@@ -138,54 +140,6 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (outputs, vjp_fn, aux) if has_aux else (outputs, vjp_fn)
 
 
-def forward_products(
-    outputs: list[Tensor], inputs: list[Tensor], tangents: list[Tensor], record: bool
-) -> list[Tensor | None]:
-    """J t per output, None where it depends on no input: the derivative of u -> u^T J at t.
-
-    The double-backward trick (J. Townsend, "A new trick for calculating Jacobian vector
-    products", 2017).
-    """
-    with Level() as level:
-        duals = [level.enter(zeros_of(y)) if y._edge is not None else None for y in outputs]
-        pairs = [(y, u) for y, u in zip(outputs, duals) if u is not None]
-        found = vector_products(
-            [y for y, _ in pairs], inputs, [u for _, u in pairs], record=True
-        )
-        level.end()
-        used = [(g, t) for g, t in zip(found, tangents, strict=True) if g is not None]
-        if not used:
-            return [None] * len(outputs)
-        grown = [u for _, u in pairs]
-        products = vector_products(
-            [g for g, _ in used], grown, [t for _, t in used], record=record
-        )
-    results: list[Tensor | None] = []
-    rest = iter(products)
-    for y, u in zip(outputs, duals):
-        product = None if u is None else next(rest)
-        if product is None and u is not None and depends_on(y, inputs):
-            product = zeros_of(y)
-        results.append(product)
-    return results
-
-
-def depends_on(output: Tensor, inputs: list[Tensor]) -> bool:
-    """Whether an output was computed from one of the inputs."""
-    wanted = {x._edge[0] for x in inputs if x._edge is not None}
-    stack = [] if output._edge is None else [output._edge[0]]
-    seen = set(stack)
-    while stack:
-        node = stack.pop()
-        if node in wanted:
-            return True
-        for edge in getattr(node, "edges", ()):
-            if edge is not None and edge[0] not in seen:
-                seen.add(edge[0])
-                stack.append(edge[0])
-    return False
-
-
 def jvp(
     func: Callable[..., Any],
     primals: Any,
@@ -241,16 +195,6 @@ def jvp(
         if has_aux:
             return results, derivatives, leave_aux(aux, level.leave)
     return results, derivatives
-
-
-def check_tangent(primal: Tensor, tangent: Tensor) -> None:
-    """Raise RuntimeError when a tangent has another shape than its primal."""
-    if primal.shape != tangent.shape:
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original "
-            f"Tensor, this is not supported. Tensor is of size {list(primal.shape)} while the "
-            f"given forward gradient is of size {list(tangent.shape)}."
-        )
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:

@@ -174,7 +174,7 @@ def write_pointwise(
     storages = tuple([operand._storage for operand in operands])
     backend = common_backend(storages, op)
     if backend is None:
-        operands = into(target, together(tuple(operands), op))
+        operands = list(into(target, together(tuple(operands), op)))
         storages = tuple([operand._storage for operand in operands])
         backend = storages[0].backend
     array = target._storage.array

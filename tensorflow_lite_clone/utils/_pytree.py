@@ -86,8 +86,8 @@ class TreeSpec:
         self.type = type
         self.context = context
         self._children = children
-        self.num_nodes = 1 + sum([child.num_nodes for child in children])
-        self.num_leaves = sum([child.num_leaves for child in children]) if type else 1
+        self.num_nodes: int = 1 + sum([child.num_nodes for child in children])
+        self.num_leaves: int = sum([child.num_leaves for child in children]) if type else 1
 
     @property
     def num_children(self) -> int:

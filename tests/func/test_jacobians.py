@@ -156,7 +156,8 @@ def test_ensemble():
         models = []
         for seed in range(3):
             lib.manual_seed(seed)
-            models.append(lib.nn.Sequential(lib.nn.Linear(4, 5), lib.nn.ReLU(), lib.nn.Linear(5, 2)))
+            nn = lib.nn
+            models.append(nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2)))
         parameters, buffers = lib.func.stack_module_state(models)
         x = lib.randn(6, 4)
 

@@ -197,8 +197,8 @@ def test_a_word_without_a_rule_is_said_once():
     announced.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        places = tlc.tensor([0, 1, 1])
         for _ in range(2):
-            places = tlc.tensor([0, 1, 1])
             found = tlc.func.vmap(lambda w: tlc.bincount(places, w))(matrix(tlc))
     assert found.tolist() == [[0.3, 1.9], [-0.5, 2.2]]
     messages = [str(warning.message) for warning in caught]

@@ -49,7 +49,7 @@ class BatchedBackend(Backend):
         self.device = base.device
         self.dtypes, self.native = base.dtypes, base.native
         self.kit = self.xp = Words(self)
-        self.array_type = type("Batched", (Batched,), {"backend": self, "__slots__": ()})
+        self.array_type: Any = type("Batched", (Batched,), {"backend": self, "__slots__": ()})
         self.generator = BatchedGenerator(self)
         super().__init__()
 
@@ -58,7 +58,7 @@ class BatchedBackend(Backend):
         if isinstance(data, (tuple, list)):
             entries = [self.make(entry, shared) for entry in data]
             if hasattr(data, "_fields"):
-                return type(data)(*entries)  # type: ignore[call-arg]
+                return type(data)(*entries)
             return type(data)(entries)
         if data is None:
             return None
@@ -70,7 +70,8 @@ class BatchedBackend(Backend):
         """Whether a value differs from sample to sample."""
         return type(value) is self.array_type and not value.shared
 
-    differs = is_batched
+    def differs(self, array: Any) -> bool:
+        return self.is_batched(array)
 
     def aligned(self, values: tuple, ndim: int) -> list:
         """Base values whose samples' axes broadcast as those of arrays with `ndim` dimensions."""

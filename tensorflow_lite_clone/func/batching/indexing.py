@@ -25,7 +25,7 @@ class Place(NamedTuple):
     if they lie so; `ndim` is the number of a sample's dimensions.
     """
 
-    index: tuple
+    where: tuple
     order: tuple | None
     ndim: int
     varies: bool
@@ -76,7 +76,7 @@ def place(B: Any, x: Any, index: Any) -> Place:
     if not varies:
         if not x_varies:
             return Place(tuple(found), None, ndim, False)
-        order = None
+        order: tuple | None = None
         if not together:
             order = (width, *range(width), *range(width + 1, ndim + 1))
         return Place((slice(None), *found), order, ndim, True)
@@ -86,8 +86,8 @@ def place(B: Any, x: Any, index: Any) -> Place:
         numbers = F.reshape(F.arange(B.size), (B.size, *(1,) * width))
         found.insert(0, numbers)
         if before:
-            behind = range(1 + width, 1 + width + before)
-            order = (0, *behind, *range(1, 1 + width), *range(1 + width + before, ndim + 1))
+            moved = range(1 + width, 1 + width + before)
+            order = (0, *moved, *range(1, 1 + width), *range(1 + width + before, ndim + 1))
     elif before:
         order = (before, *range(before), *range(before + 1, ndim + 1))
     return Place(tuple(found), order, ndim, True)
@@ -97,7 +97,7 @@ def place(B: Any, x: Any, index: Any) -> Place:
 def getitem(B: Any, word: Word, x: Any, index: Any) -> Any:
     """``x[index]`` for every sample."""
     found = place(B, x, index)
-    made = word(_plain(B, x), found.index)
+    made = word(_plain(B, x), found.where)
     if found.order is not None:
         made = B.base.F.permute_dims(made, found.order)
     return B.make(made, not found.varies)
@@ -130,7 +130,7 @@ def write(B: Any, word: Word, x: Any, index: Any, value: Any, **parameters: Any)
         value = B.base.F.reshape(value, (*ones, *value.shape))
         back = sorted(range(len(found.order)), key=found.order.__getitem__)
         value = B.base.F.permute_dims(value, tuple(back))
-    word(x.data, found.index, value, **parameters)
+    word(x.data, found.where, value, **parameters)
 
 
 @rule("take")

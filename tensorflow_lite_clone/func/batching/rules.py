@@ -161,7 +161,9 @@ def vecdot(B: Any, word: Word, x: Any, y: Any, /, *, axis: int = -1) -> Any:
     return B.elementwise(word, x, y, axis=axis)
 
 
-@rule("inv det slogdet cholesky qr eigh eigvalsh eig eigvals svd svdvals pinv matrix_rank", SUBRULES)
+@rule(
+    "inv det slogdet cholesky qr eigh eigvalsh eig eigvals svd svdvals pinv matrix_rank", SUBRULES
+)
 def of_matrices(B: Any, word: Word, x: Any, *args: Any, **parameters: Any) -> Any:
     """Leading axes number matrices, and samples are one more of them."""
     return B.make(word(_plain(B, x), *args, **parameters), not B.is_batched(x))
