@@ -7,7 +7,7 @@ has no tangent.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tensorflow_lite_clone.autograd.levels import (
     Level,
@@ -91,7 +91,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "enter_dual_level() first."
         )
     for what, value in (("primal", tensor), ("tangent", tangent)):
-        if not (value.is_floating_point() or value.is_complex()):  # type: ignore[attr-defined]
+        if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(
                 f"Expected {what} to be floating point or complex, but got: {value.dtype}"
             )
@@ -128,9 +128,9 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         if tangent is None:
             tangent = zeros_of(tensor)
         kept = outer and reaches_variables((tensor,))
-        primal = tensor if kept else tensor.detach()  # type: ignore[attr-defined]
+        primal = tensor if kept else tensor.detach()
         if not (outer and reaches_variables((tangent,))):
-            tangent = tangent.detach()  # type: ignore[attr-defined]
+            tangent = tangent.detach()
         return UnpackedDualTensor(primal, tangent)
     finally:
         for source in sources:
