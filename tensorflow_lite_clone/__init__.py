@@ -73,6 +73,19 @@ _AUTOCAST = tuple(
 )
 
 
+def vmap(
+    func: Any,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Any:
+    """Map a function of one sample over a dimension of its inputs; see `func.vmap`."""
+    mapped = _import_module(f"{__name__}.func").vmap
+    return mapped(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")

@@ -7,6 +7,7 @@ import warnings
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.dispatch import table
 from tensorflow_lite_clone.func.batching import backend as backend_module
 from tensorflow_lite_clone.func.batching.words import announced
 from tests.autograd.both import attempt, raises, same
@@ -75,6 +76,12 @@ CALLS = [
         lib, lambda a: a * a.numel() + a.dim() + len(a) + a.shape[0] + a.size(0), x)),
     ("iterate", lambda lib, x: vmap(lib, lambda a: sum(list(a)), x)),
     ("cast", lambda lib, x: vmap(lib, lambda a: (a * 3).long().to(lib.float32), x)),
+    ("print", lambda lib, x: [
+        texts := [], vmap(lib, lambda a: texts.append(repr(a)) or a.sum(), x.float())]),
+    ("print nested", lambda lib, x: [texts := [], vmap(
+        lib, lambda a: vmap(lib, lambda b: texts.append(repr(b)) or b, a), x.float())]),
+    ("print constant", lambda lib, x: [
+        texts := [], vmap(lib, lambda a: texts.append(str(lib.ones(2))) or a, x)]),
     ("same", lambda lib, x: vmap(
         lib, lambda a: spread(lib, lib.rand(2)), x, randomness="same")),
     ("different", lambda lib, x: [
@@ -154,6 +161,10 @@ def test_error(name, f):
     raises(lambda lib: f(lib, matrix(lib)))
 
 
+def test_unique():
+    raises(lambda lib: vmap(lib, lambda a: a.unique(), matrix(lib)), "can output dynamic shape")
+
+
 def test_write_into_a_constant():
     """PyTorch's message is that of shapes which do not broadcast; what is wrong is said here."""
 
@@ -226,3 +237,16 @@ def test_a_level_known_to_a_graph_is_not_given_again():
     expected = tlc.stack([row(v) for v in basis])
     jacobian = tlc.func.jacrev(lambda x: tlc.func.vmap(lambda a: a * a.sum())(x))(x)
     assert tlc.equal(jacobian.reshape(6, 2, 3), expected)
+
+
+def test_convolutions_take_the_samples_into_their_batch():
+    x = tlc.randn(3, 2, 4, 6, 6)
+    weight = tlc.randn(5, 4, 3, 3)
+
+    def call(x):
+        return tlc.nn.functional.conv2d(x, weight)
+
+    before = table.served["conv", "batched"]
+    found = tlc.func.vmap(call)(x)
+    assert table.served["conv", "batched"] == before + 1
+    assert tlc.allclose(found, tlc.stack([call(sample) for sample in x]), atol=1e-5)

@@ -11,10 +11,12 @@ from typing import Any
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.func.batching import indexing, rules, shapes  # noqa: F401  enter rules
+from tensorflow_lite_clone.func.batching import indexing, ops, rules, shapes  # noqa: F401  enter rules
 from tensorflow_lite_clone.func.batching.array import ITEM, Batched
 from tensorflow_lite_clone.func.batching.random import BatchedGenerator
 from tensorflow_lite_clone.func.batching.words import Words
+from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import new_tensor
 
 _backends: dict[tuple[int, int, Any], BatchedBackend] = {}
 
@@ -142,6 +144,14 @@ class BatchedBackend(Backend):
 
     def owns_memory(self, array: Any) -> bool:
         return not array.shared and self.base.owns_memory(array.data)
+
+    def text_of(self, array: Any) -> str:
+        """How a tensor over the array prints: the samples inside of a frame."""
+        text = repr(new_tensor(Storage(array.data, self.base)))
+        if array.shared:
+            return text
+        inside = text.replace("\n", "\n    ")
+        return f"BatchedTensor(lvl={self.depth}, bdim=0, value=\n    {inside}\n)"
 
     def synchronize(self) -> None:
         self.base.synchronize()

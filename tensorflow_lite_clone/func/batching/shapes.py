@@ -179,9 +179,19 @@ def dynamic(name: str) -> str:
     )
 
 
-@rule("nonzero unique_all unique_counts unique_inverse unique_values")
-def of_any_size(B: Any, word: Word, x: Any, /, **parameters: Any) -> Any:
+@rule("nonzero")
+def nonzero(B: Any, word: Word, x: Any, /) -> Any:
     """RuntimeError: how many elements the result has depends on the sample."""
+    return _of_any_size(B, word, x, "nonzero")
+
+
+@rule("unique_all unique_counts unique_inverse unique_values")
+def unique(B: Any, word: Word, x: Any, /) -> Any:
+    """RuntimeError: how many elements the result has depends on the sample."""
+    return _of_any_size(B, word, x, "_unique2")
+
+
+def _of_any_size(B: Any, word: Word, x: Any, name: str) -> Any:
     if B.is_batched(x):
-        raise RuntimeError(dynamic(word.__name__))
-    return B.make(word(_plain(B, x), **parameters), True)
+        raise RuntimeError(dynamic(name))
+    return B.make(word(_plain(B, x)), True)
