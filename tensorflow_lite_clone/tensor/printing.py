@@ -334,8 +334,6 @@ def tensor_repr(tensor: Any, *, tensor_contents: str | None = None) -> str:
     A subclass prints under its own name, and one of Parameter inside `Parameter(...)`.
     """
     storage = tensor._storage
-    if storage.backend.batched:
-        return storage.backend.text_of(storage.array)
     kind = type(tensor)
     plain = kind.__name__ in PLAIN_CLASSES
     text = format_tensor(
