@@ -18,6 +18,8 @@ class _Mode(threading.local):
 
 
 mode = _Mode()
+#: The levels of `func.vmap` under way, innermost last.
+mappings: list[Any] = []
 
 
 def is_grad_enabled() -> bool:

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.autograd.mode import mappings as active
 from tensorflow_lite_clone.func.batching.crossing import (
     Level,
-    active,
     differs_at,
     enter,
     leave,

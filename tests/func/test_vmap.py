@@ -204,6 +204,52 @@ def test_gradient(name, f):
     same(script)
 
 
+# PyTorch records nothing inside; here it is as in a loop over the samples.
+INSIDE = [
+    ("sample", lambda a, w: tlc.autograd.grad((a @ w).exp().sum(), a)[0]),
+    ("constant", lambda a, w: tlc.autograd.grad((a @ w).exp().sum(), w)[0]),
+    ("leaf", lambda a, w: by_own_leaf(tlc, a.detach())),
+    ("second", lambda a, w: tlc.autograd.grad(
+        tlc.autograd.grad((a @ w).exp().sum(), w, create_graph=True)[0].sum(), w)[0]),
+]  # fmt: skip
+
+ROWS = [
+    ("of a product", lambda lib, x, w: (w * w).sum(0)),
+    ("of a map", lambda lib, x, w: vmap(lib, lambda a: (a @ w).exp().sum(), x)),
+]
+
+
+def weights(lib):
+    values = [[0.1, 0.2], [0.3, -0.4], [0.5, 1.0]]
+    return lib.tensor(values, dtype=lib.float64, requires_grad=True)
+
+
+def by_own_leaf(lib, a):
+    leaf = lib.ones(3, dtype=lib.float64, requires_grad=True)
+    return lib.autograd.grad((leaf * a).exp().sum(), leaf)[0]
+
+
+@parameterized.expand(INSIDE)
+def test_autograd_inside(name, f):
+    x, w = matrix(tlc, True), weights(tlc)
+    expected = tlc.stack([f(sample, w) for sample in x])
+    assert tlc.allclose(vmap(tlc, lambda a: f(a, w), x), expected, rtol=1e-12)
+
+
+@parameterized.expand(ROWS)
+def test_autograd_by_samples_of_gradients(name, f):
+    def script(lib):
+        w = weights(lib)
+        y = f(lib, matrix(lib), w)
+
+        def row(v):
+            return lib.autograd.grad(y, w, v, retain_graph=True)[0]
+
+        return vmap(lib, row, lib.eye(2, dtype=lib.float64))
+
+    same(script)
+
+
 def test_a_word_without_a_rule_is_said_once():
     announced.clear()
     with warnings.catch_warnings(record=True) as caught:

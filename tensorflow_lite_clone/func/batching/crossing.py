@@ -13,6 +13,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_edge, lifters
 from tensorflow_lite_clone.autograd.levels import preparations
+from tensorflow_lite_clone.autograd.mode import mappings as active
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import GraphNode, next_sequence_number
 from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
@@ -36,10 +37,6 @@ class Level:
 
     def __del__(self) -> None:
         heapq.heappush(_free, self.number)
-
-
-#: The mappings under way, innermost last.
-active: list[Level] = []
 
 
 def levels_of(backend: Any) -> tuple[int, ...]:
@@ -138,12 +135,20 @@ class Crossing(GraphNode):
         return self.edges
 
     def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> list:
-        """The step back."""
+        """The step back.
+
+        Over the samples of a mapping that is under way nothing is summed: a function that takes a
+        gradient inside means that of its own sample.
+        """
         (g,) = grads
-        if create_graph:
-            return [_STEPS[self.back[0]](g, *self.back[1])]
-        array, _ = _ARRAYS[self.back[0]](g, self.backend, *self.back[1])
-        return [array]
+        step, arguments = self.back
+        if not create_graph:
+            return [_ARRAYS[step](g, self.backend, *arguments)[0]]
+        if step == "total" and active:
+            inside = [level.number for level in active]
+            levels = {n: size for n, size in arguments[0].items() if n not in inside}
+            arguments = (levels, arguments[1])
+        return [_STEPS[step](g, *arguments)]
 
 
 def _stepped(
