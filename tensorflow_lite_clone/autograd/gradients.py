@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.autograd.apply import current_edge, wrap
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
-from tensorflow_lite_clone.autograd.mode import mappings
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import Size
@@ -170,7 +170,7 @@ def _vector_products(
     outs: tuple, ins: tuple, grads: tuple, retain: bool, create_graph: bool, allow_unused: bool
 ) -> list[Tensor | None]:
     # Under `func.vmap` arrays of a node may meet gradients of samples: Tensors bring them together.
-    over_tensors = create_graph or bool(mappings)
+    over_tensors = create_graph or bool(mode.mappings)
     roots = _roots(outs, grads, over_tensors)
     edges = [_edge_of(value) for value in ins]
     captured = run_backward(

@@ -16,10 +16,11 @@ class _Mode(threading.local):
     grad = True
     inference = False
 
+    def __init__(self) -> None:  # called once per thread
+        self.mappings: list[Any] = []  # levels of `func.vmap` under way, innermost last
+
 
 mode = _Mode()
-#: The levels of `func.vmap` under way, innermost last.
-mappings: list[Any] = []
 
 
 def is_grad_enabled() -> bool:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.mode import mappings as active
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.func.batching.crossing import (
     Level,
     differs_at,
@@ -125,7 +125,7 @@ def _outputs(
 ) -> tuple[Level, Any]:
     """The level, and what `func` returns at it."""
     level = Level(size)
-    active.append(level)
+    mode.mappings.append(level)
     randomness_of[level.number] = randomness
     try:
         args = spec.unflatten(
@@ -133,7 +133,7 @@ def _outputs(
         )
         return level, func(*args, **kwargs)
     finally:
-        active.pop()
+        mode.mappings.pop()
         del randomness_of[level.number]
 
 

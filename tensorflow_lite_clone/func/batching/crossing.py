@@ -13,7 +13,6 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_edge, lifters
 from tensorflow_lite_clone.autograd.levels import preparations
-from tensorflow_lite_clone.autograd.mode import mappings as active
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import GraphNode, next_sequence_number
 from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
@@ -144,8 +143,8 @@ class Crossing(GraphNode):
         step, arguments = self.back
         if not create_graph:
             return [_ARRAYS[step](g, self.backend, *arguments)[0]]
-        if step == "total" and active:
-            inside = [level.number for level in active]
+        if step == "total" and mode.mappings:
+            inside = [level.number for level in mode.mappings]
             levels = {n: size for n, size in arguments[0].items() if n not in inside}
             arguments = (levels, arguments[1])
         return [_STEPS[step](g, *arguments)]
@@ -243,14 +242,14 @@ def _lift_all(inputs: tuple) -> tuple | None:
 def _with_active(x: Tensor) -> Tensor:
     """The tensor with all the levels under way."""
     own = levels_of(x._storage.backend)
-    missing = {level.number: level.size for level in active if level.number not in own}
-    return lift(x, missing, tuple(active)) if missing else x
+    missing = {level.number: level.size for level in mode.mappings if level.number not in own}
+    return lift(x, missing, tuple(mode.mappings)) if missing else x
 
 
 def _drawing(backend: Any) -> Any:
     """The backend with the levels whose samples draw different numbers; else RuntimeError."""
     levels = {}
-    for level in active:
+    for level in mode.mappings:
         how = randomness[level.number]
         if how == "error":
             raise RuntimeError(REFUSED)
