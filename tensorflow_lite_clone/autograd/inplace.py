@@ -18,6 +18,7 @@ from tensorflow_lite_clone.autograd.apply import (
 )
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.dtypes import can_cast
 from tensorflow_lite_clone.core.strides import extent
@@ -133,6 +134,19 @@ def beside(target: Tensor, value: Tensor, op: type[Op]) -> Tensor:
     if value._storage.backend is target._storage.backend:
         return value
     return into(target, together((target, value), op))[1]
+
+
+def copy_beside(input: Any, *others: Any) -> Tensor:
+    """A copy of `input` to write `others` into: with their samples, under `func.vmap`."""
+    lifted: Any = input
+    for other in others:
+        for value in other if isinstance(other, (tuple, list)) else (other,):
+            if isinstance(value, Tensor) and value._storage.backend.batched:
+                backends = {value._storage.backend, lifted._storage.backend}
+                lifted = together((lifted, value), Op)[0] if len(backends) > 1 else lifted
+    if lifted is input:
+        return input.clone()
+    return recorded(lifted._storage.backend).empty_like(lifted.detach()).copy_(lifted)
 
 
 def check_inplace(target: Tensor, recorded: bool) -> None:

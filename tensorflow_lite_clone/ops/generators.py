@@ -103,6 +103,8 @@ def source_of(generator: Generator | None, backend: Any) -> Any:
         raise TypeError(
             f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
         )
+    if backend.batched:
+        return backend.drawing_from(source_of(generator, backend.base))
     if generator._backend is not backend:
         raise RuntimeError(
             f"Expected a '{backend.device.type}' device type for generator but found "

@@ -186,7 +186,7 @@ def weighed(y, module):
         y = module.view_as_real(y)
     if not y.numel():
         return y.sum()
-    weights = module.arange(1, y.numel() + 1, dtype=y.dtype)
+    weights = module.arange(1, y.numel() + 1, dtype=y.dtype, device=y.device)
     return (y.reshape(-1) * weights).sum() / y.numel()
 
 

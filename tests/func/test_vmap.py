@@ -71,6 +71,15 @@ CALLS = [
     ("put accumulated", lambda lib, x: vmap(
         lib, lambda a, i: a.index_put((i,), a[:2], accumulate=True), x,
         lib.tensor([[2, 2], [1, 0]]))),
+    ("scatter", lambda lib, x: vmap(
+        lib, lambda a, i: lib.zeros(3, dtype=a.dtype).scatter(0, i, a), x,
+        lib.tensor([[2, 0, 1], [1, 0, 2]]))),
+    ("add at places", lambda lib, x: vmap(
+        lib, lambda a, i: x.index_add(1, i, a.outer(a)[:2]), x,
+        lib.tensor([[2, 2, 1], [1, 0, 2]]))),
+    ("draws of one's own", lambda lib, x: vmap(
+        lib, lambda a: lib.rand(2, generator=lib.Generator().manual_seed(1)), x,
+        randomness="different")),
     ("mask", lambda lib, x: vmap(lib, lambda a: a.masked_fill(a > 0.4, 0.0), x)),
     ("shape", lambda lib, x: vmap(
         lib, lambda a: a * a.numel() + a.dim() + len(a) + a.shape[0] + a.size(0), x)),
@@ -178,6 +187,9 @@ def test_write_into_a_constant():
 GRADIENTS = [
     ("map", lambda lib, x, w: vmap(lib, lambda a: a.sin() * a.sum(), x)),
     ("constant", lambda lib, x, w: vmap(lib, lambda a: (a @ w).exp(), x)),
+    ("scatter", lambda lib, x, w: vmap(
+        lib, lambda a, i: w.scatter(0, i[:, None], a[:, None] * 2), x,
+        lib.tensor([[2, 0, 1], [1, 0, 2]]))),
     ("only constant", lambda lib, x, w: vmap(lib, lambda a: w * 2, x)),
     ("nested", lambda lib, x, w: vmap(
         lib, lambda a: vmap(lib, lambda b: (a * b).sum() * w.sum(), x), x)),

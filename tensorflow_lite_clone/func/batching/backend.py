@@ -131,6 +131,8 @@ class BatchedBackend(Backend):
         return self.make(self.base.constant(value, native_dtype), True)
 
     def strides(self, array: Any) -> tuple[int, ...]:
+        if type(array) is not self.array_type:  # the memory of what was lifted
+            return self.base.strides(array)
         strides = self.base.strides(array.data)
         return strides if array.shared else strides[1:]
 
@@ -155,6 +157,10 @@ class BatchedBackend(Backend):
 
     def synchronize(self) -> None:
         self.base.synchronize()
+
+    def drawing_from(self, source: Any) -> Any:
+        """A generator of the base backend, drawing for all samples."""
+        return BatchedGenerator(self, source)
 
     def make_generator(self) -> Any:
         return self.base.make_generator()

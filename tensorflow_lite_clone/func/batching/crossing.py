@@ -179,7 +179,7 @@ def leave(x: Tensor, dim: int, level: Level) -> Tensor:
     if level.number not in levels_of(x._storage.backend):
         x = lift(x, {level.number: level.size}, level)
     array, backend = _left(x._storage.array, x._storage.backend, dim, level)
-    return _stepped(x, array, backend, "leave", ("enter", (dim, level)))
+    return _stepped(x, array, backend, "leave", ("enter", (dim, level)), False)
 
 
 def lift(x: Tensor, levels: dict[int, int], token: Any = None) -> Tensor:

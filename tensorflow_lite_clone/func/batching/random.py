@@ -22,12 +22,13 @@ REFUSED = (
 class BatchedGenerator:
     """The base backend's generator, drawing for all samples of a level."""
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Any, source: Any = None) -> None:
         self._backend = backend
+        self._source = source  # None: the base backend's own
 
     def __getattr__(self, name: str) -> Any:
         backend = self._backend
-        source = backend.base.generator
+        source = backend.base.generator if self._source is None else self._source
         method = getattr(source, name)
         how = randomness.get(backend.level, "error")
         if how == "error":
