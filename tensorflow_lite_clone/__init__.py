@@ -62,11 +62,9 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "amp compiler cuda distributions fft linalg nn optim random return_types special utils "
-    "vision viz".split()
+    "accelerator amp compiler cpu cuda distributions fft func linalg nn optim random return_types "
+    "special testing types utils vision viz".split()
 )
-
-_LAZY += ("accelerator", "cpu", "testing", "types")
 
 
 #: Names of the face that live in such a part: the words of autocast.
@@ -77,6 +75,19 @@ _AUTOCAST = tuple(
     "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
     "set_autocast_gpu_dtype".split()
 )
+
+
+def vmap(
+    func: Any,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Any:
+    """Map a function of one sample over a dimension of its inputs; see `func.vmap`."""
+    mapped = _import_module(f"{__name__}.func").vmap
+    return mapped(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensorflow_lite_clone.autograd import anomaly as anomaly_mode
 from tensorflow_lite_clone.autograd import (
     attributes,  # noqa: F401  binds a tensor's side of the graph
+    forward_ad,
     function,
     functional,
     graph,
@@ -29,6 +30,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",

@@ -45,6 +45,10 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
         inputs = cast_inputs(op, inputs)
     storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
     backend = common_backend(storages, op)
+    if backend is None:
+        inputs = together(inputs, op)
+        storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
+        backend = common_backend(storages, op)
     arrays = tuple([None if storage is None else storage.array for storage in storages])
     result = run(op, backend, arrays, parameters)
     if type(result) is not tuple:
@@ -116,19 +120,35 @@ def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
 
 
 def common_backend(storages: tuple, op: type[Op]) -> Any:
-    """The one backend of all storages; RuntimeError when there are several."""
+    """The one backend of all storages; None when there are several."""
     backend = None
     for storage in storages:
         if storage is not None and storage.backend is not backend:
             if backend is not None:
-                raise RuntimeError(
-                    "Expected all tensors to be on the same device, but found at least two "
-                    f"devices, {backend.device} and {storage.backend.device}! (in '{op.name}')"
-                )
+                return None
             backend = storage.backend
     if backend is None:
         raise RuntimeError(f"'{op.name}' expected at least one tensor")
     return backend
+
+
+#: Brings tensors to one backend, or answers None; entered by `func`, for what `vmap` maps over.
+lifters: list[Any] = []
+
+
+def together(inputs: tuple, op: type[Op]) -> tuple:
+    """Inputs of several backends on one; RuntimeError when they lie on different devices."""
+    for lifter in lifters:
+        lifted = lifter(inputs)
+        if lifted is not None:
+            return lifted
+    first, second = list(
+        dict.fromkeys([tensor._storage.backend for tensor in inputs if tensor is not None])
+    )[:2]
+    raise RuntimeError(
+        "Expected all tensors to be on the same device, but found at least two devices, "
+        f"{first.device} and {second.device}! (in '{op.name}')"
+    )
 
 
 def edges_of(inputs: tuple) -> tuple[tuple, int]:

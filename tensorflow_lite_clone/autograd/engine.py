@@ -45,17 +45,19 @@ def run_backward(
     create_graph: bool,
     wanted: set[Edge] | None = None,
     accumulate: bool = True,
+    recording: bool | None = None,
 ) -> dict[Edge, Any]:
     """Send gradients from `roots`, pairs of an edge and its gradient, down the graph.
 
-    Gradients are arrays, or Tensors with `create_graph`. Leaves accumulate into ``.grad`` if
+    Gradients are arrays, or Tensors with `create_graph`, whose graph is recorded unless
+    `recording` is off. Leaves accumulate into ``.grad`` if
     `accumulate`. With `wanted`, only what leads to these edges is computed, and the gradients
     that arrived there are returned (edges that none reached are absent); nobody else holds them.
     """
     outer, recorded_outside = current.walk, mode.grad
     current.passes += 1
     current.walk = walk = _Walk(retain_graph, create_graph, wanted, accumulate)
-    mode.grad = create_graph
+    mode.grad = create_graph if recording is None else recording
     try:
         captured = walk.run(roots)
         mode.grad = recorded_outside
@@ -173,7 +175,7 @@ class _Walk:
             slot[index] = g
             slot[index + 1] = owned
         elif slot[index + 1] and present.shape:
-            node.backend.add_to(present, g)
+            slot[index] = node.backend.add_to(present, g)
         else:
             slot[index] = node.backend.add(present, g)
             slot[index + 1] = not self.create_graph

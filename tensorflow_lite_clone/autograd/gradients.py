@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.autograd.apply import current_edge, wrap
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import Size
@@ -168,12 +169,15 @@ def grad(
 def _vector_products(
     outs: tuple, ins: tuple, grads: tuple, retain: bool, create_graph: bool, allow_unused: bool
 ) -> list[Tensor | None]:
-    roots = _roots(outs, grads, create_graph)
+    # Under `func.vmap` arrays of a node may meet gradients of samples: Tensors bring them together.
+    over_tensors = create_graph or bool(mode.mappings)
+    roots = _roots(outs, grads, over_tensors)
     edges = [_edge_of(value) for value in ins]
     captured = run_backward(
         roots,
         retain_graph=retain,
-        create_graph=create_graph,
+        create_graph=over_tensors,
+        recording=create_graph,
         wanted=set(edges),
         accumulate=False,
     )
@@ -181,7 +185,7 @@ def _vector_products(
     for index, edge in enumerate(edges):
         g = captured.get(edge)
         if g is not None:
-            results.append(g if create_graph else wrap(g, edge[0].backend))
+            results.append(g if over_tensors else wrap(g, edge[0].backend))
         elif allow_unused:
             results.append(None)
         else:

@@ -13,10 +13,12 @@ from tensorflow_lite_clone.autograd.apply import (
     edges_of,
     record,
     restriction_message,
+    together,
     wrap,
 )
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.dtypes import can_cast
 from tensorflow_lite_clone.core.strides import extent
@@ -84,6 +86,10 @@ def apply_inplace(
     inputs = (target, *others)
     storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
     backend = common_backend(storages, op)
+    if backend is None:
+        inputs = into(target, together(inputs, op))
+        storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
+        backend = target._storage.backend
     edges, mask = edges_of(inputs) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
     mask = mask if op.differentiable else 0
@@ -105,6 +111,42 @@ def apply_inplace(
     if mask:
         record_inplace(op, target, backend, edges, mask, storages, parameters)
     return target
+
+
+def into(target: Tensor, inputs: tuple) -> tuple:
+    """Inputs lifted to one backend, of which `target` is the first; RuntimeError if it was lifted.
+
+    A tensor that `vmap` does not map over has no room for the values of all samples.
+    """
+    if inputs[0]._storage.backend is not target._storage.backend:
+        raise RuntimeError(
+            "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a "
+            "Tensor `other` in extra_args that has more elements than `self`. This happened due to "
+            "`other` being vmapped over but `self` not being vmapped over in a vmap. Please try to "
+            "use out-of-place operators instead of inplace arithmetic. If said operator is being "
+            "called inside the PyTorch framework, please file a bug report instead."
+        )
+    return inputs
+
+
+def beside(target: Tensor, value: Tensor, op: type[Op]) -> Tensor:
+    """`value` on the backend of `target`, which it is written to; RuntimeError if it cannot be."""
+    if value._storage.backend is target._storage.backend:
+        return value
+    return into(target, together((target, value), op))[1]
+
+
+def copy_beside(input: Any, *others: Any) -> Tensor:
+    """A copy of `input` to write `others` into: with their samples, under `func.vmap`."""
+    lifted: Any = input
+    for other in others:
+        for value in other if isinstance(other, (tuple, list)) else (other,):
+            if isinstance(value, Tensor) and value._storage.backend.batched:
+                backends = {value._storage.backend, lifted._storage.backend}
+                lifted = together((lifted, value), Op)[0] if len(backends) > 1 else lifted
+    if lifted is input:
+        return input.clone()
+    return recorded(lifted._storage.backend).empty_like(lifted.detach()).copy_(lifted)
 
 
 def check_inplace(target: Tensor, recorded: bool) -> None:

@@ -16,6 +16,9 @@ class _Mode(threading.local):
     grad = True
     inference = False
 
+    def __init__(self) -> None:  # called once per thread
+        self.mappings: list[Any] = []  # levels of `func.vmap` under way, innermost last
+
 
 mode = _Mode()
 

@@ -87,6 +87,7 @@ class Backend:
     native: dict[DType, Any]  # DType -> native dtype
     generator: Any  # the default random generator, see backends.numpy.random.Generator
     graphs: Any = None  # how work is captured and replayed, see backends.cupy.graphs.Graphs
+    batched = False  # whether its arrays are those of a function under `func.vmap`
     alone = True  # whether `guarded` gives back the call itself
 
     def __init__(self) -> None:
@@ -153,6 +154,10 @@ class Backend:
     def owns_memory(self, array: Any) -> bool:
         """Whether `array` is no view of another array."""
         raise NotImplementedError
+
+    def differs(self, array: Any) -> bool:
+        """Whether the array has values of its own for every sample of `func.vmap`."""
+        return False
 
     def synchronize(self) -> None:
         """Wait until all work queued on the device is done."""

@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tensorflow_lite_clone.autograd.apply import current_edge, edges_of, record, wrap
+from tensorflow_lite_clone.autograd.apply import (
+    common_backend,
+    current_edge,
+    edges_of,
+    record,
+    together,
+    wrap,
+)
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_result,
     check_writable,
+    into,
     record_inplace,
     write,
     write_out,
@@ -122,7 +130,11 @@ def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tenso
     if autocast:
         operands = cast_inputs(op, operands)
     storages = tuple([operand._storage for operand in operands])
-    backend = _one_backend(storages, op)
+    backend = common_backend(storages, op)
+    if backend is None:
+        operands = together(operands, op)
+        storages = tuple([operand._storage for operand in operands])
+        backend = storages[0].backend
     result = _run(op, backend, storages, parameters)
     output = wrap(result, backend)
     if op.differentiable and mode.grad:
@@ -130,17 +142,6 @@ def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tenso
         if mask:
             record(output, op, backend, edges, mask, storages, parameters)
     return output
-
-
-def _one_backend(storages: tuple, op: type[Op]) -> Any:
-    backend = storages[0].backend
-    for storage in storages:
-        if storage.backend is not backend:
-            raise RuntimeError(
-                "Expected all tensors to be on the same device, but found at least two devices, "
-                f"{backend.device} and {storage.backend.device}! (in '{op.name}')"
-            )
-    return backend
 
 
 def _run(op: type[Op], backend: Any, storages: tuple, parameters: dict) -> Any:
@@ -171,7 +172,11 @@ def write_pointwise(
     edges, mask = edges_of(tuple(operands)) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
     storages = tuple([operand._storage for operand in operands])
-    backend = _one_backend(storages, op)
+    backend = common_backend(storages, op)
+    if backend is None:
+        operands = list(into(target, together(tuple(operands), op)))
+        storages = tuple([operand._storage for operand in operands])
+        backend = storages[0].backend
     array = target._storage.array
     in_memory = (
         op.write is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.apply import together
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch.op import Op
 
@@ -321,3 +322,12 @@ class IndexAdd(Op):
 
     def backward_source(F, g, index, *, axis):
         return F.take(g, index, axis=axis)
+
+
+def on_one_backend(x: Any, extra: list) -> tuple[list, Any]:
+    """The items of an index, as (place, tensor), on x's device and one backend; and that."""
+    items = tuple([item.to(x.device) for _, item in extra])
+    if len({item._storage.backend for item in items}) > 1:
+        items = together(items, IndexPut)
+    found = [(place, item) for (place, _), item in zip(extra, items, strict=True)]
+    return found, items[0]._storage.backend

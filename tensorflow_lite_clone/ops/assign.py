@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable
+from tensorflow_lite_clone.autograd.inplace import apply_inplace, beside, check_writable
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
@@ -16,7 +16,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to_device
 from tensorflow_lite_clone.ops.slices import as_strided, diagonal, offset_of
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 
 class CopyInto(Op):
@@ -88,7 +88,8 @@ def write_value(storage: Any, part: Any, value: Any) -> None:
     elif isinstance(value, Tensor):
         source = value._storage
         if source.backend is not backend:
-            source = to_device(value, backend.device)._storage
+            target = new_tensor(storage)
+            source = beside(target, to_device(value, backend.device), CopyInto)._storage
         array = source.array
         if array.dtype.kind == "c" and part.dtype.kind != "c":
             _warn_imaginary()

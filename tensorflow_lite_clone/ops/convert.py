@@ -41,7 +41,7 @@ class ToDevice(Op):
 def to_device(x: Tensor, device: Device, non_blocking: bool = False) -> Tensor:
     """`x` on `device`; `x` itself when it is there already."""
     source, target = x._storage.backend, backends.load(device)
-    if source is target:
+    if source is target or (source.batched and source.device == target.device):
         return x
     array = source.F.transfer(x._storage.array, device=target.device, non_blocking=non_blocking)
     output = wrap(array, target)
@@ -173,6 +173,12 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return cast(self, dtype)
 
 
+def expect_memory(storage: Any) -> None:
+    """Raise RuntimeError for a tensor that `func.vmap` maps over: no one array is its values."""
+    if storage.backend.differs(storage.array):
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+
 def _host(tensor: Tensor) -> Any:
     storage = tensor._storage
     return storage.backend.to_host(storage.array)
@@ -193,6 +199,7 @@ def item(self: Tensor) -> Any:
 @public("method")
 def tolist(self: Tensor) -> Any:
     """The values as nested lists of Python numbers (a number for a zero-dim tensor)."""
+    expect_memory(self._storage)
     array = _host(self)
     if self.dtype is dtypes.bfloat16:
         array = array.astype("float32")
@@ -206,6 +213,12 @@ def __bool__(self: Tensor) -> bool:
         if array.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    if self._storage.backend.differs(array):
+        raise RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
+            "flow. We don't support that yet, please file an issue at "
+            "https://github.com/pytorch/pytorch/issues ."
+        )
     return bool(_host(self).item())
 
 

@@ -153,7 +153,7 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         pin_memory: bool = False,
     ) -> Tensor:
         shape = explicit_size(f"new_{name}", args, size)
-        return _filled(value, shape, dtype or self.dtype, device or self.device, requires_grad)
+        return _filled_beside(self, value, shape, dtype or self.dtype, device, requires_grad)
 
     for function, exported, place in (
         (fill, name, "torch"),
@@ -169,6 +169,19 @@ def _filler(name: str, value: float | None, document: str) -> Any:
 zeros, zeros_like = _filler("zeros", 0, "A tensor of zeros.")
 ones, ones_like = _filler("ones", 1, "A tensor of ones.")
 empty, empty_like = _filler("empty", None, "A tensor of whatever lay in memory.")
+
+
+def _filled_beside(
+    self: Tensor, value: Any, shape: Any, dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    """A filled tensor on `device`, by default on that of `self` (with its samples, in `vmap`)."""
+    backend = self._storage.backend
+    if device is not None or not backend.batched:
+        return _filled(value, shape, dtype, device or self.device, requires_grad)
+    array = backend.empty(tuple(shape), as_dtype(dtype))
+    if value is not None:
+        backend.write(array, value)
+    return finish(array, backend, requires_grad)
 
 
 def _filled_like(
@@ -270,7 +283,7 @@ def new_full(
     """A filled tensor with this tensor's dtype and device."""
     number, dtype = _fill_value("new_full", fill_value, dtype or self.dtype)
     shape = _size_of_full("new_full", size)
-    return _filled(number, shape, dtype, device or self.device, requires_grad)
+    return _filled_beside(self, number, shape, dtype, device, requires_grad)
 
 
 @public("method")

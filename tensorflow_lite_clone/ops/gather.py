@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, wrap
-from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out
+from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside, with_out
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
@@ -210,7 +210,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 @public("torch", "method")
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Out-of-place form of `put_`."""
-    return put_(input.clone(), index, source, accumulate)
+    return put_(copy_beside(input, index, source), index, source, accumulate)
 
 
 @public("torch", "method", names=("index_put_",))
@@ -249,7 +249,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 @public("torch", "method")
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Out-of-place form of `index_put_`."""
-    return index_put_(input.clone(), indices, values, accumulate)
+    return index_put_(copy_beside(input, indices, values), indices, values, accumulate)
 
 
 def _fill_value(name: str, like: Tensor, value: Any) -> Tensor:

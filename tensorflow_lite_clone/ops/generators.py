@@ -83,6 +83,18 @@ default_generator = _DefaultGenerator()
 export(default_generator, "torch", name="default_generator")
 
 
+#: What a device's backend becomes before it draws: `func.vmap` gives it samples.
+redirections: list[Any] = []
+
+
+def drawing_backend(device: Any) -> Any:
+    """The backend on which new random numbers are made."""
+    backend = backends.load(device)
+    for redirect in redirections:
+        backend = redirect(backend)
+    return backend
+
+
 def source_of(generator: Generator | None, backend: Any) -> Any:
     """The backend's generator to draw from; RuntimeError for one of another device."""
     if generator is None:
@@ -91,6 +103,8 @@ def source_of(generator: Generator | None, backend: Any) -> Any:
         raise TypeError(
             f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
         )
+    if backend.batched:
+        return backend.drawing_from(source_of(generator, backend.base))
     if generator._backend is not backend:
         raise RuntimeError(
             f"Expected a '{backend.device.type}' device type for generator but found "

@@ -22,6 +22,7 @@ from tensorflow_lite_clone.ops._indexing import (
     IndexMask,
     IndexPut,
     MaskPut,
+    on_one_backend,
     result_shape,
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
@@ -296,7 +297,7 @@ def _prepared(item: Any, x: Tensor) -> Any:
         return item
     if isinstance(item, Tensor):
         kind = item.dtype.kind
-        if item._storage.array.ndim or kind not in "biu":
+        if item._storage.array.ndim or kind not in "biu" or item._storage.backend.batched:
             return item if item._storage.backend is x._storage.backend else item.to(x.device)
         return item.item() if kind == "i" else bool(item)
     if isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):
@@ -351,13 +352,12 @@ def _check_mask(shape: tuple, mask: Tensor, place: int, number: int) -> None:
 
 def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
     """Index tensors and masks as one stacked index and the dimensions where it looks."""
-    backend = x._storage.backend
-    F, shape = backend.F, x._storage.array.shape
+    shape = x._storage.array.shape
+    extra, backend = on_one_backend(x, extra)
+    F = backend.F
     arrays: list = []
     places: list = []
     for place, item in extra:
-        if item._storage.backend is not backend:
-            item = item.to(x.device)
         array, kind = item._storage.array, item.dtype.kind
         if kind in "bu":
             if kind == "u":

@@ -10,7 +10,7 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._data import warn_if_read_only
-from tensorflow_lite_clone.ops.convert import to
+from tensorflow_lite_clone.ops.convert import expect_memory, to
 from tensorflow_lite_clone.ops.create import as_tensor, finish, from_numpy, requiring_grad, tensor
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -34,6 +34,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to "
                 "copy the tensor to host memory first."
             )
+    expect_memory(self._storage)
     return self._storage.backend.to_host(self._storage.array)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
@@ -20,7 +19,7 @@ from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops.create import empty_like, explicit_size, finish, size_of
-from tensorflow_lite_clone.ops.generators import Generator, source_of
+from tensorflow_lite_clone.ops.generators import Generator, drawing_backend, source_of
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -33,7 +32,7 @@ def _drawn(
     generator: Generator | None,
     *arguments: Any,
 ) -> Tensor:
-    backend = backends.load(device)
+    backend = drawing_backend(device)
     source = source_of(generator, backend)
     native = backend.native[get_default_dtype() if dtype is None else as_dtype(dtype)]
     return finish(getattr(source, draw)(size, native, *arguments), backend, requires_grad)
@@ -125,7 +124,7 @@ def _randint(
     requires_grad: bool,
     generator: Generator | None,
 ) -> Tensor:
-    backend = backends.load(device)
+    backend = drawing_backend(device)
     native = backend.native[dtypes.int64 if dtype is None else as_dtype(dtype)]
     first, end = 0 if low is None else _bound("low", low), _bound("high", high)
     array = source_of(generator, backend).randint(first, end, size, native)
@@ -169,7 +168,7 @@ def randperm(
         raise TypeError(
             f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}"
         ) from None
-    backend = backends.load(device)
+    backend = drawing_backend(device)
     array = source_of(generator, backend).permutation(n, backend.native[dtype])
     return finish(array, backend, requires_grad)
 

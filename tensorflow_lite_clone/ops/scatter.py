@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.inplace import apply_inplace
+from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops._arguments import numpy_names
@@ -259,7 +259,7 @@ def _out_of_place(name: str, function_: Any) -> None:
                 f"{name}(): argument 'input' (position 1) must be Tensor, not "
                 f"{type(input).__name__}"
             )
-        return function_(input.clone(), *args, **kwargs)
+        return function_(copy_beside(input, *args, *kwargs.values()), *args, **kwargs)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Out-of-place form of `{name}_`."

@@ -96,6 +96,9 @@ class Tensor:
         return id(self)
 
     def __repr__(self) -> str:
+        storage = self._storage
+        if storage.backend.batched:
+            return storage.backend.text_of(storage.array)
         return printing.tensor_repr(self)
 
     def __format__(self, spec: str) -> str:

@@ -23,7 +23,7 @@ LAYERS: list[set[str]] = [
     {"cuda", "distributions", "nn", "optim", "random", "serialization", "utils"},
     {"cpu", "testing", "types"},
     {"accelerator"},
-    {"amp", "compiler"},
+    {"amp", "compiler", "func"},
     {"compiler", "distributed", "profiler", "viz", "vision"},
     {"__init__"},
     {"__main__"},

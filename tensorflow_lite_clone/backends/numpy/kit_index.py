@@ -161,7 +161,7 @@ def getitem(x: Any, index: Any) -> Any:
         if index.dtype.kind == "i" and index.ndim:
             return x.take(index, axis=0)
     elif type(index) is tuple and any([type(item) is np.ndarray for item in index]):
-        return np.ascontiguousarray(x[index])  # NumPy gives x[:, index] in another order
+        return np.asarray(x[index], order="C")  # NumPy gives x[:, index] in another order
     return x[index]
 
 

@@ -1,0 +1,1 @@
+"""What `vmap` maps over: arrays of samples, their backend, its rules; see `backend`."""
