@@ -68,7 +68,7 @@ def _square_gradient(F: Any, gq: Any, gr: Any, q: Any, r: Any) -> Any:
     hermitian = lower + adjoint(F, lower) + on_diagonal(F, diagonal(F, real))
     # Scaled first, as a singular R makes NaN then and no error.
     sizes = diagonal(F, r)
-    inverse = F.inv(r / sizes[..., None]) / sizes[..., None, :]
+    inverse = F.inv(r / sizes[..., None])[0] / sizes[..., None, :]
     return F.matmul(gq + F.matmul(q, hermitian), adjoint(F, inverse))
 
 

@@ -306,19 +306,6 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     return norm(rows, pow, 1).reshape(sizes)
 
 
-@public("torch")
-def frobenius_norm(
-    input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None
-) -> Tensor:
-    """The root of the sum of squares over one or two dimensions; over all for an empty `dim`."""
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    if len(dims) > 2:
-        raise RuntimeError(
-            f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead."
-        )
-    return norm(input, 2, dims or None, keepdim, out)
-
-
 @public("torch", "functional")
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution over time: (steps, n, in), (kernel, in, out) and (out,) give (steps, n, out).

@@ -31,7 +31,7 @@ def _reflections(F: Any, x: Any, tau: Any) -> _Reflections:
     count = tau.shape[-1]
     v = F.tril(x[..., :count], k=-1) + F.eye(x.shape[-2], count, dtype=x.dtype)
     upper = F.triu(F.matmul(adjoint(F, v), v), k=1)
-    inverse = F.inv(F.eye(count, dtype=x.dtype) + tau[..., None] * upper)
+    inverse = F.inv(F.eye(count, dtype=x.dtype) + tau[..., None] * upper)[0]
     return _Reflections(v, inverse * tau[..., None, :], upper, inverse)
 
 

@@ -95,7 +95,7 @@ class Eig(Op):
         inner = inner - F.matmul(up, out1) * lengths[..., None, :]
         between = F.conj(gaps(out0))
         middle = quotient(F, off_diagonal(F, inner, lengths), between) + on_diagonal(F, g_values)
-        return F.matmul(F.matmul(F.inv(up), middle), up)
+        return F.matmul(F.matmul(F.inv(up)[0], middle), up)
 
 
 class Eigvals(Op):

@@ -72,9 +72,6 @@ NORMALIZATIONS = [
     Op("norm_except_dim", S(T(2, 4, 3)), S(T(2, 4, 3), 2, 1), S(T(2, 4, 3), 1, 2),
         S(T(2, 3), pow=2, dim=-1), S(T(4)), dtypes=WIDE, accidents=("empty", "zero_dim"),
         errors=[E(T(2, 3), 2, 5)]),
-    Op("frobenius_norm", S(T(2, 4, 3), 1), S(T(2, 4, 3), [0, 1], True), S(T(2, 3), ()),
-        S(T(2, 3), (-1,), keepdim=True), dtypes=WIDE, out=True, accidents=("empty", "zero_dim"),
-        errors=[E(T(2, 3)), E(T(2, 3, 2), [0, 1, 2]), E(T(2, 3), 4)]),
 ]
 
 OTHERS = [
