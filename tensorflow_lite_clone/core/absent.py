@@ -20,7 +20,8 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
         "quantization",
-        "*quant* *.q_* *.int_repr *.qscheme *fbgemm* torch.QInt* torch.QUInt* "
+        "*quant* *qparams* torch.qint* torch.quint* torch.per_channel* torch.per_tensor* *.q_* "
+        "*.int_repr *.qscheme *fbgemm* torch.QInt* torch.QUInt* "
         "torch.fused_moving_avg_obs_fake_quant torch.nn.functional.*scaled_mm "
         "torch.nn.functional.scaled_grouped_mm torch.nn.functional.ScalingType "
         "torch.nn.functional.SwizzleType torch.nn.functional.grouped_mm",
@@ -31,7 +32,26 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         "torch.bit torch.bits* torch.float8* torch.float4* torch.int[1-7] torch.uint[1-7] "
         "torch.complex32 *.chalf torch.*.grad_dtype",
     ),
-    (LEFT_OUT, "nested and padded tensors", "*to_padded_tensor *nested*"),
+    (LEFT_OUT, "nested and padded tensors", "*to_padded_tensor *nested* torch.jagged"),
+    (
+        LEFT_OUT,
+        "parts of PyTorch's own machinery that it does not document",
+        "torch.hash_tensor torch.Tensor.hash_tensor torch.Tensor.index torch.Tensor.volatile "
+        "torch.native_norm torch.get_file_path torch.AcceleratorError torch.func.rearrange "
+        "torch.autograd.NestedIOFunction torch.autograd.enforce_grad_layout_policy "
+        "torch.autograd.set_multithreading_enabled torch.autograd.graph.* torch.autograd._* "
+        "torch.autograd.Variable._* torch.autograd.variable torch.utils._* "
+        "torch.utils.checkpoint.CheckpointFunction torch.utils.checkpoint.GraphExecGroup "
+        "torch.utils.checkpoint.SAC_IGNORED_OPS torch.utils.checkpoint.check_backward_validity "
+        "torch.utils.checkpoint.detach_variable torch.utils.checkpoint.*_device_states "
+        "torch.utils.checkpoint.set_checkpoint_debug_enabled torch.utils.deterministic* "
+        "torch.amp.*._cast torch.amp.*OptState torch.cuda.amp.*._cast torch.cuda.amp.*OptState "
+        "torch.backends.__* torch.backends.cpu* torch.backends.nnpack* "
+        "torch.backends.mps.is_macos_or_newer torch.distributions.transforms._* "
+        "torch.accelerator.empty_host_cache torch.accelerator.reset_accumulated_memory_stats "
+        "torch.backends.cuda.SDPAParams torch.backends.cuda.*_reduction_math_sdp* "
+        "torch.backends.cuda.can_use_* torch.backends.cuda.is_flash_attention_available",
+    ),
     (LEFT_OUT, "names of dimensions", "torch.Tensor.*rename* torch.Tensor.*names*"),
     (
         LEFT_OUT,
@@ -60,7 +80,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
         "entry points of other libraries and devices",
-        "torch.*cudnn_* torch.*miopen_* torch.*mkldnn* torch.*vulkan* torch.*xla* torch.*ipu* "
+        "torch.mtia* torch.numa* torch.*cudnn_* torch.*miopen_* torch.*mkldnn* torch.*vulkan* torch.*xla* torch.*ipu* "
         "torch.*.mtia torch.*.xpu torch.*.to_mkldnn torch.batch_norm_* "
         "torch.nn.functional.*_notes torch.linalg.common_notes torch.backends.cuda.*cufft* "
         "torch.backends.cuda.*FFT* torch.backends.cuda.*library torch.backends.cuda.*workspace* "
@@ -72,7 +92,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
         "typed storages and memory that other processes map",
-        "torch.*Storage torch.*StorageBase torch.Storage torch.storage* torch.*.storage "
+        "torch.*Storage torch.*Storage.* torch.*StorageBase torch.Storage torch.storage* torch.*.storage "
         "torch.*.storage_type torch.is_storage torch.from_file torch.serialization.StorageType "
         "torch.serialization.normalize_storage_type torch.serialization.storage_to_tensor_type "
         "torch.multiprocessing.*sharing_strateg*",
@@ -91,7 +111,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         "torch.cuda.is_tf32_supported torch.cuda.get_stream_from_external "
         "torch.cuda.reset_accumulated_memory_stats torch.cuda.reset_max_memory_allocated "
         "torch.cuda.default_generators torch.cuda.amp.amp_definitely_not_available "
-        "torch.cuda.nvtx.range_*",
+        "torch.cuda.nvtx.range_* torch.cuda.memory._* torch.cuda.nccl*",
     ),
     (
         LEFT_OUT,
@@ -109,12 +129,12 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         "overloads for types that are no tensors",
         "torch.overrides* torch.nn.functional.*torch_function* torch.Tensor._make_*",
     ),
-    (PLANNED, "saving and loading", "torch.save torch.load torch.serialization.* torch.hub.*"),
+    (PLANNED, "saving and loading", "torch.save torch.load torch.serialization* torch.hub*"),
     (
         PLANNED,
         "several devices and processes",
         "torch.distributed* torch.nn.parallel* torch.nn.DataParallel torch.nn.SyncBatchNorm "
-        "torch.multiprocessing.* torch.Tensor.is_distributed torch.is_distributed",
+        "torch.multiprocessing* torch.Tensor.is_distributed torch.is_distributed",
     ),
     (
         PLANNED,
@@ -127,7 +147,13 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         "the rest of the layers and optimizers",
         "torch.nn.* torch.optim.* torch.Parameter*",
     ),
-    (PLANNED, "the rest of data loading", "torch.utils.data.*"),
+    (
+        PLANNED,
+        "smaller parts: tools, older names, selective checkpoints, quasirandom numbers",
+        "torch.utils.* torch.Event torch.Stream torch.GradScaler torch.cuda.amp.* "
+        "torch.legacy_contiguous_format torch.quasirandom* torch.masked* torch.accelerator.Graph "
+        "torch.backends.opt_einsum*",
+    ),
 )
 
 

@@ -44,6 +44,9 @@ Every public name of PyTorch {version} and what became of it. This page is made 
 """
 
 
+NOTHING = object()
+
+
 class Space(NamedTuple):
     """The names of one of PyTorch's namespaces."""
 
@@ -54,17 +57,15 @@ class Space(NamedTuple):
 
 
 def find(root: Any, path: str) -> Any:
-    """What a dotted name below ``torch`` stands for; None where there is nothing."""
+    """What a dotted name below ``torch`` stands for; NOTHING where there is nothing."""
     for part in path.split(".")[1:]:
-        if root is None:
-            return None
         name = getattr(root, "__name__", "")
         if not hasattr(root, part) and isinstance(root, types.ModuleType):
             try:
                 importlib.import_module(f"{name}.{part}")
             except ImportError:
-                return None
-        root = getattr(root, part, None)
+                return NOTHING
+        root = getattr(root, part, NOTHING)
     return root
 
 
@@ -90,7 +91,7 @@ def space_of(path: str, notes: set[str]) -> Space:
     noted: list[str] = []
     absent: dict[tuple[str, str] | None, list[str]] = {}
     for name in public_names(path):
-        if mine is None or not hasattr(mine, name):
+        if not hasattr(mine, name):
             absent.setdefault(why(f"{path}.{name}"), []).append(name)
         else:
             (noted if name in notes else here).append(name)
@@ -143,7 +144,7 @@ def census(path: Path) -> None:
     """Print the share of a census that is here, and what is not."""
     names = json.loads(path.read_text(encoding="utf-8"))["names"]
     weights = {name: entry["repositories"] for name, entry in names.items()}
-    absent = {name: weight for name, weight in weights.items() if find(tlc, name) is None}
+    absent = {name: weight for name, weight in weights.items() if find(tlc, name) is NOTHING}
     share = 1 - sum(absent.values()) / sum(weights.values())
     print(f"{share:.2%} of {len(weights)} names, weighted by repositories, are here")
     for name, weight in sorted(absent.items(), key=lambda item: -item[1]):
