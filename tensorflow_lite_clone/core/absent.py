@@ -80,7 +80,8 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
         "entry points of other libraries and devices",
-        "torch.mtia* torch.numa* torch.*cudnn_* torch.*miopen_* torch.*mkldnn* torch.*vulkan* torch.*xla* torch.*ipu* "
+        "torch.mtia* torch.numa* torch.*cudnn_* torch.*miopen_* torch.*mkldnn* torch.*vulkan* "
+        "torch.*xla* torch.*ipu* "
         "torch.*.mtia torch.*.xpu torch.*.to_mkldnn torch.batch_norm_* "
         "torch.nn.functional.*_notes torch.linalg.common_notes torch.backends.cuda.*cufft* "
         "torch.backends.cuda.*FFT* torch.backends.cuda.*library torch.backends.cuda.*workspace* "
@@ -92,7 +93,8 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
         "typed storages and memory that other processes map",
-        "torch.*Storage torch.*Storage.* torch.*StorageBase torch.Storage torch.storage* torch.*.storage "
+        "torch.*Storage torch.*Storage.* torch.*StorageBase torch.Storage torch.storage* "
+        "torch.*.storage "
         "torch.*.storage_type torch.is_storage torch.from_file torch.serialization.StorageType "
         "torch.serialization.normalize_storage_type torch.serialization.storage_to_tensor_type "
         "torch.multiprocessing.*sharing_strateg*",
