@@ -87,8 +87,10 @@ def expect_alike(name: str, b: Tensor, a: Tensor) -> None:
 
 def failure(info: Tensor) -> tuple[str, int] | None:
     """Which matrix failed first, as the beginning of a message, and its info; None: no one."""
-    places = info.flatten().tolist()
-    for number, place in enumerate(places):
+    backend, array = info._storage.backend, info._storage.array
+    while backend.batched:  # under vmap all samples are looked at, as if they were a batch
+        backend, array = backend.base, array.data
+    for number, place in enumerate(backend.to_host(array).ravel().tolist()):
         if place:
-            return (f"(Batch element {number}): " if info.ndim else ""), place
+            return (f"(Batch element {number}): " if array.ndim else ""), place
     return None
