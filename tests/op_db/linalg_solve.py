@@ -127,7 +127,7 @@ LDL = [
             E(T(3, 3), V([1, 2], "int32"), T(3, 2)), E(T(3, 3), V([1.0, 2.0, 3.0]), T(3, 2)),
             E(T(3, 3), PIVOTS, T(3, 2, dtype="float64"))]),
     linalg("ldl_solve.hermitian", Forward(T(3, 3), T(3, 2)), Forward(T(2, 5, 5), T(2, 5, 2)),
-        grad=False, accidents=("empty",), call=lambda torch, x, b: torch.linalg.ldl_solve(
+        grad=False, accidents=("empty", "resized"), call=lambda torch, x, b: torch.linalg.ldl_solve(
             *torch.linalg.ldl_factor(x, hermitian=True), b, hermitian=True)),
 ]
 

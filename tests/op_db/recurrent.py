@@ -49,7 +49,7 @@ def network(name, gates, states, orders=3):
         samples += [S(padded, hx(1, 2, 2), [*cell(4, 2), T(2, 3)], True, 1, 0.0, False, False,
             False), S(padded, hx(1, 2, 2), [*cell(4, 2)[:2], T(2, 3)], False, 1, 0.0, False, False,
             False)]
-    return Op(name, *samples, tol=HALVES, why=WHY, accidents=("zero_dim", "empty"),
+    return Op(name, *samples, tol=HALVES, why=WHY, accidents=("zero_dim", "empty", "resized"),
         torch_orders=orders, errors=[
             E(), E(padded, hx(1), one),
             E(padded, hx(1) if states == 1 else T(1, 2, 3), deep[:2], True, 1, 0.0, False, False,

@@ -51,8 +51,9 @@ class Call:
         own = rng.random() < 0.75 or "dtypes" in self.op.accidents
         dtypes = self.op.dtypes if own else (*ALL, *COMPLEX)
         self.dtype = str(dtypes[rng.integers(len(dtypes))])
-        self.sample: Sample = self._resized(sample) if rng.random() < 0.7 else sample
-        self.layouts = rng.integers(0, 3, 16)
+        resized = rng.random() < 0.7 and "resized" not in self.op.accidents
+        self.sample: Sample = self._resized(sample) if resized else sample
+        self.layouts = rng.integers(0, 1 if "layouts" in self.op.accidents else 3, 16)
         self.odd = rng.random() < 0.3 and self.op in EXACT and "odd" not in self.op.accidents
 
     def _resized(self, sample: Sample) -> Sample:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import cupy
+import cupyx.scipy  # whose linalg is imported, with cuBLAS, when it is first named
 import numpy as np
-from cupyx.scipy import linalg
 
 from tensorflow_lite_clone.backends.numpy import kit_factor, kit_solve
 
@@ -40,7 +40,7 @@ def lu_factor(x: Any) -> tuple[Any, Any, Any]:
         return _on_host(kit_factor.lu_factor, x)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of zeros on the diagonal: in the info
-        factors, pivots = linalg.lu_factor(x, check_finite=False)
+        factors, pivots = cupyx.scipy.linalg.lu_factor(x, check_finite=False)
     zeros = cupy.diagonal(factors) == 0
     first = zeros.astype(np.uint8).argmax() + 1
     info = cupy.where(zeros.any(), first, 0).astype(np.int32)
@@ -69,7 +69,8 @@ def solve_triangular(a: Any, b: Any, *, upper: bool, unitriangular: bool) -> Any
     sides = cupy.broadcast_to(b, batch + b.shape[-2:])
     if not sides.size:
         return cupy.zeros_like(sides)
-    return linalg.solve_triangular(whole, sides, lower=not upper, unit_diagonal=unitriangular)
+    solve = cupyx.scipy.linalg.solve_triangular
+    return solve(whole, sides, lower=not upper, unit_diagonal=unitriangular)
 
 
 def ldl_factor(x: Any, *, hermitian: bool) -> tuple[Any, Any, Any]:
