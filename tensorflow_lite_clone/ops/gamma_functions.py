@@ -35,6 +35,8 @@ class Mvlgamma(Pointwise):
 def _mvlgamma(input: Tensor, p: int, **options: Any) -> Tensor:
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    if input.dtype.kind == "b":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     return pointwise(Mvlgamma, input, p=p, **options)
 
 
