@@ -99,7 +99,7 @@ class Call:
     def layout(self) -> Any:
         """A layout function that gives each tensor in turn its own, the same for both sides."""
         kinds = (Side.tensor, transposed, stepped)
-        turns = {Side: 0}
+        turns: dict[Any, int] = {}
 
         def lay(side: Any, array: np.ndarray, dtype: str) -> Any:
             turn = turns[side] = turns.get(side, -1) + 1
