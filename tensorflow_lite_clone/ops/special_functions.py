@@ -176,7 +176,7 @@ def _xlog1py(F, x, y):
 xlogy = binary(
     "xlogy",
     _xlogy,
-    x=lambda F, g, x, y: F.where((x == 0) & (y <= 0), 0, g * F.log(y)),
+    x=lambda F, g, x, y: F.where((x == 0) & (y <= 0), 0, F.xlogy(g, y)),
     y=lambda F, g, x, y: g * x / y,
     floating=True,
     refuses="c",
@@ -187,7 +187,7 @@ xlogy = binary(
 xlog1py = binary(
     "xlog1py",
     _xlog1py,
-    x=lambda F, g, x, y: F.where((x == 0) & (y <= -1), 0, g * F.log1p(y)),
+    x=lambda F, g, x, y: F.where((x == 0) & (y <= -1), 0, F.xlog1py(g, y)),
     y=lambda F, g, x, y: g * x / (y + 1),
     label="SpecialXlog1Py",
     floating=True,

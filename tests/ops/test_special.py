@@ -66,3 +66,12 @@ class TestSpecialGradients(unittest.TestCase):
         public = [n for n in dir(torch.special) if n.islower() and not n.startswith("_")]
         helpers = {"common_args", "multi_dim_common", "torch"}
         self.assertEqual([n for n in public if not hasattr(tlc.special, n)], sorted(helpers))
+
+    @parameterized.expand([("xlogy", 0.0), ("xlog1py", -1.0)])
+    def test_no_gradient_comes_back_where_none_arrives(self, name, least):
+        """0 * log(0) counts as 0 in the gradient as well."""
+        for side in (OURS, TORCH):
+            x = leaf(side, 1.0, 2.0)
+            y = getattr(side.module.special, name)(x, leaf(side, least, least))
+            y.backward(side.tensor(np.array([0.0, 1.0]), "float64"))
+            self.assertEqual(x.grad.tolist(), [0.0, -np.inf])
