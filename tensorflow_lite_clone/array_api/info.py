@@ -101,10 +101,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
     Raises BufferError when ``copy=False`` but the device is another one.
     """
-    made = interchange.from_dlpack(x, device=device, copy=copy)
-    if copy is False and interchange.from_dlpack(x).device != made.device:
-        raise BufferError(f"the array cannot be lent to {device}: it lies elsewhere")
-    return made
+    lent = interchange.from_dlpack(x)
+    made = lent if device is None else lent.to(device)
+    if copy is False and made is not lent:
+        raise BufferError(f"an array of {lent.device} cannot be lent to {device}")
+    return made.clone() if copy and made is lent else made
 
 
 class Info:

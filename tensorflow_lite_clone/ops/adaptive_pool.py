@@ -83,8 +83,10 @@ def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
             f"{name}: elements of output_size must be greater than or equal to 0 but received "
             f"{counts}"
         )
-    for axis in range(len(shape) - ndim - (len(shape) == ndim + 2), len(shape)):
-        if not shape[axis] and (ndim == 3 or axis >= len(shape) - ndim):
+    # As in PyTorch, channels count for volumes in a batch alone.
+    first = 1 if ndim == 3 and len(shape) == 5 else len(shape) - ndim
+    for axis in range(first, len(shape)):
+        if not shape[axis]:
             raise RuntimeError(
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but "
                 f"input has sizes {list(shape)} with dimension {axis} being empty"

@@ -101,5 +101,6 @@ def test_dlpack() -> None:
     x = xp.from_dlpack(host)
     host[0, 0] = 9
     assert x[0, 0] == 9 and xp.from_dlpack(host, copy=True).tolist() == host.tolist()
+    assert np.shares_memory(xp.from_dlpack(host, device="cpu", copy=False).numpy(), host)
     again = np.from_dlpack(x)
     assert np.shares_memory(again, host)
