@@ -8,14 +8,12 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
+from tensorflow_lite_clone.distributions._odds import OfOdds
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
 from tensorflow_lite_clone.distributions.utils import (
     broadcast_all,
     check_one_given,
     is_number,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 from tensorflow_lite_clone.ops.choice import where
 from tensorflow_lite_clone.ops.loss_elementwise import binary_cross_entropy_with_logits
@@ -26,7 +24,7 @@ from tensorflow_lite_clone.tensor import Tensor
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(OfOdds, ExponentialFamily):
     """One with the probability `probs` (or of the log odds `logits`), else zero."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -67,16 +65,6 @@ class Bernoulli(ExponentialFamily):
     @property
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
-
-    @lazy_property
-    def logits(self):
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        """The probability of one."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def param_shape(self) -> Size:

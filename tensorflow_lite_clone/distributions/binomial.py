@@ -7,14 +7,12 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
+from tensorflow_lite_clone.distributions._odds import OfOdds
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import (
     broadcast_all,
     check_one_given,
     is_number,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.random_gamma import binomial
@@ -28,7 +26,7 @@ def _positive_part(x: Tensor) -> Tensor:
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
 
-class Binomial(Distribution):
+class Binomial(OfOdds, Distribution):
     """The number of successes in `total_count` trials, of the probabilities `probs` or of the log
     odds `logits`.
 
@@ -65,16 +63,6 @@ class Binomial(Distribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Binomial:
         names = "total_count", "probs", "logits", "_param"
         return self._expanded(Binomial, batch_shape, _instance, *names)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def param_shape(self) -> Size:

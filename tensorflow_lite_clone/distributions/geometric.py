@@ -8,14 +8,12 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
+from tensorflow_lite_clone.distributions._odds import OfOdds
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import (
     broadcast_all,
     check_one_given,
     is_number,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 from tensorflow_lite_clone.ops.choice import where
 from tensorflow_lite_clone.ops.create import zeros_like
@@ -25,7 +23,7 @@ from tensorflow_lite_clone.tensor import Tensor
 __all__ = ["Geometric"]
 
 
-class Geometric(Distribution):
+class Geometric(OfOdds, Distribution):
     """How many trials of success probability `probs` fail before the first success.
 
     P(k) = (1 - probs)^k probs. (`Tensor.geometric_` counts the success, too.)
@@ -66,16 +64,6 @@ class Geometric(Distribution):
     @property
     def variance(self) -> Tensor:
         return (1.0 / self.probs - 1.0) / self.probs
-
-    @lazy_property
-    def logits(self):
-        """The log odds of a success."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        """The probability of a success."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -7,6 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
+from tensorflow_lite_clone.distributions._odds import OfOdds
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.gamma import Gamma
 from tensorflow_lite_clone.distributions.utils import (
@@ -14,8 +15,6 @@ from tensorflow_lite_clone.distributions.utils import (
     check_one_given,
     is_number,
     lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 from tensorflow_lite_clone.ops.activation_smooth import logsigmoid
 from tensorflow_lite_clone.ops.random import poisson
@@ -24,7 +23,7 @@ from tensorflow_lite_clone.tensor import Tensor
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(OfOdds, Distribution):
     """The number of successes, of the probabilities `probs` or of the log odds `logits`, before
     `total_count` failures.
 
@@ -62,16 +61,6 @@ class NegativeBinomial(Distribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> NegativeBinomial:
         names = "total_count", "probs", "logits", "_param"
         return self._expanded(NegativeBinomial, batch_shape, _instance, *names)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def param_shape(self) -> Size:

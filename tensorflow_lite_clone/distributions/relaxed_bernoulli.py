@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
+from tensorflow_lite_clone.distributions._odds import OfOdds
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.transformed_distribution import TransformedDistribution
 from tensorflow_lite_clone.distributions.transforms import SigmoidTransform
@@ -14,16 +15,13 @@ from tensorflow_lite_clone.distributions.utils import (
     check_one_given,
     clamp_probs,
     is_number,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
-class LogitRelaxedBernoulli(Distribution):
+class LogitRelaxedBernoulli(OfOdds, Distribution):
     """The logit of a `RelaxedBernoulli` number: (logits + logistic noise) / temperature.
 
     Source: C. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017, appendix B.
@@ -59,16 +57,6 @@ class LogitRelaxedBernoulli(Distribution):
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         """An empty tensor like the parameter's."""
         return self._param.new_empty(*args, **kwargs)
-
-    @lazy_property
-    def logits(self):
-        """The log odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        """The probability of one."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def param_shape(self) -> Size:
