@@ -79,7 +79,7 @@ def _approximant(F: Any, x: Any, terms: tuple[int, ...]) -> Any:
         even = even + power * (terms[k] * scale)
         odd = odd + power * (terms[k + 1] * scale)
     odd = F.matmul(x, odd)
-    return F.linalg.solve(even - odd, even + odd)
+    return F.solve(even - odd, even + odd)[0]
 
 
 @public("torch", "method", "linalg")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from parameterized import parameterized
 
 from tests.autograd.both import Failure, same
+from tests.func.numbers import filled, normal
 
 
 def vector(lib, grad=False):
@@ -117,15 +118,15 @@ def test_error(name, f):
 
 
 def network(lib, kind):
-    lib.manual_seed(0)
     nn = lib.nn
     if kind == "mlp":
-        return nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.LayerNorm(5), nn.Linear(5, 3)), (6,)
+        mlp = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.LayerNorm(5), nn.Linear(5, 3))
+        return filled(lib, mlp), (6,)
     layers = (
         nn.Conv2d(2, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(4, 4, 2, stride=2), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(4, 3),
     )  # fmt: skip
-    return nn.Sequential(*layers), (2, 8, 8)
+    return filled(lib, nn.Sequential(*layers)), (2, 8, 8)
 
 
 @parameterized.expand([("mlp",), ("cnn",)])
@@ -135,7 +136,7 @@ def test_gradients_of_samples(kind):
     def script(lib):
         model, shape = network(lib, kind)
         state = {name: p.detach() for name, p in model.named_parameters()}
-        xs, ys = lib.randn(4, *shape), lib.tensor([0, 2, 1, 1])
+        xs, ys = normal(lib, 4, *shape), lib.tensor([0, 2, 1, 1])
 
         def loss(state, x, y):
             out = lib.func.functional_call(model, state, x[None])
@@ -155,11 +156,11 @@ def test_ensemble():
     def script(lib):
         models = []
         for seed in range(3):
-            lib.manual_seed(seed)
             nn = lib.nn
-            models.append(nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2)))
+            model = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2))
+            models.append(filled(lib, model, seed))
         parameters, buffers = lib.func.stack_module_state(models)
-        x = lib.randn(6, 4)
+        x = normal(lib, 6, 4)
 
         def call(parameters, buffers, x):
             return lib.func.functional_call(models[0], (parameters, buffers), (x,))
@@ -174,8 +175,7 @@ def test_ensemble():
 
 def test_batch_norm_without_statistics():
     def script(lib):
-        lib.manual_seed(0)
         norm = lib.func.replace_all_batch_norm_modules_(lib.nn.BatchNorm2d(3))
-        return lib.func.vmap(norm)(lib.randn(2, 4, 3, 5, 5))
+        return lib.func.vmap(norm)(normal(lib, 2, 4, 3, 5, 5))
 
     same(script, rtol=1e-4, atol=1e-6)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from parameterized import parameterized
 
 from tests.autograd.both import raises, same
+from tests.func.numbers import filled
 
 
 def model(lib, seed=0):
-    lib.manual_seed(seed)
     nn = lib.nn
-    return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    return filled(lib, nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), seed)
 
 
 def tied(lib):
@@ -24,8 +24,7 @@ def tied(lib):
         def forward(self, x, scale=1):
             return (self.a(x) + self.b(x)) * scale
 
-    lib.manual_seed(0)
-    return Tied()
+    return filled(lib, Tied())
 
 
 def zeros(lib, *names):

@@ -98,10 +98,16 @@ def _airy_ai(x: Any) -> Any:
     return y
 
 
+def _zeta(s: Any, q: Any) -> Any:
+    """NaN at infinity, as in PyTorch, but for the poles at q <= 0 and the power of q = 1."""
+    lost = (s > 1.0) & (q == np.inf) | (s == np.inf) & (q > 1.0)
+    return cupy.where(lost, np.nan, special.zeta(s, q))
+
+
 j0, j1 = _bounded(special.j0), _bounded(special.j1)
 y0, y1 = _bounded(special.y0), _bounded(special.y1)
 k0, k1 = _in_double(special.k0), _in_double(special.k1)
 k0e, k1e = _scaled(special.k0, K0_TAIL), _scaled(special.k1, K1_TAIL)
 airy_ai = _bounded(_airy_ai)
 igamma, igammac = _in_double(special.gammainc), _in_double(special.gammaincc)
-zeta = _bounded(special.zeta)
+zeta = _in_double(_zeta)
