@@ -1,18 +1,12 @@
-"""Tensors of these tests are made on the device under test."""
+"""PyTorch checks the arguments of distributions in all of these tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-
-import tensorflow_lite_clone as tlc
-from tests.device import DEVICE
+import torch
 
 
 @pytest.fixture(autouse=True)
-def device_under_test() -> Iterator[None]:
-    before = tlc.get_default_device()
-    tlc.set_default_device(DEVICE)
-    yield
-    tlc.set_default_device(before)
+def checked_arguments():
+    """Importing its compiler, which its optimizers do, switches the checks off for the process."""
+    torch.distributions.Distribution.set_default_validate_args(True)
