@@ -2,7 +2,7 @@
 //
 // Op:          none: the words `take` along the first axis, and `getitem` by one array of integers;
 //              so embedding, index_select along 0 and x[index]
-// Math:        y[j] = x[index[j]]; an index out of range wraps around, negative ones count from the end
+// Math:        y[j] = x[index[j]]; negative ones count from the end; one out of range is told the host
 // Layout:      x (size, row) and y (count, row) contiguous, of any dtype, read as packs of bytes
 // Launch:      block (X, 256 / X), X the power of two not below the packs of a row, at most 32; grid
 //              ceil(count / (256 / X)); no shared memory
@@ -21,6 +21,7 @@
 // Measured:    NVIDIA H200, 16384 of 50257x768 float32, 2026-11-22: 3.63 TB/s, 92 % of a copy
 
 #include "common.cuh"
+#include "fault.cuh"
 
 // ---------------------------------------------------------------------------- device helpers
 
@@ -52,16 +53,18 @@ struct Bytes<1> {
 template <typename I, int BYTES>
 __global__ void __launch_bounds__(256)
     gather_rows(const void* __restrict__ x, int64_t size, int64_t packs,
-                const I* __restrict__ index, int64_t count, void* __restrict__ y) {
+                const I* __restrict__ index, int64_t count, void* __restrict__ y,
+                int64_t* fault) {
   typedef typename Bytes<BYTES>::type Pack;
   constexpr int depth = 4;
   const int64_t j = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (j >= count) return;
   int64_t row = index[j];
-  if (row < 0 || row >= size) {
-    row %= size;
-    if (row < 0) row += size;
+  if (row < -size || row >= size) {
+    if (threadIdx.x == 0) report(fault, FAULT_INDEX, row, size);
+    row = 0;
   }
+  if (row < 0) row += size;
   const Pack* from = static_cast<const Pack*>(x) + row * packs;
   Pack* to = static_cast<Pack*>(y) + j * packs;
   const int step = blockDim.x;

@@ -31,7 +31,7 @@ from tensorflow_lite_clone.core.dtypes import (
     promote_types,
     set_default_dtype,
 )
-from tensorflow_lite_clone.core.errors import OutOfMemoryError
+from tensorflow_lite_clone.core.errors import AcceleratorError, OutOfMemoryError
 from tensorflow_lite_clone.core.limits import finfo, iinfo
 from tensorflow_lite_clone.core.public import public as _public
 from tensorflow_lite_clone.core.shape import Size

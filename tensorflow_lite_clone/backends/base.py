@@ -41,7 +41,7 @@ KIT = {
     "searchsorted": "(x1, x2, *, side, sorter): also for rows of the same leading shape",
     "bincount": "(x, weights, *, minlength): weights may be None",
     "check_labels": "(labels, classes, ignored): IndexError for class indices out of range; and "
-    "check_range(x, low, high, message): RuntimeError; may do nothing where reading back is dear",
+    "check_range(x, low, high, message): RuntimeError; a device may raise them later",
     "cumulative_max": "(x, *, axis), cumulative_min, cumulative_logsumexp: scans",
     "exp2": "(x), (x, y): fmax, fmin, fmod, gcd, lcm, logaddexp2: as NumPy has them",
     "floor_divide": "(x, y), remainder, fmod: a host raises RuntimeError for an integer divided "

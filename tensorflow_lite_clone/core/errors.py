@@ -7,6 +7,10 @@ class OutOfMemoryError(RuntimeError):
     """A device has no room left for an allocation."""
 
 
+class AcceleratorError(RuntimeError):
+    """Something went wrong on a device, which is known only now."""
+
+
 class BackendUnavailableError(RuntimeError):
     """A device was asked for whose packages or hardware are not there."""
 

@@ -30,7 +30,7 @@ class Stream:
     def synchronize(self) -> None:
         """Wait for all work queued so far."""
         with self._here():
-            self.handle.synchronize()
+            layer("runtime").wait(self.handle)
 
     def query(self) -> bool:
         """Whether all work queued so far is done."""
@@ -114,7 +114,7 @@ class Event:
     def synchronize(self) -> None:
         """Wait until the event has happened."""
         if self._handle is not None:
-            self._handle.synchronize()
+            layer("runtime").wait(self._handle)
 
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds from this event to another; both need ``enable_timing=True``."""

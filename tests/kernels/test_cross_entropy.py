@@ -103,8 +103,10 @@ def test_more_rows_than_blocks() -> None:
 
 @pytest.mark.parametrize("shape", [(40, 10), (6, 3000), (3, 7, 5)])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_labels_out_of_range_are_ignored(shape: tuple, reduction: str) -> None:
+def test_labels_out_of_range_are_told_and_ignored(shape: tuple, reduction: str) -> None:
     import cupy
+
+    from tensorflow_lite_clone.backends.cupy import faults
 
     x, target, weight = case(*shape)
     x, weight = cupy.asarray(x, np.float32), cupy.asarray(weight, np.float32)
@@ -119,6 +121,11 @@ def test_labels_out_of_range_are_ignored(shape: tuple, reduction: str) -> None:
         loss, lse = run_override("cross_entropy", [x, labels, weight], parameters)
         arrays = [cupy.ones_like(loss), x, lse, labels, weight]
         results.append((loss, lse, run_override("cross_entropy_backward", arrays, parameters)))
+        cupy.cuda.Device().synchronize()
+        if len(results) == 2:
+            with pytest.raises(RuntimeError, match="Target .* is out of bounds"):
+                faults.raise_found()
+        faults.raise_found()
     for right, other in zip(*results, strict=True):
         np.testing.assert_array_equal(right.get(), other.get())
 

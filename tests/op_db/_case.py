@@ -175,6 +175,11 @@ def Unread(*args, **kwargs):
     return Sample(args, kwargs, "unread")
 
 
+def Told(*args, **kwargs):
+    """An error row whose fault is in values; a CUDA device tells it when the host next waits."""
+    return Sample(args, kwargs, "told")
+
+
 class Value(NamedTuple):
     """A drawn tensor on the host."""
 

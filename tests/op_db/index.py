@@ -3,7 +3,7 @@
 # fmt: off
 from __future__ import annotations
 
-from tests.op_db._case import ALL, V64, WIDE, B, C, E, Kink, N, Op, S, T, Unread, V, whole
+from tests.op_db._case import ALL, V64, WIDE, B, C, E, Kink, N, Op, S, T, Told, V, whole
 
 ANY = ("float64", "float32", "bfloat16", "int64", "bool")
 FEW = ("float64", "float32", "int64")
@@ -31,7 +31,7 @@ DEEP = [(s_(None), V64([0, 2]), V64([1, 3])), (V64([0, 1]), s_(None), V64([1, 3]
     (V64([[0], [1]]), s_(0, 2), V64([1, 3, 0])), (s_(None), MASK), (1, MASK),
     (s_(None), 0, V64([1, 2])), (V64([0, 1]), None, V64([1, 2]))]
 BAD = [E(T(3, 4), 3), E(T(3, 4), (0, 4)), E(T(3, 4), (0, 0, 0)), E(T(), 0),
-    Unread(T(3, 4), V64([3])), E(T(3, 4), 1.5), E(T(3, 4), "a"), E(T(3, 4), B(4)),
+    Told(T(3, 4), V64([3])), E(T(3, 4), 1.5), E(T(3, 4), "a"), E(T(3, 4), B(4)),
     E(T(3, 4), B(3, 3)),
     E(T(3, 4), (V64([0, 1]), V64([0, 1, 2]))), E(T(3, 4), V([1.0, 2.0])),
     E(T(3), s_(None, None, -1)), E(T(3), s_(None, None, 0))]
@@ -122,20 +122,20 @@ INDEX_FUNCTIONS = [
     Op("gather", S(T(3, 4), 1, N(3, 2, high=4)), S(T(3, 4), 0, N(2, 4, high=3)),
         S(T(2, 3, 4), -1, N(1, 2, 5, high=4)), S(T(5), 0, N(7, high=5)),
         S(T(3, 4), dim=1, index=N(3, 2)), S(T(3, 4), 1, V64([[], [], []])), S(T(), 0, V64(0)),
-        dtypes=ANY, order3=True, errors=[Unread(T(3, 4), 1, V64([[4]])), E(T(3, 4), 1, V64([0])),
+        dtypes=ANY, order3=True, errors=[Told(T(3, 4), 1, V64([[4]])), E(T(3, 4), 1, V64([0])),
         E(T(3, 4), 2, V64([[0]])), E(T(3, 4), 1, V([[0.0]])), E(T(3, 4), 1, N(4, 2)),
         E(T(3, 4), 1, V64([[-1]]))]),
     written("scatter", S(T(3, 4), 1, V64([[0], [2], [1]]), T(3, 1)),
         S(T(3, 4), 0, V64([[2, 1, 0, 1]]), T(1, 4)), S(T(3, 4), 1, V64([[0, 3], [1, 2]]), C(3, 5)),
         S(T(3, 4), 1, V64([[0, 3], [1, 2]]), 2.5), S(T(3, 4), 1, index=V64([[0], [2]]),
         src=T(2, 1)), S(T(5), 0, V64([4, 2]), value=1.0), dtypes=FEW,
-        errors=[Unread(T(3, 4), 1, V64([[4]]), T(1, 1)), E(T(3, 4), 1, V64([[0, 1]]), T(1, 1)),
+        errors=[Told(T(3, 4), 1, V64([[4]]), T(1, 1)), E(T(3, 4), 1, V64([[0, 1]]), T(1, 1)),
         E(T(3, 4), 1, V64([0]), T(1)), E(T(3), 0, V64([0]), C(1, dtype="int64"))]),
     *(Op(f"scatter.reduce_{how}", S(T(3, 4), 1, N(3, 4, high=4), C(3, 4), reduce=how), dtypes=WIDE,
         grad=False) for how in ("add", "multiply")),
     written("scatter_add", S(T(3, 4), 1, N(3, 5, high=4), T(3, 5)), S(T(3, 4), 0, N(2, 3), C(4, 4)),
         S(T(5), 0, N(7, high=5), T(7)), S(T(3, 4), dim=1, index=N(3, 2), src=T(3, 2)), dtypes=FEW,
-        errors=[Unread(T(3, 4), 1, V64([[4]]), T(1, 1)), E(T(3, 4), 1, N(4, 2), T(4, 2))]),
+        errors=[Told(T(3, 4), 1, V64([[4]]), T(1, 1)), E(T(3, 4), 1, N(4, 2), T(4, 2))]),
     *(Op(f"scatter_reduce.{how}", S(T(3, 4), 1, N(3, 5, high=4), T(3, 5), how),
         S(T(3, 4), 0, N(2, 4), T(2, 4), reduce=how, include_self=False), dtypes=WIDE,
         torch_orders=1 if how in ("prod", "amax", "amin") else 3,
@@ -144,22 +144,22 @@ INDEX_FUNCTIONS = [
     Op("index_select", S(T(3, 4), 0, V64([0, 2, 2])), S(T(3, 4), 1, V64([3])),
         S(T(3, 4), -1, V64([])), S(T(5), 0, N(3)), S(T(3, 4), dim=0, index=V64([1])),
         S(T(3, 4), 0, V([1, 0], dtype="int32")), dtypes=ANY,
-        errors=[Unread(T(3, 4), 0, V64([3])), E(T(3, 4), 2, V64([0])), E(T(3, 4), 0, V64([[0]])),
+        errors=[Told(T(3, 4), 0, V64([3])), E(T(3, 4), 2, V64([0])), E(T(3, 4), 0, V64([[0]])),
         E(T(3, 4), 0, V([0.0]))]),
     written("index_add", S(T(3, 4), 0, V64([0, 2, 2]), T(3, 4)),
         S(T(3, 4), 1, V64([1]), T(3, 1), alpha=2), S(T(5), 0, N(7, high=5), T(7)), dtypes=FEW,
-        errors=[Unread(T(3, 4), 0, V64([3]), T(1, 4)), E(T(3, 4), 0, V64([0]), T(2, 4)),
+        errors=[Told(T(3, 4), 0, V64([3]), T(1, 4)), E(T(3, 4), 0, V64([0]), T(2, 4)),
         E(T(3, 4), 0, V64([0]), T(1, 3))]),
     written("index_copy", S(T(3, 4), 0, V64([2, 0]), T(2, 4)), S(T(3, 4), 1, V64([1]), T(3, 1)),
-        dtypes=FEW, errors=[Unread(T(3, 4), 0, V64([3]), T(1, 4)),
+        dtypes=FEW, errors=[Told(T(3, 4), 0, V64([3]), T(1, 4)),
         E(T(3, 4), 0, V64([0]), T(2, 4))]),
     written("index_fill", S(T(3, 4), 0, V64([2, 0]), 3), S(T(3, 4), 1, V64([1, 1]), T()),
-        dtypes=FEW, errors=[Unread(T(3, 4), 0, V64([3]), 1.0),
+        dtypes=FEW, errors=[Told(T(3, 4), 0, V64([3]), 1.0),
         E(T(3, 4), 2, V64([0]), 1.0)]),
     written("index_put", S(T(3, 4), (V64([0, 2]),), T(2, 4)), S(T(3, 4), (V64([0, 2]), V64([1, 3])),
         T(2)), S(T(3, 4), (V64([0, 0]), V64([1, 1])), T(2), accumulate=True),
         S(T(3, 4), (V64([0, 2, 0]),), T(4), True), S(T(3, 4), (MASK,), T()), dtypes=FEW,
-        errors=[Unread(T(3, 4), (V64([3]),), T(4)), E(T(3, 4), (V64([0]),), T(5))]),
+        errors=[Told(T(3, 4), (V64([3]),), T(4)), E(T(3, 4), (V64([0]),), T(5))]),
     written("masked_fill", S(T(3, 4), B(3, 4), 2), S(T(3, 4), B(4), -1.5), S(T(3, 4), B(3, 1), T()),
         S(T(), B(), 1), dtypes=("float64", "float32", "float16", "bfloat16"),
         errors=[E(T(3, 4), T(3, 4), 1.0), E(T(3, 4), B(3), 1.0), E(T(3, 4), B(3, 4), T(2))]),
@@ -170,7 +170,7 @@ INDEX_FUNCTIONS = [
     written("masked_scatter", S(T(3, 4), MASK, T(6)), S(T(3, 4), MASK, T(3, 4)), dtypes=FEW,
         errors=[E(T(3, 4), MASK, T(2)), E(T(3, 4), MASK, C(9, dtype="int64"))]),
     Op("take", S(T(3, 4), N(5, high=12)), S(T(3, 4), V64([[0, -1], [11, 0]])), dtypes=ANY,
-        errors=[Unread(T(3), V64([3])), E(T(3), V([0.0]))]),
+        errors=[Told(T(3), V64([3])), E(T(3), V([0.0]))]),
     written("put", S(T(3, 4), V64([0, 5]), T(2)), S(T(3, 4), V64([0, 0]), T(2), accumulate=True),
         dtypes=WIDE),
     Op("take_along_dim", S(T(3, 4), N(3, 2, high=4), 1), S(T(3, 4), N(1, 4, high=3), dim=0),

@@ -3,7 +3,7 @@
 # fmt: off
 from __future__ import annotations
 
-from tests.op_db._case import POSITIVE, UNIT, V64, WIDE, C, E, N, Op, S, T, Unread, V, away, between
+from tests.op_db._case import POSITIVE, UNIT, V64, WIDE, C, E, N, Op, S, T, Told, V, away, between
 
 NORMS = {"float16": (1e-2, 1e-2), "bfloat16": (6e-2, 6e-2)}
 WHY = "sums of products of rounded numbers"
@@ -87,7 +87,7 @@ OTHERS = [
         S(T(6, 2), N(3, high=6), V64([0]), mode=mode), dtypes=WIDE, torch_orders=1,
         call=(lambda torch, *args, **kw: torch.embedding_bag(*args, **kw)[0]) if not mode else None,
         accidents=("empty", "zero_dim"),
-        errors=[Unread(T(6, 2), V64([0, 9]), V64([0]), False, mode)]) for mode in (0, 1, 2)),
+        errors=[Told(T(6, 2), V64([0, 9]), V64([0]), False, mode)]) for mode in (0, 1, 2)),
     Op("embedding_bag", S(T(6, 2), V64([0, 2, 2, 5]), V64([0, 1, 1])),
         S(T(6, 2), V64([0, 2, 5]), V64([0, 1]), False, 0, False, T(3)), dtypes=WIDE,
         call=lambda torch, *args: torch.embedding_bag(*args)[0], torch_orders=1,

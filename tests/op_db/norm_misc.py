@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import inf
 
-from tests.op_db._case import POSITIVE, V64, WIDE, B, C, E, Kink, N, Op, S, T, Unread, V
+from tests.op_db._case import POSITIVE, V64, WIDE, B, C, E, Kink, N, Op, S, T, Told, V
 
 HALVES = {"float16": (2e-2, 2e-2), "bfloat16": (1e-1, 1e-1), "float32": (2e-5, 2e-5)}
 WHY = "statistics of rounded numbers"
@@ -66,7 +66,7 @@ EMBEDDING = [
     Op("F.embedding", S(N(2, 3, high=5), T(5, 4)), S(V64([1, 1, 0]), T(5, 4)), S(V64(2), T(5, 4)),
         Kink(V64([]), T(5, 4)), S(N(3, high=5, dtype="int32"), T(5, 4)),
         S(V64([1, 0, 1]), T(5, 4), scale_grad_by_freq=False),
-        errors=[Unread(V64([5]), T(5, 4)), E(V([0.5]), T(5, 4)),
+        errors=[Told(V64([5]), T(5, 4)), E(V([0.5]), T(5, 4)),
         E(V64([0]), T(5, 4), padding_idx=7), E(V64([-1]), T(5, 4))]),
     Op("F.embedding.padding", Kink(V64([1, 0, 2, 1]), T(5, 4), padding_idx=1),
         Kink(V64([1, 4]), T(5, 4), padding_idx=-1), Kink(V64([1, 0, 1, 1]), T(5, 4),

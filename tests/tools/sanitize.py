@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,7 +115,7 @@ def excerpt(output: str) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print a line a file and tool; 1 when something was found or did not end."""
+    """Print a line a process and tool; 1 when something was found or did not end."""
     parser = argparse.ArgumentParser(prog="python -m tests.tools.sanitize", description=__doc__)
     parser.add_argument("tools", nargs="*", default=list(TOOLS))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -136,11 +136,17 @@ def main(arguments: list[str]) -> int:
             start = time.monotonic()
             total: Counter[str] = Counter()
             work = [(tool, *batch, options.limit) for batch in batches(tool, every, options.size)]
-            for outcome in pool.map(lambda batch: run(*batch), work):
+            for running in as_completed([pool.submit(run, *batch) for batch in work]):
+                outcome = running.result()
                 failed |= not outcome.good
                 total += outcome.tests
+                passed = outcome.tests["passed"]
+                seconds = f"{time.monotonic() - start:.0f} s"
+                print(
+                    f"{tool} {outcome.file}: {passed} passed, {outcome.found} found, {seconds}",
+                    flush=True,
+                )
                 if not outcome.good:
-                    print(f"{tool} {outcome.file}: {outcome.found} found", flush=True)
                     print(*excerpt(outcome.output), sep="\n", flush=True)
             tests = ", ".join(f"{number} {word}" for word, number in total.items())
             print(f"{tool}: {tests} ({time.monotonic() - start:.0f} s)", flush=True)

@@ -12,7 +12,7 @@ import numpy as np
 from cupy.cuda.runtime import getDevice as get_device
 
 from tensorflow_lite_clone.backends.base import Backend
-from tensorflow_lite_clone.backends.cupy import kit, memory, runtime
+from tensorflow_lite_clone.backends.cupy import faults, kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
@@ -43,6 +43,7 @@ class CupyBackend(Backend):
         self._generator: Any = None
         self.graphs = Graphs(index, lambda: self.generator)
         memory.install()
+        faults.prepare()
         super().__init__()
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
 
@@ -121,7 +122,11 @@ class CupyBackend(Backend):
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
-            made = memory.download(packed) if non_blocking else packed.get(order="C")
+            if non_blocking:
+                made = memory.download(packed)
+            else:
+                made = packed.get(order="C")
+                faults.raise_found()
         return made if order is None else made.transpose(inverse(order))
 
     def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
@@ -184,6 +189,7 @@ class CupyBackend(Backend):
     def synchronize(self) -> None:
         capture.refuse("waits for the device")
         cupy.cuda.Device(self.index).synchronize()
+        faults.raise_found()
 
 
 def _is_bfloat16(value: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy import faults
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, aligned
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.softmax import MOST_BLOCKS, tile
@@ -107,8 +108,9 @@ def cross_entropy(
     partial = None if each else cupy.empty((grid, 2), wide)
     losses = loss if each else None
     instance(
-        grid, block, x, target, weight, *sizes, ignore_index, smoothing, losses, partial, lse
-    )
+        grid, block, x, target, weight, *sizes, ignore_index, smoothing, losses, partial, lse,
+        faults.word(),
+    )  # fmt: skip
     if not each:
         _FINISH[dtype, wide](1, 1024, partial, grid, reduction == "mean", loss)
     return loss, lse

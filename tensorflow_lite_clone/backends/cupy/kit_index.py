@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 from cupy.cuda import MemoryPointer
 
+from tensorflow_lite_clone.backends.cupy import faults
 from tensorflow_lite_clone.backends.cupy.arrays import ceil_div, power_above
 from tensorflow_lite_clone.backends.cupy.gemm_plan import capturing
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
@@ -117,6 +118,8 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     first = axis == 0 or (axis is None and x.ndim == 1)
     if first and x.flags.c_contiguous and indices.dtype.char in "ilq":
         return _rows_at(x, indices)
+    size = x.size if axis is None else x.shape[axis]
+    faults.check_index(indices, -size, size)
     return x.take(indices, axis)
 
 
@@ -134,6 +137,7 @@ def _rows_at(x: Any, index: Any) -> Any:
     kernel(
         ceil_div(index.size, down), (across, down),
         x, rows, packs, cupy.ascontiguousarray(index), index.size, made,
+        faults.word(),
     )  # fmt: skip
     return made
 
@@ -149,6 +153,7 @@ def _expect_in_nothing(x: Any, index: Any) -> None:
 def getitem(x: Any, index: Any) -> Any:
     _expect_in_nothing(x, index)
     if type(index) is tuple and any([type(item) is cupy.ndarray for item in index]):
+        faults.check_items(x.shape, index)
         return _packed(x[index])
     if type(index) is cupy.ndarray and index.dtype.kind == "i" and index.ndim:
         return take(x, index, axis=0)
@@ -169,6 +174,7 @@ def write_at(x: Any, index: Any, value: Any) -> None:
             _fill(x, index.reshape((*index.shape, *(1,) * rest)), value)
             return
     _expect_in_nothing(x, index)
+    faults.check_items(x.shape, index)
     x[index] = value
 
 
@@ -185,9 +191,7 @@ def address(x: Any) -> int:
 
 
 def check_index(index: Any, size: int, dim: int, *, negative: bool = False) -> None:
-    """IndexError for any index into nothing; what else is out of bounds, CuPy wraps around.
-
-    Reading the indices back would stop the queue.
-    """
+    """IndexError for any index into nothing; the device tells of what else is out of bounds."""
     if not size and index.size:
         raise IndexError(f"index is out of bounds for dimension {dim} with size 0")
+    faults.check_index(index, -size if negative else 0, size)

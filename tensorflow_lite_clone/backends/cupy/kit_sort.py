@@ -8,6 +8,8 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy import faults
+
 _BACKWARDS = slice(None, None, -1)
 
 
@@ -40,6 +42,12 @@ def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = Tru
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+    size = x.shape[axis]
+    faults.check_index(indices, -size, size)
+    return _found_along(x, indices, axis)
+
+
+def _found_along(x: Any, indices: Any, axis: int = -1) -> Any:
     return x[_grid(x.shape, indices, axis % x.ndim)]
 
 
@@ -50,7 +58,7 @@ def arg_kth(x: Any, k: int, *, axis: int) -> Any:
 def top_k(x: Any, k: int, *, axis: int, largest: bool) -> tuple[Any, Any]:
     order = argsort(x, axis=axis, descending=largest)[_along(axis, x.ndim, slice(0, k))]
     order = cupy.ascontiguousarray(order)
-    return take_along_axis(x, order, axis=axis), order
+    return _found_along(x, order, axis), order
 
 
 def put_along_axis(values: Any, index: Any, *, axis: int, size: int) -> Any:
@@ -76,7 +84,7 @@ def _grid(shape: tuple, index: Any, axis: int) -> tuple:
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     if sorter is not None:
-        x1 = take_along_axis(x1, sorter)
+        x1 = _found_along(x1, sorter)
     x1, x2 = _sortable(x1), _sortable(x2)
     if x1.ndim == 1:
         return cupy.searchsorted(x1, x2, side)

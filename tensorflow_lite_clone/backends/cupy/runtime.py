@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import cupy
 from cupy.cuda import runtime
 
+from tensorflow_lite_clone.backends.cupy import faults
 from tensorflow_lite_clone.dispatch import capture
 
 
@@ -82,9 +83,16 @@ def on(index: int) -> Any:
 
 
 def synchronize(index: int) -> None:
-    """Wait for all work on a device."""
+    """Wait for all work on a device; AcceleratorError for what a kernel has found wrong."""
     capture.refuse("waits for the device")
     cupy.cuda.Device(index).synchronize()
+    faults.raise_found()
+
+
+def wait(handle: Any) -> None:
+    """Wait for a stream or an event; AcceleratorError for what a kernel has found wrong."""
+    handle.synchronize()
+    faults.raise_found()
 
 
 def can_access_peer(index: int, peer: int) -> bool:
