@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.array_api._axes import axis_of_line, one_axis, several_axes
+from tensorflow_lite_clone.array_api._promotion import alike
 from tensorflow_lite_clone.array_api._register import word
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import DType, int64, uint64
@@ -183,5 +184,7 @@ def diff(
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """The `n`-th differences of neighbours along `axis`."""
-    return scan.diff(x, n, one_axis(axis, x.ndim), prepend, append)
+    """The `n`-th differences of neighbours along `axis`, after joining `prepend` and `append`."""
+    axis = one_axis(axis, x.ndim)
+    joined = [array for array in (prepend, x, append) if array is not None]
+    return scan.diff(cat(alike(joined), axis) if len(joined) > 1 else x, n, axis)
