@@ -1,7 +1,6 @@
-"""The standard's type promotion, and PyTorch's where the standard leaves it open.
+"""Arrays and numbers in the dtype in which the standard lets them meet; see `core.standard`.
 
-Zero-dimensional arrays count like any other here, and unsigned integers promote with each other
-and with signed ones. Source: https://data-apis.org/array-api/2025.12/, "Type Promotion Rules".
+Zero-dimensional arrays count like any other here.
 """
 
 from __future__ import annotations
@@ -9,35 +8,10 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
-from tensorflow_lite_clone.core import dtypes
-from tensorflow_lite_clone.core.dtypes import DType, dtype_of_scalar
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.standard import beside, promoted
 from tensorflow_lite_clone.ops._operands import as_number, as_operands, cast
 from tensorflow_lite_clone.tensor import Tensor
-
-_SIGNED = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
-
-
-def promoted(a: DType, b: DType) -> DType:
-    """The smallest dtype that holds both; TypeError for uint64 with signed integers."""
-    if a.kind == "b" or b.kind == "b":
-        return b if a.kind == "b" else a
-    if {a.kind, b.kind} == {"u"}:
-        return a if a.itemsize >= b.itemsize else b
-    if {a.kind, b.kind} == {"i", "u"}:
-        signed, unsigned = (a, b) if a.kind == "i" else (b, a)
-        size = max(signed.itemsize, 2 * unsigned.itemsize)
-        if size > 8:
-            raise TypeError(f"no integer dtype holds both {a.name} and {b.name}")
-        return _SIGNED[size]
-    return dtypes.promote_types(a, b)
-
-
-def beside(dtype: DType, number: complex) -> DType:
-    """The dtype of an array of `dtype` with a Python number: its own if the number's kind fits."""
-    own = dtype_of_scalar(number)
-    if own.category <= dtype.category:
-        return dtype
-    return dtype.to_complex() if own.kind == "c" and dtype.kind == "f" else own
 
 
 def common_dtype(*values: Any) -> DType:

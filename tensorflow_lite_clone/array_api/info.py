@@ -6,11 +6,11 @@ import math
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.array_api._promotion import promoted
 from tensorflow_lite_clone.core import dtypes as _dtypes
 from tensorflow_lite_clone.core import limits
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.standard import fits, promoted
 from tensorflow_lite_clone.ops import interchange
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -93,10 +93,7 @@ def iinfo(type: Any, /) -> IntegerLimits:
 
 def can_cast(from_: Any, to: DType, /) -> bool:
     """Whether the standard's promotion leads from a dtype, or an array's, to another."""
-    try:
-        return result_type(_dtype_of(from_), to) is to
-    except TypeError:
-        return False
+    return fits(_dtype_of(from_), to)
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:

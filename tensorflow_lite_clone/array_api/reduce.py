@@ -45,7 +45,8 @@ def mean(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The mean over `axis`; that of integers has the default dtype."""
     x = as_floating(x)
     shape = x._storage.array.shape
-    return apply(reduce.Mean, x, axis=several_axes(axis, len(shape)), keepdims=keepdims, shape=shape)
+    axes = several_axes(axis, len(shape))
+    return apply(reduce.Mean, x, axis=axes, keepdims=keepdims, shape=shape)
 
 
 @word
@@ -54,7 +55,8 @@ def prod(
 ) -> Tensor:
     """The product over `axis`; that of integers has 64 bits unless `dtype` says otherwise."""
     x = with_dtype(x, _wide(x, dtype))
-    for one in reversed(several_axes(axis, x.ndim)):  # the last first, so that the others keep their place
+    axes = several_axes(axis, x.ndim)
+    for one in reversed(axes):  # the last first, so that the others keep their place
         x = apply(reduce.Prod, x, axis=one, keepdims=keepdims)
     return x
 

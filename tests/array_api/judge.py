@@ -37,7 +37,7 @@ def dtype(name: str) -> Any:
 
 
 def elements(name: str, small: bool = False, nan: bool = True) -> st.SearchStrategy:
-    """Numbers of a dtype; with `small` such that sums, products and differences stay exact enough."""
+    """Numbers of a dtype; with `small` such that sums and products stay exact enough."""
     if name == "bool":
         return st.booleans()
     if name in INTEGERS:
@@ -81,7 +81,7 @@ def name_of(array: Any) -> str:
 
 
 def same(found: Any, wanted: Any, *, close: bool = False) -> None:
-    """Assert that a tensor, or a tuple of tensors, is what the judge gives: dtype, shape, values."""
+    """Assert that a tensor, or a tuple of them, has the judge's dtype, shape and values."""
     if isinstance(wanted, tuple):
         assert isinstance(found, tuple) and len(found) == len(wanted)
         for one, other in zip(found, wanted):
@@ -98,9 +98,7 @@ def same(found: Any, wanted: Any, *, close: bool = False) -> None:
         np.testing.assert_array_equal(host, judge)
 
 
-def agree(
-    function: Callable[..., Any], *arrays: np.ndarray, close: bool = False
-) -> None:
+def agree(function: Callable[..., Any], *arrays: np.ndarray, close: bool = False) -> None:
     """Assert that ``function(namespace, *arrays)`` is the same in both namespaces."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's mean of nothing

@@ -26,7 +26,7 @@ def test_names_and_constants() -> None:
 def test_versions() -> None:
     x = tlc.zeros(1)
     assert x.__array_namespace__(api_version="2022.12") is xp
-    assert xp.__array_api_version__ == "2024.12"
+    assert xp.__array_api_version__ == "2025.12"
     with pytest.raises(ValueError, match=r"2031\.12"):
         x.__array_namespace__(api_version="2031.12")
 

@@ -34,7 +34,11 @@ FAMILIES = (
 def several(draw, shape=SHAPES, joined=None):
     """NumPy arrays whose dtypes promote, of one shape but for the axis `joined` (drawn too)."""
     size = draw(shape)
-    names = draw(st.sampled_from(FAMILIES).flatmap(lambda f: st.lists(st.sampled_from(f), min_size=1, max_size=3)))
+    names = draw(
+        st.sampled_from(FAMILIES).flatmap(
+            lambda f: st.lists(st.sampled_from(f), min_size=1, max_size=3)
+        )
+    )
     axis = draw(st.integers(-len(size), len(size) - 1)) if joined else None
     made = []
     for name in names:
@@ -155,7 +159,10 @@ def test_roll(x, data) -> None:
 
 
 @few
-@given(hosts(shape=st.lists(st.sampled_from([1, 1, 2, 0]), min_size=1, max_size=4).map(tuple)), st.data())
+@given(
+    hosts(shape=st.lists(st.sampled_from([1, 1, 2, 0]), min_size=1, max_size=4).map(tuple)),
+    st.data(),
+)
 def test_squeeze(x, data) -> None:
     axis = data.draw(axes(x.ndim).filter(lambda axis: axis is not None))
     named = axis if isinstance(axis, tuple) else (axis,)
@@ -207,7 +214,10 @@ def test_meshgrid(name, sizes, indexing) -> None:
 
 
 @few
-@given(hosts(shape=xps.array_shapes(min_dims=2, max_dims=3, min_side=0, max_side=4)), st.integers(-6, 6))
+@given(
+    hosts(shape=xps.array_shapes(min_dims=2, max_dims=3, min_side=0, max_side=4)),
+    st.integers(-6, 6),
+)
 def test_triangles(x, k) -> None:
     agree(lambda xp, x: xp.tril(x, k=k), x)
     agree(lambda xp, x: xp.triu(x, k=k), x)

@@ -58,7 +58,9 @@ def test_no_places_without_dimensions() -> None:
 @given(st.sampled_from(REALS), st.sampled_from(["left", "right"]), st.data())
 def test_searchsorted(name, side, data) -> None:
     small = data.draw(st.booleans())
-    row = data.draw(hosts((name,), xps.array_shapes(max_dims=1, min_side=0), small=small, nan=False))
+    row = data.draw(
+        hosts((name,), xps.array_shapes(max_dims=1, min_side=0), small=small, nan=False)
+    )
     values = data.draw(hosts((name,), small=small, nan=False))
     agree(lambda xp, x, y: xp.searchsorted(x, y, side=side), np.sort(row), values)
     order = np.argsort(row)

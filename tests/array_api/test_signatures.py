@@ -72,7 +72,10 @@ def test_methods(name: str) -> None:
         if parameter.kind is parameter.KEYWORD_ONLY or parameter.name == "stream":
             assert parameter.name in [other.name for other in found]
         else:
-            assert found[number].kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+            assert found[number].kind in (
+                parameter.POSITIONAL_ONLY,
+                parameter.POSITIONAL_OR_KEYWORD,
+            )
 
 
 @pytest.mark.parametrize("name", PROPERTIES)

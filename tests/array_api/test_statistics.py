@@ -72,11 +72,11 @@ def test_mean(x, keepdims, data) -> None:
 @given(hosts(FLOATS, NONEMPTY, small=True), st.booleans(), st.data())
 def test_spread(name, x, keepdims, data) -> None:
     axis = data.draw(axes(x.ndim))
-    count = np.zeros(x.shape).sum(axis=axis).size
+    results = np.zeros(x.shape).sum(axis=axis).size
     correction = data.draw(st.floats(0, 0.99) | st.sampled_from([0, 1, 1.5]))
-    agree_on = x.size // count > correction
-    function = lambda xp, x: getattr(xp, name)(x, axis=axis, correction=correction, keepdims=keepdims)
-    if agree_on:
+    keywords = {"axis": axis, "correction": correction, "keepdims": keepdims}
+    function = lambda xp, x: getattr(xp, name)(x, **keywords)
+    if x.size // results > correction:
         agree(function, x, close=True)
     else:  # NumPy has an infinity for what is not 0 / 0
         assert np.isnan(np.asarray(function(xp, mine(x)))).all()
