@@ -7,8 +7,9 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.array_api._promotion import alike
 from tensorflow_lite_clone.array_api._register import creation_word, word
-from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.dtypes import DType, float64, get_default_dtype
 from tensorflow_lite_clone.ops import create, interchange, join, progressions
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -25,9 +26,14 @@ def arange(
     """Numbers from `start` up to `stop` in steps; up to `start` if it stands alone."""
     if stop is None:
         start, stop = 0, start
+    made, kinds = dtype, (type(start), type(stop), type(step))
     if (stop - start) * step < 0:
         stop = start
-    return progressions.arange(start, stop, step, dtype=dtype, device=device)
+    if float in kinds:
+        dtype = get_default_dtype() if dtype is None else dtype
+        made = float64 if dtype.kind in "iu" else dtype  # PyTorch would cut `stop` and `step`
+    found = progressions.arange(start, stop, step, dtype=made, device=device)
+    return found if dtype is None else cast(found, dtype)
 
 
 @creation_word
