@@ -20,6 +20,7 @@ from tensorflow_lite_clone.ops import (
 )
 from tensorflow_lite_clone.ops._operands import Cast, cast
 from tensorflow_lite_clone.ops.convert import to_device
+from tensorflow_lite_clone.ops.memory import Clone
 from tensorflow_lite_clone.tensor import Tensor
 
 # Functions that have the standard's meaning under the same or another name. The standard lets
@@ -91,4 +92,4 @@ def astype(x: Tensor, dtype: DType, /, *, copy: bool = True, device: Any = None)
         raise TypeError(f"astype: {x.dtype.name} holds no {dtype.name}; take the real part first")
     if device is not None:
         x = to_device(x, device)
-    return cast(x, dtype) if x.dtype is not dtype or not copy else positive(x)
+    return apply(Clone, x) if copy and x.dtype is dtype else cast(x, dtype)

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.ops._arguments import (
 )
 from tensorflow_lite_clone.ops.complex_numbers import real
 from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.memory import Clone
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -56,6 +57,8 @@ def prod(
     """The product over `axis`; that of integers has 64 bits unless `dtype` says otherwise."""
     x = with_dtype(x, _wide(x, dtype))
     axes = several_axes(axis, x.ndim)
+    if not axes:
+        return apply(Clone, x)
     for one in reversed(axes):  # the last first, so that the others keep their place
         x = apply(reduce.Prod, x, axis=one, keepdims=keepdims)
     return x

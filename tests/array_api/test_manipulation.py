@@ -223,6 +223,37 @@ def test_triangles(x, k) -> None:
     agree(lambda xp, x: xp.triu(x, k=k), x)
 
 
+COPIES = {
+    "astype": lambda x: xp.astype(x, x.dtype),
+    "concat": lambda x: xp.concat([x], axis=None),
+    "diff": lambda x: xp.diff(xp.reshape(x, (-1,)), n=0),
+    "flip": lambda x: xp.flip(x),
+    "flip nothing": lambda x: xp.flip(x, axis=()),
+    "index": lambda x: xp.reshape(x, (-1,))[::-1],
+    "max": lambda x: xp.max(x, axis=()),
+    "prod": lambda x: xp.prod(x, axis=()),
+    "repeat": lambda x: xp.repeat(x, 1),
+    "roll": lambda x: xp.roll(x, 0),
+    "roll nothing": lambda x: xp.roll(x, 1, axis=()),
+    "sort": lambda x: xp.sort(xp.reshape(x, (-1,))),
+    "stack": lambda x: xp.stack([x]),
+    "sum": lambda x: xp.sum(x, axis=()),
+    "take": lambda x: xp.take(xp.reshape(x, (-1,)), xp.asarray([0])),
+    "tile": lambda x: xp.tile(x, ()),
+    "tril": lambda x: xp.tril(xp.broadcast_to(x, (1, 1))),
+    "unique": lambda x: xp.unique_values(x),
+    "where": lambda x: xp.where(x == x, x, x),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_memory_of_its_own(name: str, shape: tuple) -> None:
+    """What is computed is written apart from the input, also where nothing is left to do."""
+    x = xp.ones(shape)
+    assert not np.shares_memory(COPIES[name](x).numpy(), x.numpy())
+
+
 @pytest.mark.parametrize("name", ["flip", "roll", "repeat", "concat", "unstack", "permute_dims"])
 def test_invalid_axes(name) -> None:
     calls = {

@@ -69,6 +69,12 @@ def test_searchsorted(name, side, data) -> None:
     agree(lambda xp, x: xp.searchsorted(x, number, side=side), np.sort(row))
 
 
+def test_searchsorted_promotes() -> None:
+    x, y = xp.asarray([1, 3, 200], dtype=xp.uint16), xp.asarray([-1, 3, 120], dtype=xp.int8)
+    assert xp.searchsorted(x, y).tolist() == [0, 1, 2]
+    assert xp.searchsorted(xp.astype(x, xp.uint64), xp.astype(x, xp.uint8)).tolist() == [0, 1, 2]
+
+
 def test_searchsorted_wants_a_line() -> None:
     with pytest.raises(ValueError, match="one dimension"):
         xp.searchsorted(xp.zeros((2, 2)), xp.zeros(2))
