@@ -77,6 +77,8 @@ def __dlpack__(
         raise BufferError(
             "Can't export tensors that require gradient, use tensor.detach()"
         )
+    if stream == -1 and self.is_cpu:  # "do not wait": there is nothing to wait for
+        stream = None
     wanted = {
         "stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy,
     }  # fmt: skip

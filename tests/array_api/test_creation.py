@@ -266,6 +266,7 @@ def test_to_dlpack(x) -> None:
         assert not np.shares_memory(np.from_dlpack(x, copy=True), x.numpy())
     for keywords in (
         {"stream": None, "max_version": None, "dl_device": None, "copy": None},
+        {"stream": -1, "max_version": (0, 0)},
         {"max_version": (1, 0), "copy": False},
         {"max_version": (1, 1), "dl_device": (1, 0), "copy": True},
     ):
