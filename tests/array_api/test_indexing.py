@@ -90,6 +90,13 @@ def test_backwards_has_gradients() -> None:
     assert tlc.autograd.gradcheck(written, (x, (x[0] * 2).detach().requires_grad_()))
 
 
+def test_backwards_under_vmap() -> None:
+    x = tlc.arange(12.0).reshape(3, 4)
+    assert tlc.func.vmap(lambda row: row[::-2])(x).tolist() == x.numpy()[:, ::-2].tolist()
+    weighted = lambda row: (row[::-1] * tlc.arange(4.0)).sum()
+    assert tlc.func.vmap(tlc.func.grad(weighted))(x)[2].tolist() == [3, 2, 1, 0]
+
+
 @few
 @given(hosts(), st.data())
 def test_masks(x, data) -> None:
