@@ -25,7 +25,7 @@ NUMERIC = (*REALS, *COMPLEX)
 ALL = ("bool", *NUMERIC)
 TOLERANCE = {"float32": 1e-4, "complex64": 1e-4, "float64": 1e-10, "complex128": 1e-10}
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=40, deadline=None)
 SHAPES = xps.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 DIMENSIONED = xps.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)
 NONEMPTY = xps.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
