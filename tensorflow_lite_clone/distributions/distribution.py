@@ -79,19 +79,14 @@ class Distribution:
         """
         raise NotImplementedError
 
-    def _expanded(
-        self, cls: type, batch_shape: Any, instance: Any, *names: str, dims: int = 0
-    ) -> Any:
-        """`expand` for class `cls`: the attributes `names` are expanded where they are set.
-
-        Their last `dims` dimensions stay as they are.
-        """
+    def _expanded(self, cls: type, batch_shape: Any, instance: Any, *names: str) -> Any:
+        """`expand` for class `cls`: the batch of the attributes `names` that are set."""
         new = self._get_checked_instance(cls, instance)
         shape = Size(batch_shape)
         for name in names:
             if name in self.__dict__:
                 value = self.__dict__[name]
-                setattr(new, name, value.expand(shape + value.shape[value.ndim - dims :]))
+                setattr(new, name, value.expand(shape + value.shape[len(self._batch_shape) :]))
         Distribution.__init__(new, shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
@@ -170,6 +165,11 @@ class Distribution:
         """All events, along a first dimension; with `expand`, of the whole batch's shape."""
         raise NotImplementedError
 
+    def _along_first(self, values: Tensor, expand: bool) -> Tensor:
+        """`enumerate_support` of the events in `values`."""
+        values = values.reshape((-1,) + (1,) * len(self._batch_shape) + self._event_shape)
+        return values.expand((-1,) + self._batch_shape + self._event_shape) if expand else values
+
     def entropy(self) -> Tensor:
         """The entropy in nats, of the batch's shape."""
         raise NotImplementedError
@@ -181,6 +181,11 @@ class Distribution:
     def _extended_shape(self, sample_shape: Any = Size()) -> Size:  # noqa: B008 (immutable)
         """``sample_shape + batch_shape + event_shape``."""
         return Size(sample_shape) + self._batch_shape + self._event_shape
+
+    def _check_value(self, value: Tensor) -> None:
+        """`_validate_sample`, where arguments are checked."""
+        if self._validate_args:
+            self._validate_sample(value)
 
     def _validate_sample(self, value: Tensor) -> None:
         """ValueError if `value` is no tensor, has another shape or lies outside of the support."""

@@ -62,14 +62,14 @@ class MixtureSameFamily(Distribution):
         super().__init__(batch, event, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> MixtureSameFamily:
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
+        new = self._expanded(MixtureSameFamily, batch_shape, _instance)
         shape = Size(batch_shape)
         components = self._component_distribution.expand(shape + (self._num_component,))
         new._component_distribution = components
         new._mixture_distribution = self._mixture_distribution.expand(shape)
         new._num_component = self._num_component
         new._event_ndims = self._event_ndims
-        return self._expanded(MixtureSameFamily, shape, new)
+        return new
 
     @constraints.dependent_property
     def support(self):
@@ -107,8 +107,7 @@ class MixtureSameFamily(Distribution):
         return (values * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check_value(x)
         values = self.component_distribution.log_prob(self._pad(x))
         weights = self.mixture_distribution.logits.log_softmax(-1)
         return (values + weights).logsumexp(dim=-1)

@@ -56,16 +56,13 @@ class TransformedDistribution(Distribution):
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(TransformedDistribution, _instance)
+        new = self._expanded(TransformedDistribution, batch_shape, _instance)
         new.transforms = self.transforms
-        batch_shape = Size(batch_shape)
-        shape = batch_shape + self.event_shape
+        shape = Size(batch_shape) + self.event_shape
         for transform in reversed(self.transforms):
             shape = transform.inverse_shape(shape)
         base = self.base_dist
         new.base_dist = base.expand(Size(shape)[: len(shape) - len(base.event_shape)])
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
         return new
 
     @constraints.dependent_property(is_discrete=False)
@@ -96,8 +93,7 @@ class TransformedDistribution(Distribution):
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         event_dim = len(self.event_shape)
         logs: Any = 0.0
         for transform in reversed(self.transforms):

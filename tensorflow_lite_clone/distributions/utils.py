@@ -33,12 +33,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float)
 
 
-def check_one_given(probs: Any, logits: Any) -> None:
-    """ValueError unless exactly one of the two ways to give probabilities is used."""
-    if (probs is None) == (logits is None):
-        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-
-
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Tensors of one shape. Numbers take the first tensor's dtype and device.
 
