@@ -23,7 +23,6 @@ class ConstraintRegistry:
 
     def __init__(self) -> None:
         self._registry: dict[type, Callable[[Any], Transform]] = {}
-        super().__init__()
 
     def register(self, constraint: Any, factory: Any = None) -> Any:
         """Enter `factory` for a constraint, or for its class; without it, a decorator.

@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
+from tensorflow_lite_clone.distributions._transform import widened
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.independent import Independent
 from tensorflow_lite_clone.distributions.transforms import ComposeTransform, Transform
@@ -70,9 +71,7 @@ class TransformedDistribution(Distribution):
         """The last transform's codomain, or the base's support."""
         if not self.transforms:
             return self.base_dist.support
-        support = self.transforms[-1].codomain
-        missing = len(self.event_shape) - support.event_dim
-        return constraints.independent(support, missing) if missing > 0 else support
+        return widened(self.transforms[-1].codomain, len(self.event_shape))
 
     @property
     def has_rsample(self) -> bool:
