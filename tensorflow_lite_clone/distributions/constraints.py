@@ -266,8 +266,11 @@ class _PositiveDefinite(_Symmetric):
 class _Joined(Constraint):
     """Several constraints side by side along `dim`."""
 
-    cseq: list[Constraint]
-    dim: int
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        if not all(isinstance(c, Constraint) for c in cseq):
+            raise AssertionError("All elements of cseq must be Constraint instances")
+        self.cseq = list(cseq)
+        self.dim = dim
 
     @property
     def is_discrete(self) -> bool:
@@ -278,12 +281,6 @@ class _Joined(Constraint):
     def event_dim(self) -> int:
         """The largest of the parts."""
         return max(c.event_dim for c in self.cseq)
-
-    def _take(self, cseq: Sequence[Constraint]) -> None:
-        """Keep the parts; AssertionError if one is no constraint."""
-        if not all(isinstance(c, Constraint) for c in cseq):
-            raise AssertionError("All elements of cseq must be Constraint instances")
-        self.cseq = list(cseq)
 
     def _check_dim(self, value: Tensor) -> None:
         """AssertionError if `value` does not have the dimension."""
@@ -299,13 +296,12 @@ class _Cat(_Joined):
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
     ) -> None:
-        self._take(cseq)
+        super().__init__(cseq, dim)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
             raise AssertionError(
                 f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})"
             )
-        self.dim = dim
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)
@@ -319,10 +315,6 @@ class _Cat(_Joined):
 class _Stack(_Joined):
     """Each slice along `dim` is under its own constraint."""
 
-    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
-        self._take(cseq)
-        self.dim = dim
-
     @property
     def event_dim(self) -> int:
         """The largest of the parts, and one more if `dim` lies among their events."""
@@ -331,8 +323,8 @@ class _Stack(_Joined):
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)
-        slices = [value.select(self.dim, i) for i in range(value.shape[self.dim])]
-        return join_stack([c.check(part) for part, c in zip(slices, self.cseq)], self.dim)
+        slices = zip(self.cseq, value.unbind(self.dim))
+        return join_stack([c.check(part) for c, part in slices], self.dim)
 
 
 dependent = _Dependent()

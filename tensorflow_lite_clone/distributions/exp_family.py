@@ -35,7 +35,7 @@ class ExponentialFamily(Distribution):
         """The mean of k(x)."""
         raise NotImplementedError
 
-    def _normalizer_with_gradients(self) -> tuple[list[Tensor], Tensor, tuple[Tensor, ...]]:
+    def _normalizer_with_gradients(self) -> tuple[list[Tensor], Tensor, Any]:
         """theta, cut off from its graph, F(theta) and grad F(theta)."""
         params = [param.detach().requires_grad_() for param in self._natural_params]
         normalizer = self._log_normalizer(*params)
