@@ -67,9 +67,14 @@ def axis_of(dim: Any, ndim: int) -> int:
     """The one axis that `dim` names; TypeError for a bool or several."""
     if type(dim) is int and -ndim <= dim < ndim:
         return dim % ndim
-    if type(dim) is bool or not hasattr(dim, "__index__"):
-        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
-    return normalize_dim(dim.__index__(), ndim)
+    return normalize_dim(whole_number("argument 'dim'", dim), ndim)
+
+
+def whole_number(what: str, value: Any) -> int:
+    """`value` as an int; TypeError for a bool and for what has no index."""
+    if type(value) is bool or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} must be int, not {type(value).__name__}")
+    return value.__index__()
 
 
 def kept_shape(shape: tuple, axes: tuple) -> tuple:

@@ -34,7 +34,7 @@ from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.table import run
-from tensorflow_lite_clone.ops._operands import as_number, as_operands, operand_dtype
+from tensorflow_lite_clone.ops._operands import as_number, as_operands, no_halves, operand_dtype
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -50,6 +50,18 @@ class Pointwise(Op):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.kinds = "biufc" if cls.check else cls.refuses + ("biu" if cls.floating else "")
+
+
+def op_of_doubles(name: str, forward: Callable[..., Any]) -> type[Pointwise]:
+    """An op without gradient that is served in float32 and float64 only."""
+    body = {
+        "name": name,
+        "forward": forward,
+        "floating": True,
+        "refuses": "c",
+        "check": staticmethod(no_halves(name)),
+    }
+    return type(name, (Pointwise,), body)
 
 
 def refuse(name: str, dtype: DType) -> NoReturn:
