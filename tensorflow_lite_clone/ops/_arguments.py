@@ -37,11 +37,12 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def expect_tensor(name: str, value: Any) -> None:
-    """Raise torch's TypeError when a function's first argument is no Tensor."""
+def expect_tensor(name: str, value: Any, word: str = "input", position: int = 1) -> None:
+    """Raise torch's TypeError when an argument is no Tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
-            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}"
+            f"{name}(): argument '{word}' (position {position}) must be Tensor, not "
+            f"{type(value).__name__}"
         )
 
 

@@ -34,6 +34,7 @@ from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.table import run
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._operands import as_number, as_operands, no_halves, operand_dtype
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
@@ -80,11 +81,7 @@ def wrong_operands(name: str, *values: Any) -> TypeError:
 
 def prepare(op: type[Pointwise], input: Any) -> Tensor:
     """The operand of a function of one tensor, cast where the op asks for it."""
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"{op.name}(): argument 'input' (position 1) must be Tensor, not "
-            f"{type(input).__name__}"
-        )
+    expect_tensor(op.name, input)
     dtype = input.dtype
     kind = dtype.kind
     if op.check is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops import _arguments
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -15,12 +16,8 @@ def adjoint(F: Any, x: Any) -> Any:
 
 
 def expect_tensor(name: str, value: Any, word: str = "A", position: int = 1) -> None:
-    """Raise torch's TypeError when an argument is no Tensor."""
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{name}(): argument '{word}' (position {position}) must be Tensor, not "
-            f"{type(value).__name__}"
-        )
+    """Raise torch's TypeError when an argument, by default A, is no Tensor."""
+    _arguments.expect_tensor(name, value, word, position)
 
 
 def expect_matrices(name: str, x: Any, letter: str = "A") -> None:

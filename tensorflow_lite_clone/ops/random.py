@@ -18,6 +18,7 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops.create import empty_like, explicit_size, finish, size_of
 from tensorflow_lite_clone.ops.generators import Generator, drawing_backend, source_of
 from tensorflow_lite_clone.tensor import Tensor
@@ -62,11 +63,7 @@ def _sampler(name: str, draw: str, document: str) -> None:
         requires_grad: bool = False,
         memory_format: Any = None,
     ) -> Tensor:
-        if not isinstance(input, Tensor):
-            raise TypeError(
-                f"{name}_like(): argument 'input' (position 1) must be Tensor, not "
-                f"{type(input).__name__}"
-            )
+        expect_tensor(f"{name}_like", input)
         result = empty_like(input, dtype=dtype, device=device, memory_format=memory_format)
         result = _write_drawn(result, draw, generator)
         return result.requires_grad_() if requires_grad else result
