@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions.constraints import Constraint, is_dependent
-from tensorflow_lite_clone.distributions.utils import lazy_property
+from tensorflow_lite_clone.distributions.utils import broadcastable, lazy_property
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Distribution"]
@@ -198,12 +198,11 @@ class Distribution:
                 f"{self._event_shape}."
             )
         expected = self._batch_shape + self._event_shape
-        for size, wanted in zip(reversed(value.shape), reversed(expected)):
-            if size != 1 and wanted != 1 and size != wanted:
-                raise ValueError(
-                    "Value is not broadcastable with batch_shape+event_shape: "
-                    f"{value.shape} vs {expected}."
-                )
+        if not broadcastable(value.shape, expected):
+            raise ValueError(
+                "Value is not broadcastable with batch_shape+event_shape: "
+                f"{value.shape} vs {expected}."
+            )
         try:
             support = self.support
         except NotImplementedError:

@@ -60,6 +60,11 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return tuple([t if t.shape == view.shape else view for t, view in zip(tensors, views)])
 
 
+def broadcastable(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether two shapes broadcast with each other."""
+    return all(a == b or 1 in (a, b) for a, b in zip(reversed(first), reversed(second)))
+
+
 def _standard_normal(shape: Sequence[int], dtype: DType | None, device: Any) -> Tensor:
     """Numbers drawn from the standard normal distribution."""
     return empty(shape, dtype=dtype, device=device).normal_()
