@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tensorflow_lite_clone.core.dtypes import float32, uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
@@ -27,8 +28,7 @@ def soft_margin_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     product = -target * input
     if product.dtype.kind in "iu":
-        kind = product.dtype.short_name
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {kind}")
+        raise uncastable(float32, product.dtype)
     return finish(product.exp().log1p(), reduction)
 
 

@@ -178,15 +178,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices, (b, n, k) and (b, k, m)."""
     expect_tensors("bmm", input, mat2)
-    for position, batch in enumerate((input, mat2), 1):
-        if batch.ndim != 3:
-            raise RuntimeError(f"batch{position} must be a 3D tensor")
-    x, y = input.shape, mat2.shape
-    if x[0] != y[0] or x[2] != y[1]:
-        raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{x[0]}, {x[2]}] "
-            f"but got: [{y[0]}, {y[1]}]."
-        )
+    _check_batches(input, mat2)
     return matmul(input, mat2)
 
 

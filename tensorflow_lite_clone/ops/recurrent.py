@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.core.dtypes import float32
+from tensorflow_lite_clone.core.dtypes import float32, uncastable
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -116,8 +116,7 @@ def _gru_gates(F: Any, x_gates: Any, h_gates: Any) -> tuple[Any, Any, Any, Any]:
 
 def _expect_floating(input: Tensor) -> None:
     if input.dtype.kind in "iu":
-        kind = input.dtype.short_name
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {kind}")
+        raise uncastable(float32, input.dtype)
 
 
 def _size(x: Tensor, axis: int) -> int:
