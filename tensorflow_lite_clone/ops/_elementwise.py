@@ -273,7 +273,7 @@ def pointwise(
     return result if out is None else write_out(op.name, out, result)
 
 
-def inplace_form(function: Callable[..., Any], *places: str, names: tuple[str, ...] = ()) -> Any:
+def inplace_form(function: Callable[..., Any], *places: str) -> Any:
     """Export the in-place twin of a function that has a parameter `inplace`."""
 
     def function_(input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -281,6 +281,5 @@ def inplace_form(function: Callable[..., Any], *places: str, names: tuple[str, .
 
     function_.__name__ = function_.__qualname__ = f"{function.__name__}_"
     function_.__doc__ = f"In-place form of `{function.__name__}`."
-    for name in names or (function_.__name__,):
-        export(function_, *places, name=name)
+    export(function_, *places, name=function_.__name__)
     return function_

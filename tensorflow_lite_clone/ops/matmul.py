@@ -85,7 +85,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         expect_tensors("matmul", input, other)
         raise
     if input.dtype.kind == "b":
-        raise _unsupported("matmul")
+        raise NotImplementedError("\"matmul\" not implemented for 'Bool'")
     try:
         if y == 2:
             result = product("matmul", Mm, input, other)
@@ -143,10 +143,6 @@ def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
         f"inconsistent tensor size, expected tensor {list(x)} and src {list(y)} to have the same "
         f"number of elements, but got {x[0]} and {y[0]} elements respectively"
     )
-
-
-def _unsupported(name: str) -> RuntimeError:
-    return NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
 
 
 def _matmul_operator(self: Tensor, other: Any) -> Any:
