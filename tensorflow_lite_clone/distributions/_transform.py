@@ -63,8 +63,10 @@ class Transform:
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         """The transform with another size of cache."""
-        if self._cache_size == cache_size:
-            return self
+        return self if self._cache_size == cache_size else self._recached(cache_size)
+
+    def _recached(self, cache_size: int) -> Transform:
+        """A new transform with this size of cache."""
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
@@ -249,8 +251,8 @@ class ComposeTransform(Transform):
             inverse._inv = weakref.ref(self)
         return inverse
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
+    def _recached(self, cache_size: int) -> Transform:
+        return ComposeTransform(self.parts, cache_size)
 
     def __call__(self, x: Tensor) -> Tensor:
         for part in self.parts:
@@ -300,9 +302,7 @@ class IndependentTransform(Transform):
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 
     @constraints.dependent_property(is_discrete=False)
@@ -371,9 +371,7 @@ class ReshapeTransform(Transform):
         """Real tensors of as many dimensions as `out_shape`."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return ReshapeTransform(self.in_shape, self.out_shape, cache_size)
 
     def _call(self, x: Tensor) -> Tensor:

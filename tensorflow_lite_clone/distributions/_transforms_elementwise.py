@@ -50,8 +50,8 @@ class PowerTransform(Transform):
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
+    def _recached(self, cache_size: int) -> Transform:
+        return PowerTransform(self.exponent, cache_size)
 
     @lazy_property
     def sign(self):
@@ -183,9 +183,7 @@ class AffineTransform(Transform):
         """The domain."""
         return self.domain
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return AffineTransform(self.loc, self.scale, self.event_dim, cache_size)
 
     def __eq__(self, other: object) -> bool:
@@ -261,7 +259,5 @@ class CumulativeDistributionTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return CumulativeDistributionTransform(self.distribution, cache_size)

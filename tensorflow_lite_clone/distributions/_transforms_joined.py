@@ -65,9 +65,7 @@ class CatTransform(_JoinedTransform):
         """The length along `dim`."""
         return sum(self.lengths)
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
     def _parts(self, name: str, value: Tensor) -> Sequence[Tensor]:
@@ -107,9 +105,7 @@ class CatTransform(_JoinedTransform):
 class StackTransform(_JoinedTransform):
     """Each transform maps its slice along `dim`."""
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return StackTransform(self.transforms, self.dim, cache_size)
 
     def _slices(self, name: str, value: Tensor) -> Sequence[Tensor]:
