@@ -20,7 +20,7 @@ from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import Leaf
-from tensorflow_lite_clone.core.dtypes import can_cast
+from tensorflow_lite_clone.core.dtypes import can_cast, uncastable
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
@@ -185,10 +185,7 @@ def check_result(name: str, target: Tensor, result: Any, backend: Any) -> None:
         )
     have, want = backend.dtypes[result.dtype], backend.dtypes[array.dtype]
     if not can_cast(have, want):
-        raise RuntimeError(
-            f"result type {have.short_name} can't be cast to the desired output type "
-            f"{want.short_name}"
-        )
+        raise uncastable(have, want)
 
 
 def check_writable(array: Any) -> None:
@@ -271,10 +268,7 @@ def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
             "but one of the arguments requires grad."
         )
     if not can_cast(result.dtype, out.dtype):
-        raise RuntimeError(
-            f"result type {result.dtype.short_name} can't be cast to the desired output type "
-            f"{out.dtype.short_name}"
-        )
+        raise uncastable(result.dtype, out.dtype)
     if out._storage.backend is not result._storage.backend:
         raise RuntimeError(
             "Expected all tensors to be on the same device, but found at least two devices, "

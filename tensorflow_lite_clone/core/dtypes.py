@@ -181,6 +181,14 @@ def can_cast(from_: DType, to: DType) -> bool:
     return from_.category <= to.category
 
 
+def uncastable(have: DType, want: DType) -> RuntimeError:
+    """The error for results of a dtype that cannot be written into tensors of another."""
+    return RuntimeError(
+        f"result type {have.short_name} can't be cast to the desired output type "
+        f"{want.short_name}"
+    )
+
+
 def _combine(strong: DType | None, weak: DType | None) -> DType | None:
     if strong is None or weak is None:
         return strong or weak

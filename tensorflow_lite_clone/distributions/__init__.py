@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.distributions import (  # noqa: F401
-    _kl_cross,
-    _kl_gamma,
-    _kl_multivariate,
-    _kl_same,
-    transforms,
-)
+from tensorflow_lite_clone.distributions import _kl_cross, _kl_same, transforms  # noqa: F401
 from tensorflow_lite_clone.distributions.bernoulli import Bernoulli
 from tensorflow_lite_clone.distributions.beta import Beta
 from tensorflow_lite_clone.distributions.binomial import Binomial

@@ -42,7 +42,6 @@ class _Dependent(Constraint):
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented):
         self._is_discrete = is_discrete
         self._event_dim = event_dim
-        super().__init__()
 
     @property
     def is_discrete(self) -> bool:
@@ -103,7 +102,6 @@ class _IndependentConstraint(Constraint):
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        super().__init__()
 
     @property
     def is_discrete(self) -> bool:
@@ -130,7 +128,6 @@ class MixtureSameFamilyConstraint(Constraint):
 
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
-        super().__init__()
 
     @property
     def is_discrete(self) -> bool:

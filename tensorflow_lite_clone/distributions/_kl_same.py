@@ -5,22 +5,29 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd import grad
 from tensorflow_lite_clone.distributions.bernoulli import Bernoulli
+from tensorflow_lite_clone.distributions.beta import Beta
+from tensorflow_lite_clone.distributions.binomial import Binomial
 from tensorflow_lite_clone.distributions.categorical import Categorical
 from tensorflow_lite_clone.distributions.cauchy import Cauchy
-from tensorflow_lite_clone.distributions.continuous_bernoulli import ContinuousBernoulli
+from tensorflow_lite_clone.distributions.dirichlet import Dirichlet
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
 from tensorflow_lite_clone.distributions.exponential import Exponential
+from tensorflow_lite_clone.distributions.gamma import Gamma
 from tensorflow_lite_clone.distributions.geometric import Geometric
 from tensorflow_lite_clone.distributions.gumbel import Gumbel
 from tensorflow_lite_clone.distributions.half_normal import HalfNormal
 from tensorflow_lite_clone.distributions.independent import Independent
 from tensorflow_lite_clone.distributions.kl import kl_divergence, register_kl
 from tensorflow_lite_clone.distributions.laplace import Laplace
+from tensorflow_lite_clone.distributions.lowrank_multivariate_normal import (
+    LowRankMultivariateNormal,
+)
+from tensorflow_lite_clone.distributions.multivariate_normal import MultivariateNormal
 from tensorflow_lite_clone.distributions.normal import Normal
 from tensorflow_lite_clone.distributions.one_hot_categorical import OneHotCategorical
 from tensorflow_lite_clone.distributions.pareto import Pareto
+from tensorflow_lite_clone.distributions.poisson import Poisson
 from tensorflow_lite_clone.distributions.transformed_distribution import TransformedDistribution
 from tensorflow_lite_clone.distributions.uniform import Uniform
 from tensorflow_lite_clone.distributions.utils import _sum_rightmost, euler_constant
@@ -50,14 +57,6 @@ def _kl_onehotcategorical_onehotcategorical(p: OneHotCategorical, q: OneHotCateg
     return _kl_categorical_categorical(p._categorical, q._categorical)
 
 
-@register_kl(ContinuousBernoulli, ContinuousBernoulli)
-def _kl_continuous_bernoulli_continuous_bernoulli(
-    p: ContinuousBernoulli, q: ContinuousBernoulli
-) -> Tensor:
-    norms = p._cont_bern_log_norm() - q._cont_bern_log_norm()
-    return p.mean * (p.logits - q.logits) + norms + (-p.probs).log1p() - (-q.probs).log1p()
-
-
 @register_kl(Exponential, Exponential)
 def _kl_exponential_exponential(p: Exponential, q: Exponential) -> Tensor:
     ratio = q.rate / p.rate
@@ -75,9 +74,7 @@ def _kl_expfamily_expfamily(p: ExponentialFamily, q: ExponentialFamily) -> Tenso
             "The cross KL-divergence between different exponential families cannot be computed "
             "using Bregman divergences"
         )
-    params = [param.detach().requires_grad_() for param in p._natural_params]
-    normalizer = p._log_normalizer(*params)
-    gradients = grad(normalizer.sum(), params, create_graph=True)
+    params, normalizer, gradients = p._normalizer_with_gradients()
     result = q._log_normalizer(*q._natural_params) - normalizer
     for param, other, gradient in zip(params, q._natural_params, gradients):
         result = result - _sum_rightmost((other - param) * gradient, len(q.event_shape))
@@ -135,6 +132,67 @@ def _kl_cauchy_cauchy(p: Cauchy, q: Cauchy) -> Tensor:
     between Cauchy distributions", 2019."""
     sums = (p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)
     return sums.log() - (4 * p.scale * q.scale).log()
+
+
+@register_kl(Beta, Beta)
+def _kl_beta_beta(p: Beta, q: Beta) -> Tensor:
+    return _kl_dirichlet_dirichlet(p._dirichlet, q._dirichlet)
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _kl_dirichlet_dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
+    """With E log x = digamma(concentration) - digamma(its sum)."""
+    total = p.concentration.sum(-1)
+    logs = total.lgamma() - q.concentration.sum(-1).lgamma()
+    logs = logs + (q.concentration.lgamma() - p.concentration.lgamma()).sum(-1)
+    mean_log = p.concentration.digamma() - total.digamma().unsqueeze(-1)
+    return logs + ((p.concentration - q.concentration) * mean_log).sum(-1)
+
+
+@register_kl(Gamma, Gamma)
+def _kl_gamma_gamma(p: Gamma, q: Gamma) -> Tensor:
+    return (
+        q.concentration * (p.rate / q.rate).log()
+        + q.concentration.lgamma()
+        - p.concentration.lgamma()
+        + (p.concentration - q.concentration) * p.concentration.digamma()
+        + (q.rate - p.rate) * (p.concentration / p.rate)
+    )
+
+
+@register_kl(Poisson, Poisson)
+def _kl_poisson_poisson(p: Poisson, q: Poisson) -> Tensor:
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
+@register_kl(Binomial, Binomial)
+def _kl_binomial_binomial(p: Binomial, q: Binomial) -> Tensor:
+    """Infinite where p counts further than q; NotImplementedError where q counts further."""
+    if (p.total_count < q.total_count).any():
+        raise NotImplementedError(
+            "KL between Binomials where q.total_count > p.total_count is not implemented"
+        )
+    single = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
+    return where(p.total_count > q.total_count, math.inf, p.total_count * single)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def _kl_multivariate(p: Any, q: Any) -> Tensor:
+    """(log det Q - log det P + tr(Q^-1 P) + x^T Q^-1 x - n) / 2, x the difference of the means.
+
+    ValueError if the sizes n differ.
+    """
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            "KL-divergence between two (Low Rank) Multivariate Normals with different event "
+            "shapes cannot be computed"
+        )
+    logs = q._log_det() - p._log_det()
+    squares = q._trace_of_solved(p._factor()) + q._mahalanobis(q.loc - p.loc)
+    return 0.5 * (logs + squares - p.event_shape[0])
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)

@@ -63,8 +63,10 @@ class Transform:
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         """The transform with another size of cache."""
-        if self._cache_size == cache_size:
-            return self
+        return self if self._cache_size == cache_size else self._recached(cache_size)
+
+    def _recached(self, cache_size: int) -> Transform:
+        """A new transform with this size of cache."""
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
@@ -112,6 +114,21 @@ class Transform:
     def inverse_shape(self, shape: Any) -> Any:
         """The shape of a tensor whose image has this shape."""
         return shape
+
+
+class WithoutParameters(Transform):
+    """A transform that equals all others of its class."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self))
+
+    __hash__ = None
+
+
+def check_dims(shape: Any, dims: int) -> None:
+    """ValueError if `shape` has fewer than `dims` dimensions."""
+    if len(shape) < dims:
+        raise ValueError("Too few dimensions on input")
 
 
 class _InverseTransform(Transform):
@@ -173,7 +190,7 @@ class _InverseTransform(Transform):
         return self._inv.forward_shape(shape)
 
 
-def _widened(constraint: Any, event_dim: int) -> Any:
+def widened(constraint: Any, event_dim: int) -> Any:
     """`constraint`, with dimensions of the batch added to its events up to `event_dim`."""
     missing = event_dim - constraint.event_dim
     return constraints.independent(constraint, missing) if missing > 0 else constraint
@@ -202,7 +219,7 @@ class ComposeTransform(Transform):
         for part in reversed(self.parts):
             event_dim += part.domain.event_dim - part.codomain.event_dim
             event_dim = max(event_dim, part.domain.event_dim)
-        return _widened(self.parts[0].domain, event_dim)
+        return widened(self.parts[0].domain, event_dim)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self):
@@ -213,7 +230,7 @@ class ComposeTransform(Transform):
         for part in self.parts:
             event_dim += part.codomain.event_dim - part.domain.event_dim
             event_dim = max(event_dim, part.codomain.event_dim)
-        return _widened(self.parts[-1].codomain, event_dim)
+        return widened(self.parts[-1].codomain, event_dim)
 
     @lazy_property
     def bijective(self):
@@ -234,8 +251,8 @@ class ComposeTransform(Transform):
             inverse._inv = weakref.ref(self)
         return inverse
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
+    def _recached(self, cache_size: int) -> Transform:
+        return ComposeTransform(self.parts, cache_size)
 
     def __call__(self, x: Tensor) -> Tensor:
         for part in self.parts:
@@ -285,9 +302,7 @@ class IndependentTransform(Transform):
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 
     @constraints.dependent_property(is_discrete=False)
@@ -310,13 +325,11 @@ class IndependentTransform(Transform):
         return self.base_transform.sign
 
     def _call(self, x: Tensor) -> Tensor:
-        if x.ndim < self.domain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        check_dims(x.shape, self.domain.event_dim)
         return self.base_transform(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        if y.ndim < self.codomain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        check_dims(y.shape, self.codomain.event_dim)
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -358,9 +371,7 @@ class ReshapeTransform(Transform):
         """Real tensors of as many dimensions as `out_shape`."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return ReshapeTransform(self.in_shape, self.out_shape, cache_size)
 
     def _call(self, x: Tensor) -> Tensor:
@@ -381,9 +392,8 @@ class ReshapeTransform(Transform):
 
 def _replaced(shape: Any, old: Size, new: Size) -> Any:
     """`shape` with its end `old` replaced; ValueError if it does not end so."""
+    check_dims(shape, len(old))
     cut = len(shape) - len(old)
-    if cut < 0:
-        raise ValueError("Too few dimensions on input")
     if tuple(shape[cut:]) != old:
         raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {old}")
     return Size(shape[:cut]) + new

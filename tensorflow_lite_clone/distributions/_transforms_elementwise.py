@@ -7,9 +7,10 @@ from typing import Any
 
 from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.distributions import constraints
-from tensorflow_lite_clone.distributions._transform import Transform
+from tensorflow_lite_clone.distributions._transform import Transform, WithoutParameters, widened
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import (
+    _sum_rightmost,
     broadcast_all,
     is_number,
     lazy_property,
@@ -20,18 +21,13 @@ from tensorflow_lite_clone.ops.memory import broadcast_shapes
 from tensorflow_lite_clone.tensor import Tensor
 
 
-class ExpTransform(Transform):
+class ExpTransform(WithoutParameters):
     """y = exp(x)."""
 
     domain = constraints.real
     codomain = constraints.positive
     bijective = True
     sign = +1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExpTransform)
-
-    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.exp()
@@ -54,8 +50,8 @@ class PowerTransform(Transform):
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
+    def _recached(self, cache_size: int) -> Transform:
+        return PowerTransform(self.exponent, cache_size)
 
     @lazy_property
     def sign(self):
@@ -79,17 +75,21 @@ class PowerTransform(Transform):
     def forward_shape(self, shape: Any) -> Any:
         return broadcast_shapes(shape, self.exponent.shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
-        return broadcast_shapes(shape, self.exponent.shape)
+    inverse_shape = forward_shape
 
 
-def _clipped_sigmoid(x: Tensor) -> Tensor:
-    """sigmoid(x) between the smallest positive normal number and the largest below one."""
-    limits = finfo(x.dtype)
-    return x.sigmoid().clamp(min=limits.tiny, max=1.0 - limits.eps)
+def clipped_sigmoid(x: Tensor) -> Tensor:
+    """sigmoid(x) in the open interval."""
+    return _clipped(x.sigmoid())
 
 
-class SigmoidTransform(Transform):
+def _clipped(y: Tensor) -> Tensor:
+    """`y` between the smallest positive normal number and the largest below one."""
+    limits = finfo(y.dtype)
+    return y.clamp(min=limits.tiny, max=1.0 - limits.eps)
+
+
+class SigmoidTransform(WithoutParameters):
     """y = 1 / (1 + exp(-x)), clipped to the open interval; its inverse is the logit."""
 
     domain = constraints.real
@@ -97,35 +97,24 @@ class SigmoidTransform(Transform):
     bijective = True
     sign = +1
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SigmoidTransform)
-
-    __hash__ = None
-
     def _call(self, x: Tensor) -> Tensor:
-        return _clipped_sigmoid(x)
+        return clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        limits = finfo(y.dtype)
-        y = y.clamp(min=limits.tiny, max=1.0 - limits.eps)
+        y = _clipped(y)
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -softplus(-x) - softplus(x)
 
 
-class SoftplusTransform(Transform):
+class SoftplusTransform(WithoutParameters):
     """y = log(1 + exp(x)), and x where it is above 20."""
 
     domain = constraints.real
     codomain = constraints.positive
     bijective = True
     sign = +1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SoftplusTransform)
-
-    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return softplus(x)
@@ -137,18 +126,13 @@ class SoftplusTransform(Transform):
         return -softplus(-x)
 
 
-class TanhTransform(Transform):
+class TanhTransform(WithoutParameters):
     """y = tanh(x). With ``cache_size=1`` an inverse near -1 and 1 stays exact."""
 
     domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
     bijective = True
     sign = +1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TanhTransform)
-
-    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
@@ -161,16 +145,11 @@ class TanhTransform(Transform):
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
 
-class AbsTransform(Transform):
+class AbsTransform(WithoutParameters):
     """y = abs(x); its pseudoinverse gives the non-negative one."""
 
     domain = constraints.real
     codomain = constraints.positive
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbsTransform)
-
-    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.abs()
@@ -197,17 +176,14 @@ class AffineTransform(Transform):
     @constraints.dependent_property(is_discrete=False)
     def domain(self):
         """Real events of `event_dim` dimensions."""
-        real = constraints.real
-        return constraints.independent(real, self.event_dim) if self.event_dim else real
+        return widened(constraints.real, self.event_dim)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self):
         """The domain."""
         return self.domain
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return AffineTransform(self.loc, self.scale, self.event_dim, cache_size)
 
     def __eq__(self, other: object) -> bool:
@@ -238,15 +214,12 @@ class AffineTransform(Transform):
             logs = self.scale.abs().log()
         # A scale that broadcasts over the event counts once, as in PyTorch.
         batch = x.shape[: x.ndim - self.event_dim]
-        if self.event_dim:
-            logs = logs.reshape((*logs.shape[: -self.event_dim], -1)).sum(-1)
-        return logs.expand(batch)
+        return _sum_rightmost(logs, self.event_dim).expand(batch)
 
     def forward_shape(self, shape: Any) -> Any:
         return broadcast_shapes(shape, _shape(self.loc), _shape(self.scale))
 
-    def inverse_shape(self, shape: Any) -> Any:
-        return broadcast_shapes(shape, _shape(self.loc), _shape(self.scale))
+    inverse_shape = forward_shape
 
 
 def _shape(value: Any) -> Any:
@@ -286,7 +259,5 @@ class CumulativeDistributionTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return CumulativeDistributionTransform(self.distribution, cache_size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions._transform import Transform
@@ -15,16 +14,12 @@ from tensorflow_lite_clone.tensor import Tensor
 class _JoinedTransform(Transform):
     """The transforms `tseq` along `dim`."""
 
-    transforms: list[Transform]
-    dim: int
-
-    def _take(self, tseq: Sequence[Transform], cache_size: int) -> None:
-        """Keep the transforms; AssertionError if one is none."""
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
         if not all(isinstance(t, Transform) for t in tseq):
             raise AssertionError("All elements of tseq must be Transform instances")
-        if cache_size:
-            tseq = [t.with_cache(cache_size) for t in tseq]
-        self.transforms = list(tseq)
+        self.transforms = [t.with_cache(cache_size) if cache_size else t for t in tseq]
+        self.dim = dim
 
     def _check(self, name: str, value: Tensor, length: int, words: str) -> None:
         """AssertionError if `value` lacks the dimension or has another length along it."""
@@ -53,14 +48,12 @@ class CatTransform(_JoinedTransform):
         lengths: Sequence[int] | None = None,
         cache_size: int = 0,
     ) -> None:
-        super().__init__(cache_size=cache_size)
-        self._take(tseq, cache_size)
+        super().__init__(tseq, dim, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             raise AssertionError(
                 f"lengths ({len(self.lengths)}) must match transforms ({len(self.transforms)})"
             )
-        self.dim = dim
 
     @lazy_property
     def event_dim(self):
@@ -72,19 +65,13 @@ class CatTransform(_JoinedTransform):
         """The length along `dim`."""
         return sum(self.lengths)
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
-    def _parts(self, name: str, value: Tensor) -> list[Tensor]:
+    def _parts(self, name: str, value: Tensor) -> Sequence[Tensor]:
         """The part of `value` for each transform."""
         self._check(name, value, self.length, "length")
-        parts, start = [], 0
-        for length in self.lengths:
-            parts.append(value.narrow(self.dim, start, length))
-            start += length
-        return parts
+        return value.split(self.lengths, self.dim)
 
     def _call(self, x: Tensor) -> Tensor:
         return cat([t(part) for t, part in zip(self.transforms, self._parts("x", x))], self.dim)
@@ -102,10 +89,7 @@ class CatTransform(_JoinedTransform):
         dim += self.event_dim
         if dim < 0:
             return cat(terms, dim)
-        total: Any = terms[0]  # the dimension belongs to the event
-        for term in terms[1:]:
-            total = total + term
-        return total
+        return sum(terms[1:], terms[0])  # the dimension belongs to the event
 
     @constraints.dependent_property
     def domain(self):
@@ -121,20 +105,13 @@ class CatTransform(_JoinedTransform):
 class StackTransform(_JoinedTransform):
     """Each transform maps its slice along `dim`."""
 
-    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
-        super().__init__(cache_size=cache_size)
-        self._take(tseq, cache_size)
-        self.dim = dim
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
+    def _recached(self, cache_size: int) -> Transform:
         return StackTransform(self.transforms, self.dim, cache_size)
 
-    def _slices(self, name: str, value: Tensor) -> list[Tensor]:
+    def _slices(self, name: str, value: Tensor) -> Sequence[Tensor]:
         """The slice of `value` for each transform."""
         self._check(name, value, len(self.transforms), "len(transforms)")
-        return [value.select(self.dim, i) for i in range(value.shape[self.dim])]
+        return value.unbind(self.dim)
 
     def _call(self, x: Tensor) -> Tensor:
         slices = self._slices("x", x)

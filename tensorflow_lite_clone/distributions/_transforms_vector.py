@@ -8,8 +8,12 @@ from typing import Any
 from tensorflow_lite_clone import linalg
 from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.distributions import constraints
-from tensorflow_lite_clone.distributions._transform import Transform
-from tensorflow_lite_clone.distributions._transforms_elementwise import _clipped_sigmoid
+from tensorflow_lite_clone.distributions._transform import (
+    Transform,
+    WithoutParameters,
+    check_dims,
+)
+from tensorflow_lite_clone.distributions._transforms_elementwise import clipped_sigmoid
 from tensorflow_lite_clone.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
 from tensorflow_lite_clone.ops.activation_smooth import logsigmoid, softplus
 from tensorflow_lite_clone.ops.create import eye
@@ -51,8 +55,7 @@ class CorrCholeskyTransform(Transform):
         return 0.5 * left.log().sum(-1) - tanh
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        check_dims(shape, 1)
         length = shape[-1]
         size = round((0.25 + 2 * length) ** 0.5 + 0.5)
         if size * (size - 1) // 2 != length:
@@ -60,24 +63,18 @@ class CorrCholeskyTransform(Transform):
         return shape[:-1] + (size, size)
 
     def inverse_shape(self, shape: Any) -> Any:
-        if len(shape) < 2:
-            raise ValueError("Too few dimensions on input")
+        check_dims(shape, 2)
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         size = shape[-1]
         return shape[:-2] + (size * (size - 1) // 2,)
 
 
-class SoftmaxTransform(Transform):
+class SoftmaxTransform(WithoutParameters):
     """Vectors to the simplex by softmax; the pseudoinverse is the logarithm."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SoftmaxTransform)
-
-    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.softmax(-1)
@@ -86,15 +83,14 @@ class SoftmaxTransform(Transform):
         return y.log()
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        check_dims(shape, 1)
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
         return self.forward_shape(shape)
 
 
-class StickBreakingTransform(Transform):
+class StickBreakingTransform(WithoutParameters):
     """Vectors of K - 1 numbers to the simplex of K: each takes a share of what is left.
 
     The shares are sigmoid(x_k - log(K - k)), so that zeros map to the simplex's center.
@@ -106,13 +102,8 @@ class StickBreakingTransform(Transform):
     codomain = constraints.simplex
     bijective = True
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StickBreakingTransform)
-
-    __hash__ = None
-
     def _call(self, x: Tensor) -> Tensor:
-        share = _clipped_sigmoid(x - _parts_left(x).log())
+        share = clipped_sigmoid(x - _parts_left(x).log())
         left = (1 - share).cumprod(-1)
         return pad(share, [0, 1], value=1) * pad(left, [1, 0], value=1)
 
@@ -127,13 +118,11 @@ class StickBreakingTransform(Transform):
         return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        check_dims(shape, 1)
         return shape[:-1] + (shape[-1] + 1,)
 
     def inverse_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        check_dims(shape, 1)
         return shape[:-1] + (shape[-1] - 1,)
 
 
@@ -142,16 +131,11 @@ def _parts_left(x: Tensor) -> Tensor:
     return arange(x.shape[-1], 0, -1, dtype=x.dtype, device=x.device)
 
 
-class LowerCholeskyTransform(Transform):
+class LowerCholeskyTransform(WithoutParameters):
     """Square matrices to lower triangular ones with the exponential of the diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LowerCholeskyTransform)
-
-    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
@@ -160,16 +144,11 @@ class LowerCholeskyTransform(Transform):
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
 
 
-class PositiveDefiniteTransform(Transform):
+class PositiveDefiniteTransform(WithoutParameters):
     """Square matrices to positive definite ones: L L^T of `LowerCholeskyTransform`'s L."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PositiveDefiniteTransform)
-
-    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         factor = LowerCholeskyTransform()(x)

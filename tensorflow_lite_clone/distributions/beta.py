@@ -36,10 +36,8 @@ class Beta(ExponentialFamily):
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Beta:
-        new = self._get_checked_instance(Beta, _instance)
+        new = self._expanded(Beta, batch_shape, _instance)
         new._dirichlet = self._dirichlet.expand(batch_shape)
-        super(Beta, new).__init__(new._dirichlet._batch_shape, validate_args=False)
-        new._validate_args = self._validate_args
         return new
 
     @property
@@ -69,8 +67,7 @@ class Beta(ExponentialFamily):
         return self._dirichlet.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return self._dirichlet.log_prob(stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Tensor:

@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
-from tensorflow_lite_clone.distributions._odds import OfOdds
+from tensorflow_lite_clone.distributions._probabilities import OfOdds, OfProbabilities
 from tensorflow_lite_clone.distributions.distribution import Distribution
-from tensorflow_lite_clone.distributions.utils import (
-    broadcast_all,
-    check_one_given,
-    is_number,
-)
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.random_gamma import binomial
 from tensorflow_lite_clone.tensor import Tensor
@@ -26,7 +20,7 @@ def _positive_part(x: Tensor) -> Tensor:
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
 
-class Binomial(OfOdds, Distribution):
+class Binomial(OfOdds, OfProbabilities, Distribution):
     """The number of successes in `total_count` trials, of the probabilities `probs` or of the log
     odds `logits`.
 
@@ -49,25 +43,12 @@ class Binomial(OfOdds, Distribution):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        check_one_given(probs, logits)
-        parameter = logits if probs is None else probs
-        total_count, self._param = broadcast_all(total_count, parameter)
-        self.total_count = total_count.type_as(self._param)
-        if probs is None:
-            self.logits = self._param
-        else:
-            self.probs = self._param
-        shape = Size() if is_number(parameter) else self._param.shape
-        super().__init__(shape, validate_args=validate_args)
+        total_count, param = self._take(probs, logits, total_count)
+        self.total_count = total_count.type_as(param)
+        super().__init__(param.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Binomial:
-        names = "total_count", "probs", "logits", "_param"
-        return self._expanded(Binomial, batch_shape, _instance, *names)
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter that was given."""
-        return self._param.shape
+        return self._expanded(Binomial, batch_shape, _instance, "total_count", "probs", "logits")
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):
@@ -92,8 +73,7 @@ class Binomial(OfOdds, Distribution):
             return binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         n = self.total_count
         log_choose = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
         # log(1 + exp(logits)) without overflow
@@ -115,5 +95,4 @@ class Binomial(OfOdds, Distribution):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         count = self._single_count("enumerate_support")
         values = arange(1 + count, dtype=self._param.dtype, device=self._param.device)
-        values = values.reshape((-1, *(1,) * len(self._batch_shape)))
-        return values.expand((-1, *self._batch_shape)) if expand else values
+        return self._along_first(values, expand)

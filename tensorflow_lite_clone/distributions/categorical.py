@@ -10,9 +10,9 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
+from tensorflow_lite_clone.distributions._probabilities import OfProbabilities, check_one_given
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import (
-    check_one_given,
     lazy_property,
     logits_to_probs,
     probs_to_logits,
@@ -26,7 +26,7 @@ from tensorflow_lite_clone.tensor import Tensor
 __all__ = ["Categorical"]
 
 
-class Categorical(Distribution):
+class Categorical(OfProbabilities, Distribution):
     """Indices 0, ..., K-1 with the probabilities in the last dimension of `probs` or `logits`.
 
     Both are normalized: `probs` to the sum one, `logits` to log probabilities. ValueError if a
@@ -47,19 +47,14 @@ class Categorical(Distribution):
             self.logits = logits - logits.logsumexp(dim=-1, keepdim=True)
         else:
             self.probs = probs / probs.sum(-1, keepdim=True)
-        self._param = self.logits if probs is None else self.probs
-        self._num_events = self._param.shape[-1]
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Categorical:
-        names = ("probs", "logits", "_param")
-        new = self._expanded(Categorical, batch_shape, _instance, *names, dims=1)
-        new._num_events = self._num_events
-        return new
+        return self._expanded(Categorical, batch_shape, _instance, "probs", "logits")
 
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        """An empty tensor like the parameter's."""
-        return self._param.new_empty(*args, **kwargs)
+    @property
+    def _num_events(self) -> int:
+        return self._param.shape[-1]
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):
@@ -75,11 +70,6 @@ class Categorical(Distribution):
     def probs(self):
         """The probabilities."""
         return logits_to_probs(self.logits)
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter."""
-        return self._param.shape
 
     def _undefined(self) -> Tensor:
         """NaN, of the batch's shape."""
@@ -106,8 +96,7 @@ class Categorical(Distribution):
         return samples.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         index, logs = broadcast_tensors(value.to(dtypes.int64).unsqueeze(-1), self.logits)
         return logs.gather(-1, index[..., :1]).squeeze(-1)
 
@@ -117,5 +106,36 @@ class Categorical(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = arange(self._num_events, dtype=dtypes.int64, device=self._param.device)
-        values = values.reshape((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1,) + self._batch_shape) if expand else values
+        return self._along_first(values, expand)
+
+
+class OverCategories(Distribution):
+    """A distribution over vectors: a number for each event of a `Categorical`, which it holds."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _categorical: Categorical
+
+    def __init__(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+        self._categorical = Categorical(probs, logits)
+        batch, event = self._categorical.batch_shape, self._categorical.param_shape[-1:]
+        super().__init__(batch, event, validate_args=validate_args)
+
+    def _expanded(self, cls: type, batch_shape: Any, instance: Any, *names: str) -> Any:
+        new = super()._expanded(cls, batch_shape, instance, *names)
+        new._categorical = self._categorical.expand(batch_shape)
+        return new
+
+    @property
+    def logits(self) -> Tensor:
+        """The log probabilities."""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter."""
+        return self._categorical.param_shape

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
-from tensorflow_lite_clone.distributions.utils import broadcast_all, is_number
+from tensorflow_lite_clone.distributions.utils import broadcast_all
 from tensorflow_lite_clone.ops.create import full_like
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -27,8 +26,7 @@ class Cauchy(Distribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        numbers = is_number(loc) and is_number(scale)
-        super().__init__(Size() if numbers else self.loc.shape, validate_args=validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Cauchy:
         return self._expanded(Cauchy, batch_shape, _instance, "loc", "scale")
@@ -51,14 +49,12 @@ class Cauchy(Distribution):
         return self.loc + noise * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         ratio = (value - self.loc) / self.scale
         return -math.log(math.pi) - self.scale.log() - (ratio**2).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:

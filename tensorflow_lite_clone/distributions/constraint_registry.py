@@ -23,7 +23,6 @@ class ConstraintRegistry:
 
     def __init__(self) -> None:
         self._registry: dict[type, Callable[[Any], Transform]] = {}
-        super().__init__()
 
     def register(self, constraint: Any, factory: Any = None) -> Any:
         """Enter `factory` for a constraint, or for its class; without it, a decorator.
@@ -65,11 +64,6 @@ def _in_both(*kinds: Any) -> Callable[[Any], Any]:
     return decorator
 
 
-@_in_both(constraints.real)
-def _to_real(constraint: Any) -> Transform:
-    return transforms.identity_transform
-
-
 @_in_both(constraints.greater_than, constraints.greater_than_eq)
 def _to_greater_than(constraint: Any) -> Transform:
     shift = transforms.AffineTransform(constraint.lower_bound, 1)
@@ -91,30 +85,14 @@ def _to_interval(constraint: Any) -> Transform:
     return transforms.ComposeTransform([transforms.SigmoidTransform(), affine])
 
 
-@_in_both(constraints.corr_cholesky)
-def _to_corr_cholesky(constraint: Any) -> Transform:
-    return transforms.CorrCholeskyTransform()
-
-
-@biject_to.register(constraints.simplex)
-def _bijection_to_simplex(constraint: Any) -> Transform:
-    return transforms.StickBreakingTransform()
-
-
-@transform_to.register(constraints.simplex)
-def _transform_to_simplex(constraint: Any) -> Transform:
-    return transforms.SoftmaxTransform()
-
-
-@transform_to.register(constraints.lower_cholesky)
-def _transform_to_lower_cholesky(constraint: Any) -> Transform:
-    return transforms.LowerCholeskyTransform()
-
-
-@transform_to.register(constraints.positive_definite)
-@transform_to.register(constraints.positive_semidefinite)
-def _transform_to_positive_definite(constraint: Any) -> Transform:
-    return transforms.PositiveDefiniteTransform()
+# Constraints without parameters.
+_in_both(constraints.real)(lambda _: transforms.identity_transform)
+_in_both(constraints.corr_cholesky)(lambda _: transforms.CorrCholeskyTransform())
+biject_to.register(constraints.simplex, lambda _: transforms.StickBreakingTransform())
+transform_to.register(constraints.simplex, lambda _: transforms.SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda _: transforms.LowerCholeskyTransform())
+for _constraint in (constraints.positive_definite, constraints.positive_semidefinite):
+    transform_to.register(_constraint, lambda _: transforms.PositiveDefiniteTransform())
 
 
 def _register_composites(registry: ConstraintRegistry) -> None:

@@ -90,41 +90,41 @@ class _Bounded(Constraint):
         return f"{_name(self)}({bounds})"
 
 
-class _IntegerInterval(_Bounded):
-    """Integers in [lower_bound, upper_bound]."""
+class _From(_Bounded):
+    """A constraint with a lower bound."""
 
-    is_discrete = True
+    def __init__(self, lower_bound: Any) -> None:
+        self.lower_bound = lower_bound
+
+
+class _UpTo(_Bounded):
+    """A constraint with an upper bound."""
+
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+
+
+class _Between(_Bounded):
+    """A constraint with two bounds."""
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
-        super().__init__()
+
+
+class _IntegerInterval(_Between):
+    """Integers in [lower_bound, upper_bound]."""
+
+    is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-class _IntegerLessThan(_Bounded):
-    """Integers up to `upper_bound`."""
-
-    is_discrete = True
-
-    def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
-        super().__init__()
-
-    def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value <= self.upper_bound)
-
-
-class _IntegerGreaterThan(_Bounded):
+class _IntegerGreaterThan(_From):
     """Integers from `lower_bound` on."""
 
     is_discrete = True
-
-    def __init__(self, lower_bound: Any) -> None:
-        self.lower_bound = lower_bound
-        super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
         return (value % 1 == 0) & (value >= self.lower_bound)
@@ -137,48 +137,35 @@ class _Real(Constraint):
         return value == value  # noqa: PLR0124 (false for NaN)
 
 
-class _GreaterThan(_Bounded):
+class _GreaterThan(_From):
     """Numbers above `lower_bound`."""
-
-    def __init__(self, lower_bound: Any) -> None:
-        self.lower_bound = lower_bound
-        super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
-class _GreaterThanEq(_GreaterThan):
+class _GreaterThanEq(_From):
     """Numbers from `lower_bound` on."""
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
 
-class _LessThan(_Bounded):
+class _LessThan(_UpTo):
     """Numbers below `upper_bound`."""
-
-    def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
-        super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
-class _Interval(_Bounded):
+class _Interval(_Between):
     """Numbers in [lower_bound, upper_bound]."""
-
-    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
-        self.lower_bound = lower_bound
-        self.upper_bound = upper_bound
-        super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-class _HalfOpenInterval(_Interval):
+class _HalfOpenInterval(_Between):
     """Numbers in [lower_bound, upper_bound)."""
 
     def check(self, value: Tensor) -> Tensor:
@@ -202,7 +189,6 @@ class _Multinomial(Constraint):
 
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
-        super().__init__()
 
     def check(self, x: Tensor) -> Tensor:
         return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
@@ -280,8 +266,11 @@ class _PositiveDefinite(_Symmetric):
 class _Joined(Constraint):
     """Several constraints side by side along `dim`."""
 
-    cseq: list[Constraint]
-    dim: int
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        if not all(isinstance(c, Constraint) for c in cseq):
+            raise AssertionError("All elements of cseq must be Constraint instances")
+        self.cseq = list(cseq)
+        self.dim = dim
 
     @property
     def is_discrete(self) -> bool:
@@ -292,12 +281,6 @@ class _Joined(Constraint):
     def event_dim(self) -> int:
         """The largest of the parts."""
         return max(c.event_dim for c in self.cseq)
-
-    def _take(self, cseq: Sequence[Constraint]) -> None:
-        """Keep the parts; AssertionError if one is no constraint."""
-        if not all(isinstance(c, Constraint) for c in cseq):
-            raise AssertionError("All elements of cseq must be Constraint instances")
-        self.cseq = list(cseq)
 
     def _check_dim(self, value: Tensor) -> None:
         """AssertionError if `value` does not have the dimension."""
@@ -313,14 +296,12 @@ class _Cat(_Joined):
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
     ) -> None:
-        self._take(cseq)
+        super().__init__(cseq, dim)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
             raise AssertionError(
                 f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})"
             )
-        self.dim = dim
-        super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)
@@ -334,11 +315,6 @@ class _Cat(_Joined):
 class _Stack(_Joined):
     """Each slice along `dim` is under its own constraint."""
 
-    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
-        self._take(cseq)
-        self.dim = dim
-        super().__init__()
-
     @property
     def event_dim(self) -> int:
         """The largest of the parts, and one more if `dim` lies among their events."""
@@ -347,8 +323,8 @@ class _Stack(_Joined):
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)
-        slices = [value.select(self.dim, i) for i in range(value.shape[self.dim])]
-        return join_stack([c.check(part) for part, c in zip(slices, self.cseq)], self.dim)
+        slices = zip(self.cseq, value.unbind(self.dim))
+        return join_stack([c.check(part) for c, part in slices], self.dim)
 
 
 dependent = _Dependent()

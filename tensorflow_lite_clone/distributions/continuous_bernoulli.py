@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
+from tensorflow_lite_clone.distributions._probabilities import OfOdds, OfProbabilities
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
 from tensorflow_lite_clone.distributions.utils import (
     broadcast_all,
-    check_one_given,
     clamp_probs,
-    is_number,
     lazy_property,
     logits_to_probs,
-    probs_to_logits,
 )
 from tensorflow_lite_clone.ops.choice import where
 from tensorflow_lite_clone.ops.create import ones_like, zeros_like
@@ -26,7 +22,7 @@ from tensorflow_lite_clone.tensor import Tensor
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(OfOdds, OfProbabilities, ExponentialFamily):
     """Numbers of [0, 1] of density C(p) p^x (1 - p)^(1 - x), p = `probs` or sigmoid(`logits`).
 
     Between the two limits `lims`, where the formulas divide zero by zero, Taylor series about
@@ -48,31 +44,20 @@ class ContinuousBernoulli(ExponentialFamily):
         lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:
-        check_one_given(probs, logits)
-        given = logits if probs is None else probs
-        if probs is None:
-            (self.logits,) = broadcast_all(logits)
-        else:
-            (self.probs,) = broadcast_all(probs)
+        (param,) = self._take(probs, logits)
+        if probs is not None:
             # Before the values are clamped, and in either case, as PyTorch does.
-            valid = self.arg_constraints["probs"].check(self.probs)
+            valid = self.arg_constraints["probs"].check(param)
             if validate_args is not None and not valid.all():
                 raise ValueError("The parameter probs has invalid values")
-            self.probs = clamp_probs(self.probs)
-        self._param = self.logits if probs is None else self.probs
-        shape = Size() if is_number(given) else self._param.shape
+            self.probs = clamp_probs(param)
         self._lims = lims
-        super().__init__(shape, validate_args=validate_args)
+        super().__init__(param.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> ContinuousBernoulli:
-        names = ("probs", "logits", "_param")
-        new = self._expanded(ContinuousBernoulli, batch_shape, _instance, *names)
+        new = self._expanded(ContinuousBernoulli, batch_shape, _instance, "probs", "logits")
         new._lims = self._lims
         return new
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        """An empty tensor like the parameter's."""
-        return self._param.new_empty(*args, **kwargs)
 
     def _outside_unstable_region(self) -> Tensor:
         """Where the formulas hold."""
@@ -104,10 +89,6 @@ class ContinuousBernoulli(ExponentialFamily):
         return where(self._outside_unstable_region(), exact, series)
 
     @property
-    def stddev(self) -> Tensor:
-        return self.variance.sqrt()
-
-    @property
     def variance(self) -> Tensor:
         p = self._cut_probs()
         exact = p * (p - 1) / (1 - 2 * p) ** 2 + 1 / ((-p).log1p() - p.log()) ** 2
@@ -116,38 +97,22 @@ class ContinuousBernoulli(ExponentialFamily):
         return where(self._outside_unstable_region(), exact, series)
 
     @lazy_property
-    def logits(self):
-        """The log odds of `probs`."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
     def probs(self):
         """p, clamped to the open interval."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter."""
-        return self._param.shape
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with no_grad():
-            return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.icdf(self.probs.new_empty(shape).uniform_())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         logits, value = broadcast_all(self.logits, value)
         crossed = binary_cross_entropy_with_logits(logits, value, reduction="none")
         return -crossed + self._cont_bern_log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         p = self._cut_probs()
         exact = (p**value * (1 - p) ** (1 - value) + p - 1) / (2 * p - 1)
         inside = where(self._outside_unstable_region(), exact, value)

@@ -35,7 +35,7 @@ class Dirichlet(ExponentialFamily):
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Dirichlet:
-        return self._expanded(Dirichlet, batch_shape, _instance, "concentration", dims=1)
+        return self._expanded(Dirichlet, batch_shape, _instance, "concentration")
 
     @property
     def mean(self) -> Tensor:
@@ -59,8 +59,7 @@ class Dirichlet(ExponentialFamily):
         return sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return (
             (self.concentration - 1.0).xlogy(value).sum(-1)
             + self.concentration.sum(-1).lgamma()

@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions.constraints import Constraint, is_dependent
-from tensorflow_lite_clone.distributions.utils import lazy_property
+from tensorflow_lite_clone.distributions.utils import broadcastable, lazy_property
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Distribution"]
@@ -79,19 +79,14 @@ class Distribution:
         """
         raise NotImplementedError
 
-    def _expanded(
-        self, cls: type, batch_shape: Any, instance: Any, *names: str, dims: int = 0
-    ) -> Any:
-        """`expand` for class `cls`: the attributes `names` are expanded where they are set.
-
-        Their last `dims` dimensions stay as they are.
-        """
+    def _expanded(self, cls: type, batch_shape: Any, instance: Any, *names: str) -> Any:
+        """`expand` for class `cls`: the batch of the attributes `names` that are set."""
         new = self._get_checked_instance(cls, instance)
         shape = Size(batch_shape)
         for name in names:
             if name in self.__dict__:
                 value = self.__dict__[name]
-                setattr(new, name, value.expand(shape + value.shape[value.ndim - dims :]))
+                setattr(new, name, value.expand(shape + value.shape[len(self._batch_shape) :]))
         Distribution.__init__(new, shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
@@ -170,6 +165,11 @@ class Distribution:
         """All events, along a first dimension; with `expand`, of the whole batch's shape."""
         raise NotImplementedError
 
+    def _along_first(self, values: Tensor, expand: bool) -> Tensor:
+        """`enumerate_support` of the events in `values`."""
+        values = values.reshape((-1,) + (1,) * len(self._batch_shape) + self._event_shape)
+        return values.expand((-1,) + self._batch_shape + self._event_shape) if expand else values
+
     def entropy(self) -> Tensor:
         """The entropy in nats, of the batch's shape."""
         raise NotImplementedError
@@ -182,6 +182,11 @@ class Distribution:
         """``sample_shape + batch_shape + event_shape``."""
         return Size(sample_shape) + self._batch_shape + self._event_shape
 
+    def _check_value(self, value: Tensor) -> None:
+        """`_validate_sample`, where arguments are checked."""
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: Tensor) -> None:
         """ValueError if `value` is no tensor, has another shape or lies outside of the support."""
         if not isinstance(value, Tensor):
@@ -193,12 +198,11 @@ class Distribution:
                 f"{self._event_shape}."
             )
         expected = self._batch_shape + self._event_shape
-        for size, wanted in zip(reversed(value.shape), reversed(expected)):
-            if size != 1 and wanted != 1 and size != wanted:
-                raise ValueError(
-                    "Value is not broadcastable with batch_shape+event_shape: "
-                    f"{value.shape} vs {expected}."
-                )
+        if not broadcastable(value.shape, expected):
+            raise ValueError(
+                "Value is not broadcastable with batch_shape+event_shape: "
+                f"{value.shape} vs {expected}."
+            )
         try:
             support = self.support
         except NotImplementedError:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd import grad
 from tensorflow_lite_clone.distributions.distribution import Distribution
+from tensorflow_lite_clone.distributions.utils import _sum_rightmost
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["ExponentialFamily"]
@@ -34,15 +35,17 @@ class ExponentialFamily(Distribution):
         """The mean of k(x)."""
         raise NotImplementedError
 
+    def _normalizer_with_gradients(self) -> tuple[list[Tensor], Tensor, Any]:
+        """theta, cut off from its graph, F(theta) and grad F(theta)."""
+        params = [param.detach().requires_grad_() for param in self._natural_params]
+        normalizer = self._log_normalizer(*params)
+        return params, normalizer, grad(normalizer.sum(), params, create_graph=True)
+
     def entropy(self) -> Tensor:
         """F(theta) - <theta, grad F(theta)> - E[k(x)]."""
-        result: Any = -self._mean_carrier_measure
-        params = [p.detach().requires_grad_() for p in self._natural_params]
-        normalizer = self._log_normalizer(*params)
-        gradients = grad(normalizer.sum(), params, create_graph=True)
-        result = result + normalizer
-        batch = len(self._batch_shape)
+        params, normalizer, gradients = self._normalizer_with_gradients()
+        result = normalizer - self._mean_carrier_measure
         for param, gradient in zip(params, gradients):
             term = param * gradient
-            result = result - term.reshape((*term.shape[:batch], -1)).sum(-1)
+            result = result - _sum_rightmost(term, term.ndim - len(self._batch_shape))
         return result

@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.core.limits import finfo
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.gamma import Gamma
-from tensorflow_lite_clone.distributions.utils import broadcast_all, is_number
+from tensorflow_lite_clone.distributions.utils import broadcast_all
 from tensorflow_lite_clone.ops.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -34,8 +33,7 @@ class FisherSnedecor(Distribution):
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
-        shape = Size() if is_number(df1) and is_number(df2) else self.df1.shape
-        super().__init__(shape, validate_args=validate_args)
+        super().__init__(self.df1.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> FisherSnedecor:
         new = self._expanded(FisherSnedecor, batch_shape, _instance, "df1", "df2")
@@ -65,8 +63,7 @@ class FisherSnedecor(Distribution):
         return (numerator / denominator).clamp(min=tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         a, b, ratio = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2
         log_beta = a.lgamma() + b.lgamma() - (a + b).lgamma()
         power = a * ratio.log() + (a - 1) * value.log()

@@ -6,10 +6,9 @@ from typing import Any
 
 from tensorflow_lite_clone import special
 from tensorflow_lite_clone.core.limits import finfo
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
-from tensorflow_lite_clone.distributions.utils import broadcast_all, is_number
+from tensorflow_lite_clone.distributions.utils import broadcast_all
 from tensorflow_lite_clone.ops.create import as_tensor
 from tensorflow_lite_clone.ops.random_gamma import standard_gamma
 from tensorflow_lite_clone.tensor import Tensor
@@ -30,9 +29,7 @@ class Gamma(ExponentialFamily):
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
-        numbers = is_number(concentration) and is_number(rate)
-        shape = Size() if numbers else self.concentration.shape
-        super().__init__(shape, validate_args=validate_args)
+        super().__init__(self.concentration.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Gamma:
         return self._expanded(Gamma, batch_shape, _instance, "concentration", "rate")
@@ -57,8 +54,7 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Any) -> Tensor:
         value = as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return (
             self.concentration.xlogy(self.rate)
             + (self.concentration - 1).xlogy(value)
@@ -67,8 +63,7 @@ class Gamma(ExponentialFamily):
         )
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:

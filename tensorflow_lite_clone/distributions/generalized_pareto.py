@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
-from tensorflow_lite_clone.distributions.utils import broadcast_all, is_number
+from tensorflow_lite_clone.distributions.utils import broadcast_all
 from tensorflow_lite_clone.ops.choice import where
 from tensorflow_lite_clone.ops.create import ones_like, zeros_like
 from tensorflow_lite_clone.tensor import Tensor
@@ -36,8 +35,7 @@ class GeneralizedPareto(Distribution):
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
     ) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
-        numbers = is_number(loc) and is_number(scale) and is_number(concentration)
-        super().__init__(Size() if numbers else self.loc.shape, validate_args=validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> GeneralizedPareto:
         names = ("loc", "scale", "concentration")
@@ -57,16 +55,14 @@ class GeneralizedPareto(Distribution):
         return (x - self.loc) / self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         z = self._z(value)
         zero, k = self._split()
         return where(zero, -z, -(1 / k + 1) * (k * z).log1p()) - self.scale.log()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of events above `value`."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         z = self._z(value)
         zero, k = self._split()
         return where(zero, -z, -(k * z).log1p() / k)

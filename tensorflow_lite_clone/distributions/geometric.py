@@ -6,14 +6,11 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.limits import finfo
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
-from tensorflow_lite_clone.distributions._odds import OfOdds
+from tensorflow_lite_clone.distributions._probabilities import OfOdds
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import (
     broadcast_all,
-    check_one_given,
-    is_number,
 )
 from tensorflow_lite_clone.ops.choice import where
 from tensorflow_lite_clone.ops.create import zeros_like
@@ -35,14 +32,8 @@ class Geometric(OfOdds, Distribution):
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        check_one_given(probs, logits)
-        if probs is None:
-            (self.logits,) = broadcast_all(logits)
-            shape = Size() if is_number(logits) else self.logits.shape
-        else:
-            (self.probs,) = broadcast_all(probs)
-            shape = Size() if is_number(probs) else self.probs.shape
-        super().__init__(shape, validate_args=validate_args)
+        (param,) = self._take(probs, logits)
+        super().__init__(param.shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not (self.probs > 0).all():
             raise ValueError(
                 f"Expected parameter probs ({type(self.probs).__name__} of shape "
@@ -72,8 +63,7 @@ class Geometric(OfOdds, Distribution):
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         value, probs = broadcast_all(value, self.probs)
         # No failure at all has probability one there, and not 0 * -inf in the logarithm.
         probs = where((probs == 1) & (value == 0), 0, probs)

@@ -10,7 +10,7 @@ from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.transformed_distribution import TransformedDistribution
 from tensorflow_lite_clone.distributions.transforms import AffineTransform, ExpTransform
 from tensorflow_lite_clone.distributions.uniform import Uniform
-from tensorflow_lite_clone.distributions.utils import broadcast_all, euler_constant, is_number
+from tensorflow_lite_clone.distributions.utils import broadcast_all, euler_constant
 from tensorflow_lite_clone.ops.create import full_like, ones_like
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -29,14 +29,11 @@ class Gumbel(TransformedDistribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         limits = finfo(self.loc.dtype)
-        if is_number(loc) and is_number(scale):
-            base = Uniform(limits.tiny, 1 - limits.eps, validate_args=validate_args)
-        else:
-            base = Uniform(
-                full_like(self.loc, limits.tiny),
-                full_like(self.loc, 1 - limits.eps),
-                validate_args=validate_args,
-            )
+        base = Uniform(
+            full_like(self.loc, limits.tiny),
+            full_like(self.loc, 1 - limits.eps),
+            validate_args=validate_args,
+        )
         transforms = [
             ExpTransform().inv,
             AffineTransform(0, -ones_like(self.scale)),
@@ -46,14 +43,11 @@ class Gumbel(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Gumbel:
-        new = self._get_checked_instance(Gumbel, _instance)
-        new.loc = self.loc.expand(batch_shape)
-        new.scale = self.scale.expand(batch_shape)
+        new = self._expanded(Gumbel, batch_shape, _instance, "loc", "scale")
         return super().expand(batch_shape, new)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 

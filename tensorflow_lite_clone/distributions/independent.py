@@ -41,14 +41,10 @@ class Independent(Distribution):
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Independent:
-        new = self._get_checked_instance(Independent, _instance)
-        shape = Size(batch_shape)
-        new.base_dist = self.base_dist.expand(
-            shape + self.event_shape[: self.reinterpreted_batch_ndims]
-        )
+        new = self._expanded(Independent, batch_shape, _instance)
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        Distribution.__init__(new, shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
+        reinterpreted = self.event_shape[: self.reinterpreted_batch_ndims]
+        new.base_dist = self.base_dist.expand(Size(batch_shape) + reinterpreted)
         return new
 
     @property

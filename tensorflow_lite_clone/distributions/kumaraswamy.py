@@ -47,9 +47,9 @@ class Kumaraswamy(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Kumaraswamy:
-        new = self._get_checked_instance(Kumaraswamy, _instance)
-        new.concentration1 = self.concentration1.expand(batch_shape)
-        new.concentration0 = self.concentration0.expand(batch_shape)
+        new = self._expanded(
+            Kumaraswamy, batch_shape, _instance, "concentration1", "concentration0"
+        )
         return super().expand(batch_shape, new)
 
     def _moment(self, n: int) -> Tensor:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core.limits import finfo
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
-from tensorflow_lite_clone.distributions.utils import broadcast_all, is_number
+from tensorflow_lite_clone.distributions.utils import broadcast_all
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Laplace"]
@@ -26,8 +25,7 @@ class Laplace(Distribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        numbers = is_number(loc) and is_number(scale)
-        super().__init__(Size() if numbers else self.loc.shape, validate_args=validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Laplace:
         return self._expanded(Laplace, batch_shape, _instance, "loc", "scale")
@@ -55,13 +53,11 @@ class Laplace(Distribution):
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         distance = value - self.loc
         return 0.5 - 0.5 * distance.sign() * (-distance.abs() / self.scale).expm1()
 

@@ -66,8 +66,7 @@ class LKJCholesky(Distribution):
         return below + diag_embed(rest.sqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         # The density of L is that of M = L L^T times the Jacobian, powers of L's diagonal.
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
         dtype, device = self.concentration.dtype, self.concentration.device

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tensorflow_lite_clone import linalg
 from tensorflow_lite_clone.core.shape import Size, broadcast_shapes
 from tensorflow_lite_clone.distributions import constraints
-from tensorflow_lite_clone.distributions.distribution import Distribution
-from tensorflow_lite_clone.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv
+from tensorflow_lite_clone.distributions.multivariate_normal import (
+    Gaussian,
+    _batch_mahalanobis,
+    _batch_mv,
+)
 from tensorflow_lite_clone.distributions.utils import _standard_normal, lazy_property
 from tensorflow_lite_clone.ops.create import eye
 from tensorflow_lite_clone.ops.join import cat
@@ -23,7 +25,7 @@ def _identity(size: int, like: Tensor) -> Tensor:
     return eye(size, dtype=like.dtype, device=like.device)
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(Gaussian):
     """The normal distribution of mean `loc` (..., n) and covariance W W^T + diag(D), where W is
     `cov_factor` (..., n, rank) and D `cov_diag` (..., n).
 
@@ -38,8 +40,6 @@ class LowRankMultivariateNormal(Distribution):
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
     }
-    support = constraints.real_vector
-    has_rsample = True
 
     def __init__(
         self,
@@ -80,19 +80,18 @@ class LowRankMultivariateNormal(Distribution):
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> LowRankMultivariateNormal:
-        new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
+        names = "loc", "cov_factor", "cov_diag"
+        new = self._expanded(LowRankMultivariateNormal, batch_shape, _instance, *names)
         for name in ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril"):
             setattr(new, name, getattr(self, name))
-        cls = LowRankMultivariateNormal
-        self._expanded(cls, batch_shape, new, "cov_factor", dims=2)
-        return self._expanded(cls, batch_shape, new, "loc", "cov_diag", dims=1)
+        return new
 
     def _scaled_factor(self) -> Tensor:
         """W^T D^-1."""
         return self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
 
     def _matrix(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
+        return matrix.expand((*self._batch_shape, -1, -1))
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -116,14 +115,6 @@ class LowRankMultivariateNormal(Distribution):
         inverse = diag_embed(self._unbroadcasted_cov_diag.reciprocal())
         return self._matrix(inverse - a.mT @ a)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
     @lazy_property
     def variance(self) -> Tensor:
         """The diagonal of the covariance."""
@@ -139,32 +130,18 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + shift + self._unbroadcasted_cov_diag.sqrt() * own
 
     def _log_det(self) -> Tensor:
-        """The logarithm of the covariance's determinant."""
         capacitance = 2 * self._capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return capacitance + self._unbroadcasted_cov_diag.log().sum(-1)
 
     def _mahalanobis(self, x: Tensor) -> Tensor:
-        """x^T covariance^-1 x."""
         inner = _batch_mahalanobis(self._capacitance_tril, _batch_mv(self._scaled_factor(), x))
         return (x.pow(2) / self._unbroadcasted_cov_diag).sum(-1) - inner
 
     def _factor(self) -> Tensor:
-        """Some A with A A^T = covariance."""
         return cat([self.cov_factor, diag_embed(self.cov_diag.sqrt())], -1)
 
     def _trace_of_solved(self, factor: Tensor) -> Tensor:
-        """The trace of covariance^-1 A A^T."""
         scaled = self._scaled_factor() @ factor
         solved = linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
         squares = factor.pow(2) / self._unbroadcasted_cov_diag.unsqueeze(-1)
         return squares.sum((-2, -1)) - solved.pow(2).sum((-2, -1))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        constant = self._event_shape[0] * math.log(2 * math.pi)
-        return -0.5 * (constant + self._log_det() + self._mahalanobis(value - self.loc))
-
-    def entropy(self) -> Tensor:
-        constant = self._event_shape[0] * (1.0 + math.log(2 * math.pi))
-        return (0.5 * (constant + self._log_det())).expand(self._batch_shape)

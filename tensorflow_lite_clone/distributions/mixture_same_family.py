@@ -10,6 +10,7 @@ from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.categorical import Categorical
 from tensorflow_lite_clone.distributions.constraints import MixtureSameFamilyConstraint
 from tensorflow_lite_clone.distributions.distribution import Distribution
+from tensorflow_lite_clone.distributions.utils import broadcastable
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["MixtureSameFamily"]
@@ -43,12 +44,11 @@ class MixtureSameFamily(Distribution):
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution
         mixed, batch = mixture_distribution.batch_shape, component_distribution.batch_shape[:-1]
-        for size, wanted in zip(reversed(mixed), reversed(batch)):
-            if size != 1 and wanted != 1 and size != wanted:
-                raise ValueError(
-                    f"`mixture_distribution.batch_shape` ({mixed}) is not compatible with "
-                    f"`component_distribution.batch_shape`({batch})"
-                )
+        if not broadcastable(mixed, batch):
+            raise ValueError(
+                f"`mixture_distribution.batch_shape` ({mixed}) is not compatible with "
+                f"`component_distribution.batch_shape`({batch})"
+            )
         count = mixture_distribution.logits.shape[-1]
         components = component_distribution.batch_shape[-1]
         if count != components:
@@ -56,20 +56,18 @@ class MixtureSameFamily(Distribution):
                 f"`mixture_distribution component` ({count}) does not equal "
                 f"`component_distribution.batch_shape[-1]` ({components})"
             )
-        self._num_component = count
         event = component_distribution.event_shape
         self._event_ndims = len(event)
         super().__init__(batch, event, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> MixtureSameFamily:
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
+        new = self._expanded(MixtureSameFamily, batch_shape, _instance)
         shape = Size(batch_shape)
-        components = self._component_distribution.expand(shape + (self._num_component,))
-        new._component_distribution = components
+        components = self._component_distribution
+        new._component_distribution = components.expand(shape + components.batch_shape[-1:])
         new._mixture_distribution = self._mixture_distribution.expand(shape)
-        new._num_component = self._num_component
         new._event_ndims = self._event_ndims
-        return self._expanded(MixtureSameFamily, shape, new)
+        return new
 
     @constraints.dependent_property
     def support(self):
@@ -107,8 +105,7 @@ class MixtureSameFamily(Distribution):
         return (values * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check_value(x)
         values = self.component_distribution.log_prob(self._pad(x))
         weights = self.mixture_distribution.logits.log_softmax(-1)
         return (values + weights).logsumexp(dim=-1)

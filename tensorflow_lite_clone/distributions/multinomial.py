@@ -7,8 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.binomial import Binomial
-from tensorflow_lite_clone.distributions.categorical import Categorical
-from tensorflow_lite_clone.distributions.distribution import Distribution
+from tensorflow_lite_clone.distributions.categorical import OverCategories
 from tensorflow_lite_clone.distributions.utils import broadcast_all
 from tensorflow_lite_clone.ops.create import ones_like, tensor
 from tensorflow_lite_clone.tensor import Tensor
@@ -16,7 +15,7 @@ from tensorflow_lite_clone.tensor import Tensor
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(OverCategories):
     """How often each category occurs in `total_count` independent draws.
 
     The last dimension of `probs` (or of `logits`) counts the categories. NotImplementedError if
@@ -25,7 +24,6 @@ class Multinomial(Distribution):
     Source: N. Johnson, S. Kotz, N. Balakrishnan, Discrete Multivariate Distributions, ch. 35.
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     total_count: int
 
     def __init__(
@@ -38,40 +36,19 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs=probs, logits=logits)
+        super().__init__(probs, logits, validate_args)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
-        shape = self._categorical.batch_shape
-        super().__init__(shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Multinomial:
-        new = self._get_checked_instance(Multinomial, _instance)
-        shape = Size(batch_shape)
+        new = self._expanded(Multinomial, batch_shape, _instance)
         new.total_count = self.total_count
-        new._categorical = self._categorical.expand(shape)
-        new._binomial = self._binomial.expand(shape + self.event_shape)
-        super(Multinomial, new).__init__(shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
+        new._binomial = self._binomial.expand(Size(batch_shape) + self.event_shape)
         return new
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self):
         """Vectors of counts that sum to at most `total_count`."""
         return constraints.multinomial(self.total_count)
-
-    @property
-    def logits(self) -> Tensor:
-        """The log probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Tensor:
@@ -90,8 +67,7 @@ class Multinomial(Distribution):
         return counts.scatter_add_(-1, index, ones)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         logits, value = broadcast_all(self.logits, value)
         log_choose = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
         impossible = (value == 0) & (logits == -float("inf"))  # 0 * -inf is 0 here

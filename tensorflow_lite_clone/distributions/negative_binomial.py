@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
-from tensorflow_lite_clone.distributions._odds import OfOdds
+from tensorflow_lite_clone.distributions._probabilities import OfOdds, OfProbabilities
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.gamma import Gamma
 from tensorflow_lite_clone.distributions.utils import (
-    broadcast_all,
-    check_one_given,
-    is_number,
     lazy_property,
 )
 from tensorflow_lite_clone.ops.activation_smooth import logsigmoid
@@ -23,7 +19,7 @@ from tensorflow_lite_clone.tensor import Tensor
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(OfOdds, Distribution):
+class NegativeBinomial(OfOdds, OfProbabilities, Distribution):
     """The number of successes, of the probabilities `probs` or of the log odds `logits`, before
     `total_count` failures.
 
@@ -47,25 +43,14 @@ class NegativeBinomial(OfOdds, Distribution):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        check_one_given(probs, logits)
-        parameter = logits if probs is None else probs
-        total_count, self._param = broadcast_all(total_count, parameter)
-        self.total_count = total_count.type_as(self._param)
-        if probs is None:
-            self.logits = self._param
-        else:
-            self.probs = self._param
-        shape = Size() if is_number(parameter) else self._param.shape
-        super().__init__(shape, validate_args=validate_args)
+        total_count, param = self._take(probs, logits, total_count)
+        self.total_count = total_count.type_as(param)
+        super().__init__(param.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> NegativeBinomial:
-        names = "total_count", "probs", "logits", "_param"
-        return self._expanded(NegativeBinomial, batch_shape, _instance, *names)
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter that was given."""
-        return self._param.shape
+        return self._expanded(
+            NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits"
+        )
 
     @property
     def mean(self) -> Tensor:
@@ -89,8 +74,7 @@ class NegativeBinomial(OfOdds, Distribution):
             return poisson(self._gamma.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         n = self.total_count
         log_power = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         log_choose = (n + value).lgamma() - (1.0 + value).lgamma() - n.lgamma()

@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
 from tensorflow_lite_clone.distributions.utils import (
     _standard_normal,
     broadcast_all,
-    is_number,
 )
 from tensorflow_lite_clone.ops.random import normal
 from tensorflow_lite_clone.tensor import Tensor
@@ -33,8 +31,7 @@ class Normal(ExponentialFamily):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        numbers = is_number(loc) and is_number(scale)
-        super().__init__(Size() if numbers else self.loc.shape, validate_args=validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Normal:
         return self._expanded(Normal, batch_shape, _instance, "loc", "scale")
@@ -66,14 +63,12 @@ class Normal(ExponentialFamily):
         return self.loc + noise * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         squares = (value - self.loc) ** 2 / (2 * self.scale**2)
         return -squares - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)).erf())
 
     def icdf(self, value: Tensor) -> Tensor:

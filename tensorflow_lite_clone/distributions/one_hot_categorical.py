@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
-from tensorflow_lite_clone.distributions.categorical import Categorical
-from tensorflow_lite_clone.distributions.distribution import Distribution
+from tensorflow_lite_clone.distributions.categorical import OverCategories
 from tensorflow_lite_clone.ops.create import eye
 from tensorflow_lite_clone.ops.embedding import one_hot
 from tensorflow_lite_clone.tensor import Tensor
@@ -15,28 +13,19 @@ from tensorflow_lite_clone.tensor import Tensor
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(OverCategories):
     """One-hot vectors of K, with the probabilities of `Categorical`."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        self._categorical = Categorical(probs, logits)
-        batch, event = self._categorical.batch_shape, self._categorical.param_shape[-1:]
-        super().__init__(batch, event, validate_args=validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(OneHotCategorical, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return self._expanded(OneHotCategorical, batch_shape, new)
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        """An empty tensor like the parameter's."""
-        return self._categorical._new(*args, **kwargs)
+        return self._expanded(OneHotCategorical, batch_shape, _instance)
 
     @property
     def _param(self) -> Tensor:
@@ -44,50 +33,31 @@ class OneHotCategorical(Distribution):
         return self._categorical._param
 
     @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The log probabilities."""
-        return self._categorical.logits
-
-    @property
     def mean(self) -> Tensor:
-        return self._categorical.probs
+        return self.probs
 
     @property
     def mode(self) -> Tensor:
-        probs = self._categorical.probs
-        return one_hot(probs.argmax(dim=-1), num_classes=probs.shape[-1]).to(probs)
+        return one_hot(self.probs.argmax(dim=-1), self.event_shape[0]).to(self.probs)
 
     @property
     def variance(self) -> Tensor:
-        return self._categorical.probs * (1 - self._categorical.probs)
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter."""
-        return self._categorical.param_shape
+        return self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         indices = self._categorical.sample(sample_shape)
-        return one_hot(indices, self._categorical._num_events).to(self._categorical.probs)
+        return one_hot(indices, self.event_shape[0]).to(self.probs)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return self._categorical.log_prob(value.max(-1)[1])
 
     def entropy(self) -> Tensor:
         return self._categorical.entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        n = self.event_shape[0]
-        values = eye(n, dtype=self._param.dtype, device=self._param.device)
-        values = values.reshape((n,) + (1,) * len(self.batch_shape) + (n,))
-        return values.expand((n,) + self.batch_shape + (n,)) if expand else values
+        values = eye(self.event_shape[0], dtype=self._param.dtype, device=self._param.device)
+        return self._along_first(values, expand)
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
@@ -100,6 +70,4 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     has_rsample = True
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        samples = self.sample(sample_shape)
-        probs = self._categorical.probs
-        return samples + (probs - probs.detach())
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

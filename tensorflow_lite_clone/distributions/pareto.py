@@ -31,9 +31,7 @@ class Pareto(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Pareto:
-        new = self._get_checked_instance(Pareto, _instance)
-        new.scale = self.scale.expand(batch_shape)
-        new.alpha = self.alpha.expand(batch_shape)
+        new = self._expanded(Pareto, batch_shape, _instance, "scale", "alpha")
         return super().expand(batch_shape, new)
 
     @property

@@ -63,8 +63,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * drawn
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         y = (value - self.loc) / self.scale
         normalizer = (
             self.scale.log()

@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
+from tensorflow_lite_clone.distributions._transform import widened
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.independent import Independent
 from tensorflow_lite_clone.distributions.transforms import ComposeTransform, Transform
@@ -56,16 +57,13 @@ class TransformedDistribution(Distribution):
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(TransformedDistribution, _instance)
+        new = self._expanded(TransformedDistribution, batch_shape, _instance)
         new.transforms = self.transforms
-        batch_shape = Size(batch_shape)
-        shape = batch_shape + self.event_shape
+        shape = Size(batch_shape) + self.event_shape
         for transform in reversed(self.transforms):
             shape = transform.inverse_shape(shape)
         base = self.base_dist
         new.base_dist = base.expand(Size(shape)[: len(shape) - len(base.event_shape)])
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
         return new
 
     @constraints.dependent_property(is_discrete=False)
@@ -73,9 +71,7 @@ class TransformedDistribution(Distribution):
         """The last transform's codomain, or the base's support."""
         if not self.transforms:
             return self.base_dist.support
-        support = self.transforms[-1].codomain
-        missing = len(self.event_shape) - support.event_dim
-        return constraints.independent(support, missing) if missing > 0 else support
+        return widened(self.transforms[-1].codomain, len(self.event_shape))
 
     @property
     def has_rsample(self) -> bool:
@@ -96,8 +92,7 @@ class TransformedDistribution(Distribution):
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         event_dim = len(self.event_shape)
         logs: Any = 0.0
         for transform in reversed(self.transforms):

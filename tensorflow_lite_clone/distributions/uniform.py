@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
-from tensorflow_lite_clone.distributions.utils import broadcast_all, is_number
+from tensorflow_lite_clone.distributions.utils import broadcast_all
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Uniform"]
@@ -20,8 +19,7 @@ class Uniform(Distribution):
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
-        numbers = is_number(low) and is_number(high)
-        super().__init__(Size() if numbers else self.low.shape, validate_args=validate_args)
+        super().__init__(self.low.shape, validate_args=validate_args)
 
     @property
     def arg_constraints(self) -> Any:
@@ -60,14 +58,12 @@ class Uniform(Distribution):
         return self.low + self.low.new_empty(shape).uniform_() * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         inside = (self.low <= value) & (value < self.high)
         return inside.type_as(self.low).log() - (self.high - self.low).log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -33,12 +33,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float)
 
 
-def check_one_given(probs: Any, logits: Any) -> None:
-    """ValueError unless exactly one of the two ways to give probabilities is used."""
-    if (probs is None) == (logits is None):
-        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-
-
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Tensors of one shape. Numbers take the first tensor's dtype and device.
 
@@ -64,6 +58,11 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     views = broadcast_tensors(*tensors)
     # A tensor that has the shape already stays itself: a Parameter a Parameter.
     return tuple([t if t.shape == view.shape else view for t, view in zip(tensors, views)])
+
+
+def broadcastable(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether two shapes broadcast with each other."""
+    return all(a == b or 1 in (a, b) for a, b in zip(reversed(first), reversed(second)))
 
 
 def _standard_normal(shape: Sequence[int], dtype: DType | None, device: Any) -> Tensor:

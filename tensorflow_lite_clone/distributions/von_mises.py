@@ -33,8 +33,7 @@ class VonMises(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         kappa = self.concentration
         # log I0(kappa) = log(exp(-kappa) I0(kappa)) + kappa does not overflow.
         logs = kappa * ((value - self.loc).cos() - 1)

@@ -35,9 +35,7 @@ class Weibull(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Weibull:
-        new = self._get_checked_instance(Weibull, _instance)
-        new.scale = self.scale.expand(batch_shape)
-        new.concentration = self.concentration.expand(batch_shape)
+        new = self._expanded(Weibull, batch_shape, _instance, "scale", "concentration")
         new.concentration_reciprocal = new.concentration.reciprocal()
         return super().expand(batch_shape, new)
 

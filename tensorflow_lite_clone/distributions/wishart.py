@@ -9,12 +9,17 @@ from typing import Any
 from tensorflow_lite_clone import linalg
 from tensorflow_lite_clone.core.shape import Size, broadcast_shapes
 from tensorflow_lite_clone.distributions import constraints
+from tensorflow_lite_clone.distributions._covariance import (
+    MATRICES,
+    OfCovariance,
+    given_matrix,
+    scale_tril_of,
+)
 from tensorflow_lite_clone.distributions.chi2 import Chi2
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
-from tensorflow_lite_clone.distributions.multivariate_normal import _given_matrix, _scale_tril_of
-from tensorflow_lite_clone.distributions.utils import _standard_normal, is_number, lazy_property
+from tensorflow_lite_clone.distributions.utils import _standard_normal, is_number
 from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.cholesky import cholesky_inverse, cholesky_solve
+from tensorflow_lite_clone.ops.cholesky import cholesky_solve
 from tensorflow_lite_clone.ops.create import tensor
 from tensorflow_lite_clone.ops.gamma_functions import mvlgamma
 from tensorflow_lite_clone.ops.progressions import arange
@@ -29,7 +34,7 @@ def _mvdigamma(x: Tensor, p: int) -> Tensor:
     return (x.unsqueeze(-1) - arange(p, dtype=x.dtype, device=x.device) / 2).digamma().sum(-1)
 
 
-class Wishart(ExponentialFamily):
+class Wishart(OfCovariance, ExponentialFamily):
     """The distribution of X^T X, where X has `df` rows, normal of mean 0 and the covariance.
 
     One of covariance, precision and Cholesky factor of the covariance is given, each
@@ -39,12 +44,7 @@ class Wishart(ExponentialFamily):
     Bartlett's decomposition.
     """
 
-    arg_constraints: Any = {
-        "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky,
-        "df": constraints.greater_than(0),
-    }
+    arg_constraints: Any = {**MATRICES, "df": constraints.greater_than(0)}
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
@@ -57,12 +57,8 @@ class Wishart(ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        name, matrix = _given_matrix(covariance_matrix, precision_matrix, scale_tril)
-        if matrix is None:
-            raise AssertionError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                "specified."
-            )
+        matrices = covariance_matrix, precision_matrix, scale_tril
+        name, matrix = given_matrix(*matrices, error=AssertionError)
         if matrix.ndim < 2:
             raise ValueError(
                 "scale_tril must be at least two-dimensional, with optional leading batch "
@@ -87,37 +83,16 @@ class Wishart(ExponentialFamily):
         setattr(self, name, matrix.expand((*batch_shape, -1, -1)))
         self.arg_constraints = {**self.arg_constraints, "df": constraints.greater_than(n - 1)}
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
-        self._unbroadcasted_scale_tril = _scale_tril_of(name, matrix)
+        self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
         steps = arange(n, dtype=matrix.dtype, device=matrix.device)
         self._dist_chi2 = Chi2(self.df.unsqueeze(-1) - steps.expand((*batch_shape, -1)))
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Wishart:
-        new = self._get_checked_instance(Wishart, _instance)
+        new = self._expanded(Wishart, batch_shape, _instance, "df", *MATRICES)
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
         new.arg_constraints = self.arg_constraints
         new._dist_chi2 = self._dist_chi2.expand(Size(batch_shape) + self.event_shape[-1:])
-        matrices = "covariance_matrix", "precision_matrix", "scale_tril"
-        self._expanded(Wishart, batch_shape, new, *matrices, dims=2)
-        return self._expanded(Wishart, batch_shape, new, "df")
-
-    def _matrix(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
-        return self._matrix(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance of a row of X."""
-        factor = self._unbroadcasted_scale_tril
-        return self._matrix(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        return self._matrix(cholesky_inverse(self._unbroadcasted_scale_tril))
+        return new
 
     @property
     def mean(self) -> Tensor:
@@ -178,8 +153,7 @@ class Wishart(ExponentialFamily):
         return n * math.log(2) / 2 + logs
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         n = self._event_shape[-1]
         solved = cholesky_solve(value, self._unbroadcasted_scale_tril)
         return (

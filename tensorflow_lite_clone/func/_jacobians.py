@@ -32,6 +32,20 @@ def _basis(tensors: Sequence[Tensor]) -> list[Tensor]:
     return basis
 
 
+def _of_chosen(
+    func: Callable[..., Any], argnums: ArgNums, args: tuple, kwargs: dict[str, Any]
+) -> tuple[Any, tuple, Callable[..., Any]]:
+    """The arguments that `argnums` names, as they stand and as a tuple, and `func` of these."""
+    numbers = checked_argnums(argnums, len(args))
+    several = isinstance(numbers, tuple)
+    given = chosen(args, numbers)
+
+    def of_primals(*values: Any) -> Any:
+        return func(*replaced(args, numbers, values if several else values[0]), **kwargs)
+
+    return given, (given if several else (given,)), of_primals
+
+
 def jacrev(
     func: Callable[..., Any],
     argnums: ArgNums = 0,
@@ -53,15 +67,7 @@ def jacrev(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        numbers = checked_argnums(argnums, len(args))
-        several = isinstance(numbers, tuple)
-        given = chosen(args, numbers)
-        primals = given if several else (given,)
-
-        def of_primals(*values: Any) -> Any:
-            values = values if several else values[0]
-            return func(*replaced(args, numbers, values), **kwargs)
-
+        given, primals, of_primals = _of_chosen(func, argnums, args, kwargs)
         output, pull, *aux = vjp(of_primals, *primals, has_aux=has_aux)
         ys, out_spec = tree_flatten(output)
         basis = _basis(ys)
@@ -82,8 +88,7 @@ def jacrev(
                 else:
                     parts.append(columns[index][start : start + y.numel()].reshape(shape))
             start += y.numel()
-            tree = tree_flatten(given)[1].unflatten(parts)
-            blocks.append(tree)
+            blocks.append(tree_flatten(given)[1].unflatten(parts))
         jacobian = out_spec.unflatten(blocks)
         return (jacobian, aux[0]) if has_aux else jacobian
 
@@ -104,15 +109,8 @@ def jacfwd(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        numbers = checked_argnums(argnums, len(args))
-        several = isinstance(numbers, tuple)
-        given = chosen(args, numbers)
-        primals = given if several else (given,)
+        given, primals, of_primals = _of_chosen(func, argnums, args, kwargs)
         xs, spec = flat_inputs(primals)
-
-        def of_primals(*values: Any) -> Any:
-            values = values if several else values[0]
-            return func(*replaced(args, numbers, values), **kwargs)
 
         def column(*tangents: Tensor) -> Any:
             _, *results = jvp(of_primals, primals, spec.unflatten(tangents), has_aux=has_aux)

@@ -60,6 +60,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     multivariate,
     native_forms,
     native_losses,
+    native_norms,
     normalization,
     norms,
     pad,

@@ -37,11 +37,12 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def expect_tensor(name: str, value: Any) -> None:
-    """Raise torch's TypeError when a function's first argument is no Tensor."""
+def expect_tensor(name: str, value: Any, word: str = "input", position: int = 1) -> None:
+    """Raise torch's TypeError when an argument is no Tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
-            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}"
+            f"{name}(): argument '{word}' (position {position}) must be Tensor, not "
+            f"{type(value).__name__}"
         )
 
 
@@ -67,9 +68,14 @@ def axis_of(dim: Any, ndim: int) -> int:
     """The one axis that `dim` names; TypeError for a bool or several."""
     if type(dim) is int and -ndim <= dim < ndim:
         return dim % ndim
-    if type(dim) is bool or not hasattr(dim, "__index__"):
-        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
-    return normalize_dim(dim.__index__(), ndim)
+    return normalize_dim(whole_number("argument 'dim'", dim), ndim)
+
+
+def whole_number(what: str, value: Any) -> int:
+    """`value` as an int; TypeError for a bool and for what has no index."""
+    if type(value) is bool or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} must be int, not {type(value).__name__}")
+    return value.__index__()
 
 
 def kept_shape(shape: tuple, axes: tuple) -> tuple:

@@ -34,7 +34,8 @@ from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.table import run
-from tensorflow_lite_clone.ops._operands import as_number, as_operands, operand_dtype
+from tensorflow_lite_clone.ops._arguments import expect_tensor
+from tensorflow_lite_clone.ops._operands import as_number, as_operands, no_halves, operand_dtype
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -50,6 +51,18 @@ class Pointwise(Op):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.kinds = "biufc" if cls.check else cls.refuses + ("biu" if cls.floating else "")
+
+
+def op_of_doubles(name: str, forward: Callable[..., Any]) -> type[Pointwise]:
+    """An op without gradient that is served in float32 and float64 only."""
+    body = {
+        "name": name,
+        "forward": forward,
+        "floating": True,
+        "refuses": "c",
+        "check": staticmethod(no_halves(name)),
+    }
+    return type(name, (Pointwise,), body)
 
 
 def refuse(name: str, dtype: DType) -> NoReturn:
@@ -68,11 +81,7 @@ def wrong_operands(name: str, *values: Any) -> TypeError:
 
 def prepare(op: type[Pointwise], input: Any) -> Tensor:
     """The operand of a function of one tensor, cast where the op asks for it."""
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"{op.name}(): argument 'input' (position 1) must be Tensor, not "
-            f"{type(input).__name__}"
-        )
+    expect_tensor(op.name, input)
     dtype = input.dtype
     kind = dtype.kind
     if op.check is not None:
@@ -264,7 +273,7 @@ def pointwise(
     return result if out is None else write_out(op.name, out, result)
 
 
-def inplace_form(function: Callable[..., Any], *places: str, names: tuple[str, ...] = ()) -> Any:
+def inplace_form(function: Callable[..., Any], *places: str) -> Any:
     """Export the in-place twin of a function that has a parameter `inplace`."""
 
     def function_(input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -272,6 +281,5 @@ def inplace_form(function: Callable[..., Any], *places: str, names: tuple[str, .
 
     function_.__name__ = function_.__qualname__ = f"{function.__name__}_"
     function_.__doc__ = f"In-place form of `{function.__name__}`."
-    for name in names or (function_.__name__,):
-        export(function_, *places, name=name)
+    export(function_, *places, name=function_.__name__)
     return function_

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops import _arguments
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -14,22 +16,19 @@ def adjoint(F: Any, x: Any) -> Any:
 
 
 def expect_tensor(name: str, value: Any, word: str = "A", position: int = 1) -> None:
-    """Raise torch's TypeError when an argument is no Tensor."""
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{name}(): argument '{word}' (position {position}) must be Tensor, not "
-            f"{type(value).__name__}"
-        )
+    """Raise torch's TypeError when an argument, by default A, is no Tensor."""
+    _arguments.expect_tensor(name, value, word, position)
 
 
-def expect_matrices(name: str, x: Tensor, letter: str = "A") -> None:
-    """Raise RuntimeError for less than two dimensions."""
+def expect_matrices(name: str, x: Any, letter: str = "A") -> None:
+    """Raise TypeError for what is no Tensor, RuntimeError for less than two dimensions."""
+    expect_tensor(name.replace(".", "_"), x, letter)
     if x.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor {letter} must have at least 2 dimensions.")
 
 
-def expect_square(name: str, x: Tensor) -> None:
-    """Raise RuntimeError for what is no batch of square matrices."""
+def expect_square(name: str, x: Any) -> None:
+    """`expect_matrices`, and RuntimeError unless there are as many rows as columns."""
     expect_matrices(name, x)
     m, n = x.shape[-2:]
     if m != n:
@@ -83,6 +82,18 @@ def expect_alike(name: str, b: Tensor, a: Tensor) -> None:
             f"Incompatible matrix sizes for {name}: each A matrix is {m} by {n} but each b matrix "
             f"is {k} by {length}"
         )
+
+
+def removed(name: str, advice: str, *places: str) -> None:
+    """Export to `places` a function that PyTorch has removed: it raises RuntimeError."""
+    message = f"This function was deprecated since version 1.9 and is now removed. {advice}"
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(message)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Removed: always raises RuntimeError. {advice}"
+    public(*places)(function)
 
 
 def failure(info: Tensor) -> tuple[str, int] | None:

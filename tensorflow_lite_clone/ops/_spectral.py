@@ -1,4 +1,4 @@
-"""What decompositions share: checks of their input, and words of their gradients."""
+"""What decompositions share: their inputs' dtypes, and words of their gradients."""
 
 from __future__ import annotations
 
@@ -10,51 +10,20 @@ from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops._formulas import conj
-from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._matrices import adjoint, expect_floats, expect_wide
 from tensorflow_lite_clone.tensor import Tensor
 
 
-def expect_matrices(name: str, x: Any) -> None:
-    """Raise TypeError for what is no Tensor, RuntimeError for one without rows and columns."""
-    expect_tensors(name.replace(".", "_"), x)
-    if x.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
-
-
-def expect_square_matrices(name: str, x: Any) -> None:
-    """`expect_matrices`, and RuntimeError unless there are as many rows as columns."""
-    expect_matrices(name, x)
-    rows, columns = x.shape[-2:]
-    if rows != columns:
-        raise RuntimeError(
-            f"{name}: A must be batches of square matrices, but they are {rows} by {columns} "
-            "matrices"
-        )
-
-
-def expect_floating(name: str, x: Tensor) -> None:
-    """Raise RuntimeError for integers."""
-    if x.dtype.kind not in "fc":
-        raise RuntimeError(
-            f"{name}: Expected a floating point or complex tensor as input. Got "
-            f"{x.dtype.short_name}"
-        )
-
-
 def as_wide(name: str, op: type[Op], x: Tensor) -> Tensor:
-    """`x`, or what autocast makes of it for `op`, after `expect_wide`."""
+    """`x`, or what autocast makes of it for `op`.
+
+    Raises RuntimeError for integers and NotImplementedError for two-byte floats.
+    """
     if autocast:  # before the dtype is looked at
         (x,) = cast_inputs(op, (x,))
+    expect_floats(name, x)
     expect_wide(name, x)
     return x
-
-
-def expect_wide(name: str, x: Tensor) -> None:
-    """Raise RuntimeError for integers and NotImplementedError for two-byte floats."""
-    expect_floating(name, x)
-    if x.dtype.itemsize < 4:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{x.dtype.short_name}'")
 
 
 def decomposed(message: str, op: type[Op], *inputs: Tensor, **parameters: Any) -> Any:
@@ -63,11 +32,6 @@ def decomposed(message: str, op: type[Op], *inputs: Tensor, **parameters: Any) -
         return apply(op, *inputs, **parameters)
     except ValueError:  # what NumPy and CuPy raise
         raise LinAlgError(message) from None
-
-
-def adjoint(F: Any, x: Any) -> Any:
-    """The conjugate transposes of matrices."""
-    return F.matrix_transpose(conj(F, x))
 
 
 def skew(F: Any, x: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.strides import extent, may_overlap
 from tensorflow_lite_clone.dispatch.op import Op, composite
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 
 
 class Embed(Op):
@@ -59,8 +59,5 @@ def number_of(array: Any, backend: Any) -> Any:
 
 def storage_of(name: str, input: Any) -> Any:
     """A Tensor's storage; torch's TypeError for anything else."""
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
+    expect_tensor(name, input)
     return input._storage

@@ -154,9 +154,12 @@ def batch_norm_eval_backward(F, g, x, w, mean, variance, *, eps, needs):
     return gx, gw, gb
 
 
-def _check_running(name: str, tensor: Tensor | None, channels: int) -> None:
-    if tensor is not None and tensor.shape != (channels,):
-        raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
+def expect_per_channel(channels: int, *tensors: Tensor | None) -> None:
+    """Raise RuntimeError for running statistics, weight or bias of another number of elements."""
+    names = "running_mean", "running_var", "weight", "bias"
+    for name, tensor in zip(names, tensors, strict=True):
+        if tensor is not None and tensor.shape != (channels,):
+            raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
 
 
 def _check_constant(name: str, tensor: Tensor | None) -> None:
@@ -187,10 +190,7 @@ def batch_norm(
     if input.ndim < 2:
         raise RuntimeError(f"batch_norm expected at least 2 dimensions, got {input.ndim}")
     channels = input.shape[1]
-    _check_running("running_mean", running_mean, channels)
-    _check_running("running_var", running_var, channels)
-    _check_running("weight", weight, channels)
-    _check_running("bias", bias, channels)
+    expect_per_channel(channels, running_mean, running_var, weight, bias)
     if eps < 0 or (training and eps == 0):
         wanted = "positive during training" if training else "non-negative"
         raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")
@@ -210,14 +210,27 @@ def batch_norm(
         )
     if not count:  # nothing is seen
         running_mean = running_var = None
-    output, _, _, *moved = apply(
+    return normalized_by_batch(input, weight, bias, running_mean, running_var, momentum, eps)[0]
+
+
+def normalized_by_batch(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`BatchNorm`'s output, mean and variance; the running statistics are moved."""
+    output, mean, variance, *moved = apply(
         BatchNorm, input, weight, bias, running_mean, running_var, momentum=momentum, eps=eps
     )
     running = [statistic for statistic in (running_mean, running_var) if statistic is not None]
     if not moved:
         for statistic in running:
             statistic._storage.bump()  # the device has written it
-        return output
-    for statistic, new in zip(running, moved, strict=True):
-        write(statistic, new._storage.array)
-    return output
+    else:
+        for statistic, new in zip(running, moved, strict=True):
+            write(statistic, new._storage.array)
+    return output, mean, variance

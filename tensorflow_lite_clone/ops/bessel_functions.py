@@ -6,21 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.core.public import export
-from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
-from tensorflow_lite_clone.ops._operands import no_halves
+from tensorflow_lite_clone.ops._elementwise import op_of_doubles, pointwise
 from tensorflow_lite_clone.tensor import Tensor
 
 
 def _function(name: str, forward: Callable[..., Any], document: str) -> Callable[..., Tensor]:
-    """A row: an op without gradient, and the function `name` of `torch.special`."""
-    body = {
-        "name": name,
-        "forward": forward,
-        "floating": True,
-        "refuses": "c",
-        "check": staticmethod(no_halves(name)),
-    }
-    op = type(name, (Pointwise,), body)
+    """A row: an op, and the function `name` of `torch.special`."""
+    op = op_of_doubles(name, forward)
 
     def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         return pointwise(op, input, out=out)

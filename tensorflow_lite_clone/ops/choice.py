@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._elementwise import (
@@ -181,10 +182,7 @@ def _clamp(name: str, input: Tensor, low: Any, high: Any, inplace: bool, out: An
     if not inplace:
         input = cast(input, dtype)
     elif dtype is not input.dtype:
-        raise RuntimeError(
-            f"result type {dtype.short_name} can't be cast to the desired output type "
-            f"{input.dtype.short_name}"
-        )
+        raise uncastable(dtype, input.dtype)
     limit = 1 << (8 * dtype.itemsize - (dtype.kind == "i"))
     if dtype.kind in "iu" and any([abs(number) > limit for number in numbers]):
         raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")

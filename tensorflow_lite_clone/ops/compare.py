@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._elementwise import apply_pointwise
 from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary
@@ -100,10 +101,7 @@ def isclose(
 
     Raises RuntimeError for different dtypes or negative tolerances.
     """
-    if not isinstance(other, Tensor):
-        raise TypeError(
-            f"isclose(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
-        )
+    expect_tensor("isclose", other, "other", 2)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.short_name} did not match {other.dtype.short_name}")
     for name, value in (("rtol", rtol), ("atol", atol)):
@@ -134,10 +132,7 @@ class Equal(Op):
 @public("torch", "method")
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and values."""
-    if not isinstance(other, Tensor):
-        raise TypeError(
-            f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
-        )
+    expect_tensor("equal", other, "other", 2)
     if input._storage.array.shape != other._storage.array.shape:
         return False
     operands = as_operands((input, other), operand_dtype(input, other))

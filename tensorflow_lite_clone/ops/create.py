@@ -20,6 +20,7 @@ from tensorflow_lite_clone.core.strides import (
     format_strides,
     preserve_format,
 )
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._data import array_of, warn_if_read_only
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to
@@ -194,11 +195,7 @@ def _filled_like(
     memory_format: Any,
 ) -> Tensor:
     """A filled tensor of `input`'s shape that keeps the order of its strides."""
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"{name}_like(): argument 'input' (position 1) must be Tensor, not "
-            f"{type(input).__name__}"
-        )
+    expect_tensor(f"{name}_like", input)
     dtype = input.dtype if dtype is None else as_dtype(dtype)
     storage = input._storage
     backend = storage.backend

@@ -9,14 +9,9 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import delivered
+from tensorflow_lite_clone.ops._matrices import adjoint, expect_matrices
 from tensorflow_lite_clone.ops._results import result_type
-from tensorflow_lite_clone.ops._spectral import (
-    adjoint,
-    as_wide,
-    diagonal,
-    expect_matrices,
-    on_diagonal,
-)
+from tensorflow_lite_clone.ops._spectral import as_wide, diagonal, on_diagonal
 from tensorflow_lite_clone.tensor import Tensor
 
 _LinalgQr = result_type("linalg_qr", "Q", "R")

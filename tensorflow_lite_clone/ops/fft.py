@@ -14,7 +14,6 @@ the factor on the other side.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import index as as_int
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
@@ -26,7 +25,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
+from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names, whole_number
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.ops.complex_numbers import conj
@@ -120,9 +119,7 @@ def _line(input: Tensor, n: Any, dim: Any) -> tuple[tuple, list]:
     axis = axis_of(dim, ndim)
     if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    if n is not None and (type(n) is bool or not hasattr(n, "__index__")):
-        raise TypeError(f"argument 'n' must be int, not {type(n).__name__}")
-    return (axis,), [None if n is None else as_int(n)]
+    return (axis,), [None if n is None else whole_number("argument 'n'", n)]
 
 
 def _grid(input: Tensor, s: Any, dim: Any) -> tuple[tuple, list]:
@@ -267,15 +264,19 @@ def _along_one(name: str, core: _Core, turned: bool, document: str) -> Callable[
     return _exported(function, name, document)
 
 
-def _along_many(name: str, core: _Core, turned: bool, document: str) -> Callable[..., Tensor]:
+def _along_many(
+    name: str, core: _Core, turned: bool, document: str, default: tuple[int, ...] | None = None
+) -> Callable[..., Tensor]:
     def function(
         input: Tensor,
         s: Any = None,
-        dim: Any = None,
+        dim: Any = default,
         norm: str | None = None,
         *,
         out: Tensor | None = None,
     ) -> Tensor:
+        if dim is None and default is not None:
+            raise TypeError("argument 'dim' must be tuple of ints, not NoneType")
         _expect_real(name, core, input)
         places = _grid(input, s, dim)
         return core(name, turned, _floating(input), places, norm, out)
@@ -284,21 +285,8 @@ def _along_many(name: str, core: _Core, turned: bool, document: str) -> Callable
 
 
 def _along_two(name: str, core: _Core, turned: bool) -> Callable[..., Tensor]:
-    def function(
-        input: Tensor,
-        s: Any = None,
-        dim: Any = (-2, -1),
-        norm: str | None = None,
-        *,
-        out: Tensor | None = None,
-    ) -> Tensor:
-        if dim is None:
-            raise TypeError("argument 'dim' must be tuple of ints, not NoneType")
-        _expect_real(name, core, input)
-        places = _grid(input, s, dim)
-        return core(name, turned, _floating(input), places, norm, out)
-
-    return _exported(function, name, f"`{name[:-1]}n` along the last two dimensions.")
+    document = f"`{name[:-1]}n` along the last two dimensions."
+    return _along_many(name, core, turned, document, (-2, -1))
 
 
 fft = _along_one(

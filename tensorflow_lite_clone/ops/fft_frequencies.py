@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import index as as_int
 from typing import Any
 
 from tensorflow_lite_clone.autograd.inplace import write_out
@@ -11,7 +10,7 @@ from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import sizes_of
-from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
+from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names, whole_number
 from tensorflow_lite_clone.ops.create import requiring_grad
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.rearrange import roll
@@ -57,9 +56,7 @@ def _frequencies(
     device: Any,
     requires_grad: bool,
 ) -> Tensor:
-    if type(n) is bool or not hasattr(n, "__index__"):
-        raise TypeError(f"{name}(): argument 'n' must be int, not {type(n).__name__}")
-    n = as_int(n)
+    n = whole_number(f"{name}(): argument 'n'", n)
     if isinstance(d, Tensor):
         d = d.item()
     if type(d) is bool or not isinstance(d, (int, float)):

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -179,3 +181,14 @@ def restore(states: list[tuple[Generator, Tensor]]) -> None:
     """Let the generators continue from these states."""
     for generator, state in states:
         generator.set_state(state)
+
+
+def as_drawn(array: Any, op: type[Op], *inputs: Tensor, **parameters: Any) -> Tensor:
+    """The tensor of numbers that were drawn with `inputs` as parameters, recorded as `op`."""
+    backend = inputs[0]._storage.backend
+    output = wrap(array, backend)
+    edges, mask = edges_of(inputs) if mode.grad else ((), 0)
+    if mask and output.dtype.kind in "fc":
+        storages = tuple([tensor._storage for tensor in inputs])
+        record(output, op, backend, edges, mask, storages, parameters)
+    return output

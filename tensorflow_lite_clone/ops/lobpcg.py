@@ -12,8 +12,8 @@ from tensorflow_lite_clone.autograd.apply import apply, recording
 from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops._matrices import adjoint
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops._spectral import adjoint
 from tensorflow_lite_clone.ops.join import cat, stack
 from tensorflow_lite_clone.ops.matmul import matmul
 from tensorflow_lite_clone.ops.norms import vector_norm

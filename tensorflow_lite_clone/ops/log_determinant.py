@@ -13,7 +13,6 @@ from tensorflow_lite_clone.ops._matrices import (
     adjoint,
     expect_floats,
     expect_square,
-    expect_tensor,
 )
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.choice import where
@@ -56,21 +55,18 @@ def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
 
     For complex matrices sign has absolute value 1. A singular one has sign 0 and -inf.
     """
-    expect_tensor("linalg_slogdet", A)
     return delivered("linalg_slogdet", _LinalgSlogdet(_slogdet("linalg.slogdet", A)), out)
 
 
 @public("torch", "method")
 def slogdet(input: Tensor) -> Any:
     """As `linalg.slogdet`, under its older name."""
-    expect_tensor("slogdet", input, "input")
     return _Slogdet(_slogdet("linalg.slogdet", input))
 
 
 @public("torch", "method")
 def logdet(input: Tensor) -> Tensor:
     """The logarithms of the determinants of (..., n, n) matrices; NaN where one is negative."""
-    expect_tensor("logdet", input, "input")
     sign, logabsdet = _slogdet("logdet", input)
     if sign.is_complex():
         return sign.log() + logabsdet

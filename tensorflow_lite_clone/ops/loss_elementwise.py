@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -308,10 +309,7 @@ def binary_cross_entropy_with_logits(
             f"Target size ({target.shape}) must be the same as input size ({input.shape})"
         )
     if target.dtype.kind in "biu":
-        raise RuntimeError(
-            f"result type {input.dtype.short_name} can't be cast to the desired output type "
-            f"{target.dtype.short_name}"
-        )
+        raise uncastable(input.dtype, target.dtype)
     for factor in (weight, pos_weight):
         if factor is not None:
             broadcast_shapes(factor.shape, input.shape)

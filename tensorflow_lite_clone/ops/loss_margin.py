@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from tensorflow_lite_clone.core.dtypes import float32, uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
@@ -26,8 +28,7 @@ def soft_margin_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     product = -target * input
     if product.dtype.kind in "iu":
-        kind = product.dtype.short_name
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {kind}")
+        raise uncastable(float32, product.dtype)
     return finish(product.exp().log1p(), reduction)
 
 
@@ -119,17 +120,8 @@ def triplet_margin_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of "
-            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
-            f"{negative.ndim}D inputs"
-        )
-
-    def distance(x: Tensor, y: Tensor) -> Tensor:
-        return pairwise_distance(x, y, p, eps)
-
-    return _triplet(distance, anchor, positive, negative, margin, swap, reduction)
+    distance = partial(pairwise_distance, p=p, eps=eps)
+    return triplet(distance, anchor, positive, negative, margin, swap, reduction)
 
 
 @public("functional")
@@ -149,10 +141,10 @@ def triplet_margin_with_distance_loss(
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = distance_function or pairwise_distance
-    return _triplet(distance, anchor, positive, negative, margin, swap, reduction)
+    return triplet(distance, anchor, positive, negative, margin, swap, reduction)
 
 
-def _triplet(
+def triplet(
     distance: Callable[[Tensor, Tensor], Tensor],
     anchor: Tensor,
     positive: Tensor,
@@ -161,6 +153,13 @@ def _triplet(
     swap: bool,
     reduction: str,
 ) -> Tensor:
+    """`triplet_margin_loss` in this distance, for any margin."""
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
+            f"{negative.ndim}D inputs"
+        )
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))

@@ -85,7 +85,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         expect_tensors("matmul", input, other)
         raise
     if input.dtype.kind == "b":
-        raise _unsupported("matmul")
+        raise NotImplementedError("\"matmul\" not implemented for 'Bool'")
     try:
         if y == 2:
             result = product("matmul", Mm, input, other)
@@ -145,10 +145,6 @@ def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
     )
 
 
-def _unsupported(name: str) -> RuntimeError:
-    return NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-
-
 def _matmul_operator(self: Tensor, other: Any) -> Any:
     return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
@@ -178,15 +174,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices, (b, n, k) and (b, k, m)."""
     expect_tensors("bmm", input, mat2)
-    for position, batch in enumerate((input, mat2), 1):
-        if batch.ndim != 3:
-            raise RuntimeError(f"batch{position} must be a 3D tensor")
-    x, y = input.shape, mat2.shape
-    if x[0] != y[0] or x[2] != y[1]:
-        raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{x[0]}, {x[2]}] "
-            f"but got: [{y[0]}, {y[1]}]."
-        )
+    _check_batches(input, mat2)
     return matmul(input, mat2)
 
 

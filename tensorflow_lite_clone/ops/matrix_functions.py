@@ -9,11 +9,11 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import delivered, numpy_names
-from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops._spectral import (
+from tensorflow_lite_clone.ops._matrices import (
     adjoint,
-    expect_floating,
-    expect_square_matrices,
+    expect_floats,
+    expect_matrices,
+    expect_square,
 )
 from tensorflow_lite_clone.ops.choice import where
 from tensorflow_lite_clone.ops.join import stack
@@ -88,8 +88,8 @@ def matrix_exp(input: Tensor) -> Tensor:
 
     Two-byte floats are computed in float32.
     """
-    expect_square_matrices("linalg.matrix_exp", input)
-    expect_floating("linalg.matrix_exp", input)
+    expect_square("linalg.matrix_exp", input)
+    expect_floats("linalg.matrix_exp", input)
     return apply(MatrixExp, input)
 
 
@@ -101,11 +101,9 @@ def cond(input: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     the (..., m, n) matrices may have any shape; otherwise they are square. Infinite for a singular
     matrix; 0 for a matrix without elements.
     """
-    expect_tensors("linalg_cond", input)
-    if input.ndim < 2:
-        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    expect_matrices("linalg.cond", input)
     if isinstance(p, str):
-        expect_square_matrices(f"linalg.cond(ord={p})", input)
+        expect_square(f"linalg.cond(ord={p})", input)
         known = p in ("fro", "nuc")
     else:
         known = p is None or abs(p) in (1, 2, math.inf)
@@ -118,7 +116,7 @@ def cond(input: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         first, last = values[..., 0], values[..., -1]
         result = last / first if p == -2 else first / last
     else:
-        expect_square_matrices(f"linalg.cond(ord={p})", input)
+        expect_square(f"linalg.cond(ord={p})", input)
         result = _by_inverse(input, p)
     return delivered("linalg_cond", result, out)
 

@@ -1,25 +1,22 @@
 """Functions of `torch` that PyTorch's layers are made of, under their own signatures.
 
-They take numbers for modes and give the statistics out that the functions of `nn.functional` keep
-to themselves.
+They take numbers for modes. The normalisations are in `native_norms`, the losses in
+`native_losses`.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.core.dtypes import bool_, int64
+from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
-from tensorflow_lite_clone.ops import batch_norm as batch_norms
-from tensorflow_lite_clone.ops import conv, normalization
+from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.ops import conv
 from tensorflow_lite_clone.ops import embedding_bag as bags
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops.create import empty, full, tensor
+from tensorflow_lite_clone.ops.create import full, tensor
 from tensorflow_lite_clone.ops.embedding import _renormalize
 from tensorflow_lite_clone.ops.grid import grid_sampler
 from tensorflow_lite_clone.ops.interpolate import interpolate
@@ -28,166 +25,6 @@ from tensorflow_lite_clone.ops.pixels import channel_shuffle
 from tensorflow_lite_clone.tensor import Tensor
 
 export(channel_shuffle, "torch", "functional", name="native_channel_shuffle")
-
-
-@public("torch")
-def batch_norm(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool,
-) -> Tensor:
-    """`nn.functional.batch_norm` with its arguments in another order."""
-    return _batch_normed(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
-
-
-@public("torch")
-def native_batch_norm(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The normalised input, and of the batch the means and ``1 / sqrt(var + eps)``, (C,) each.
-
-    Outside of training the statistics are empty.
-    """
-    return _batch_normed(input, weight, bias, running_mean, running_var, training, momentum, eps)
-
-
-def _batch_normed(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    if input.ndim < 2:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-max(1, input.ndim)}, "
-            f"{max(1, input.ndim) - 1}], but got 1)"
-        )
-    for name, statistic in (
-        ("running_mean", running_mean),
-        ("running_var", running_var),
-        ("weight", weight),
-        ("bias", bias),
-    ):
-        batch_norms._check_running(name, statistic, input.shape[1])
-    if not training:
-        normed = batch_norms.batch_norm(
-            input, running_mean, running_var, weight, bias, False, momentum, eps
-        )
-        none = empty(0, dtype=input.dtype, device=input.device)
-        return normed, none, none.clone()
-    out, mean, variance, *moved = apply(
-        batch_norms.BatchNorm, input, weight, bias, running_mean, running_var,
-        momentum=momentum, eps=eps,
-    )  # fmt: skip
-    given = [statistic for statistic in (running_mean, running_var) if statistic is not None]
-    for statistic, new in zip(given, moved):
-        write(statistic, new._storage.array)
-    if not moved:
-        for statistic in given:
-            statistic._storage.bump()  # the device has written it
-    with no_grad():
-        rstd = (variance + eps).rsqrt()
-    return out, mean.to(input.dtype), rstd.to(input.dtype)
-
-
-@public("torch")
-def instance_norm(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool,
-) -> Tensor:
-    """`nn.functional.instance_norm` with its arguments in another order."""
-    if not use_input_stats and (running_mean is None or running_var is None):
-        raise RuntimeError(
-            "Expected running_mean and running_var to be defined when use_input_stats is false"
-        )
-    if use_input_stats and math.prod(input.shape[2:]) == 1 and running_mean is running_var is None:
-        groups = input.shape[1]  # one element has itself as its mean
-        return apply(normalization.GroupNorm, input, weight, bias, groups=groups, eps=eps)[0]
-    return normalization.instance_norm(
-        input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
-    )
-
-
-@public("torch")
-def native_layer_norm(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`layer_norm`, and the means and ``1 / sqrt(var + eps)``; the normalised axes have length 1.
-
-    The statistics have no gradient.
-    """
-    shape = tuple(normalized_shape)
-    normalization._check_normalized("native_layer_norm", input, shape, weight, bias)
-    parts = apply(normalization.LayerNorm, input, weight, bias, ndim=len(shape), eps=eps)
-    outer = (*input.shape[: input.ndim - len(shape)], *(1,) * len(shape))
-    return parts[0], *[part.reshape(outer).to(input.dtype) for part in parts[1:]]
-
-
-@public("torch")
-def native_group_norm(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    N: int,
-    C: int,
-    HxW: int,
-    group: int,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`group_norm` of N samples of C channels, and the means and ``1 / sqrt(var + eps)`` of the
-    groups, (N, group). The statistics have no gradient.
-
-    Raises RuntimeError when `C` is not divisible by `group`, or the sizes are not the input's.
-    """
-    if group <= 0 or C % group:
-        raise RuntimeError(
-            "Expected number of channels in input to be divisible by num_groups, but got input of "
-            f"shape {list(input.shape)} and num_groups={group}"
-        )
-    if input.numel() != N * C * HxW:
-        raise RuntimeError(f"Expected an input of {N * C * HxW} elements, got {input.numel()}")
-    parts = apply(normalization.GroupNorm, input, weight, bias, groups=group, eps=eps)
-    return parts[0], *[part.reshape(N, group).to(input.dtype) for part in parts[1:]]
-
-
-@public("torch")
-def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """`dropout`, and what was kept; `train` None is True.
-
-    Raises RuntimeError unless p is in [0, 1].
-    """
-    if not input.numel():
-        return input.clone(), input.new_ones(input.shape)
-    if train is False:
-        return input.clone(), input.new_ones(input.shape, dtype=bool_)
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={1 - p}")
-    kept = empty(input.shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
-    return input * (kept * (1 / (1 - p) if p < 1 else 0.0)), kept.bool()
 
 
 _MODES = ("sum", "mean", "max")
@@ -295,12 +132,7 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     if dim == -1:
         return norm(v, pow)
     sizes = [1] * v.ndim
-    place = dim + v.ndim if dim < 0 else dim
-    if not 0 <= place < v.ndim:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-v.ndim}, {v.ndim - 1}], but "
-            f"got {dim})"
-        )
+    place = normalize_dim(dim, v.ndim)
     sizes[place] = v.shape[place]
     rows = v.transpose(0, place).reshape(v.shape[place], -1)
     return norm(rows, pow, 1).reshape(sizes)

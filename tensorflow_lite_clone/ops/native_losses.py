@@ -7,6 +7,7 @@ left out here.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.core.public import public
@@ -66,17 +67,8 @@ def triplet_margin_loss(
 ) -> Tensor:
     """``max(0, |anchor - positive| - |anchor - negative| + margin)`` in `pairwise_distance`."""
     word = _word("triplet_margin_loss", reduction)
-    if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of "
-            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
-            f"{negative.ndim}D inputs"
-        )
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = far.minimum(pairwise_distance(positive, negative, p, eps))
-    return finish((near - far + margin).clamp_min(0), word)
+    distance = partial(pairwise_distance, p=p, eps=eps)
+    return loss_margin.triplet(distance, anchor, positive, negative, margin, swap, word)
 
 
 @public("torch")

@@ -5,22 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core.public import export
-from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
-from tensorflow_lite_clone.ops._operands import no_halves
+from tensorflow_lite_clone.ops._elementwise import op_of_doubles, pointwise
 from tensorflow_lite_clone.tensor import Tensor
 
 
 def _polynomial(family: str, letter: str, document: str) -> Any:
-    """A row: an op without gradient, and a function of `torch.special`."""
+    """A row: an op, and a function of `torch.special`."""
     name, kind = f"{family}_polynomial_{letter}", f"{family}_{letter}"
-    body = {
-        "name": name,
-        "forward": lambda F, x, n: F.polynomial(x, n, kind=kind),
-        "floating": True,
-        "refuses": "c",
-        "check": staticmethod(no_halves(name)),
-    }
-    op = type(name, (Pointwise,), body)
+    op = op_of_doubles(name, lambda F, x, n: F.polynomial(x, n, kind=kind))
 
     def function(input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None) -> Tensor:
         return pointwise(op, input, n, out=out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.inplace import write_out
-from tensorflow_lite_clone.core.dtypes import complex128, float64, int64
+from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
@@ -102,10 +102,7 @@ def _write_power(input: Tensor, exponent: Any) -> Any:
         return NotImplemented
     dtype = _static_exponent(input, number).dtype
     if dtype is not input.dtype:
-        raise RuntimeError(
-            f"result type {dtype.short_name} can't be cast to the desired output type "
-            f"{input.dtype.short_name}"
-        )
+        raise uncastable(dtype, input.dtype)
     return write_pointwise(PowScalar, input, (), {"exponent": number})
 
 

@@ -53,12 +53,7 @@ def arange(
     else:
         dtype = as_dtype(dtype)
         _refuse("arange", dtype, "bc")
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    _check_range(start, end, step)
     backend = backends.load(device)
     count = math.ceil((end - start) / step)
     if dtype.kind in "iu":  # as torch: each of them is cut to an integer
@@ -99,18 +94,22 @@ def closed_range(
         stacklevel=3,
     )
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    _check_range(start, end, step)
     backend, dtype = backends.load(device), dtype or get_default_dtype()
     if dtype.kind in "iu":
         start, step = int(start), int(step)
     count = math.floor((end - start) / step) + 1
     array = backend.guarded(_stepped)(backend.F, count, step, start)
     return finish(backend.F.astype(array, dtype), backend, requires_grad)
+
+
+def _check_range(start: Any, end: Any, step: Any) -> None:
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 
 def _refuse(name: str, dtype: DType | None, kinds: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
+from tensorflow_lite_clone.autograd.apply import edges_of, wrap
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_writable,
@@ -18,8 +18,9 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops.create import empty_like, explicit_size, finish, size_of
-from tensorflow_lite_clone.ops.generators import Generator, drawing_backend, source_of
+from tensorflow_lite_clone.ops.generators import Generator, as_drawn, drawing_backend, source_of
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -62,11 +63,7 @@ def _sampler(name: str, draw: str, document: str) -> None:
         requires_grad: bool = False,
         memory_format: Any = None,
     ) -> Tensor:
-        if not isinstance(input, Tensor):
-            raise TypeError(
-                f"{name}_like(): argument 'input' (position 1) must be Tensor, not "
-                f"{type(input).__name__}"
-            )
+        expect_tensor(f"{name}_like", input)
         result = empty_like(input, dtype=dtype, device=device, memory_format=memory_format)
         result = _write_drawn(result, draw, generator)
         return result.requires_grad_() if requires_grad else result
@@ -210,14 +207,8 @@ def _fill(target: Tensor, label: str, generator: Generator | None, draw: Any) ->
 
 def _sampled(array: Any, label: str, *inputs: Any) -> Tensor:
     """The tensor of numbers drawn with `inputs` as parameters."""
-    tensors = tuple([value for value in inputs if isinstance(value, Tensor)])
-    backend = tensors[0]._storage.backend
-    output = wrap(array, backend)
-    edges, mask = edges_of(tensors) if mode.grad else ((), 0)
-    if mask and output.dtype.kind in "fc":
-        storages = tuple([tensor._storage for tensor in tensors])
-        record(output, Sampled, backend, edges, mask, storages, {"label": label})
-    return output
+    tensors = [value for value in inputs if isinstance(value, Tensor)]
+    return as_drawn(array, Sampled, *tensors, label=label)
 
 
 def _write_drawn(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tensorflow_lite_clone.autograd.apply import apply, edges_of, record, wrap
-from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._implicit import beta_gradient, gamma_gradient
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops.generators import Generator, source_of
+from tensorflow_lite_clone.ops.generators import Generator, as_drawn, source_of
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -71,17 +68,6 @@ class DirichletGrad(Op):
         raise NotImplementedError("the derivative for '_dirichlet_grad' is not implemented.")
 
 
-def _record(array: Any, op: type[Op], *inputs: Tensor) -> Tensor:
-    """The tensor of numbers that were drawn with `inputs` as parameters."""
-    backend = inputs[0]._storage.backend
-    output = wrap(array, backend)
-    edges, mask = edges_of(inputs) if mode.grad else ((), 0)
-    if mask:
-        storages = tuple([tensor._storage for tensor in inputs])
-        record(output, op, backend, edges, mask, storages)
-    return output
-
-
 def _expect_float(kernel: str, *tensors: Tensor) -> None:
     """NotImplementedError for other dtypes than float32 and float64; RuntimeError for a mix."""
     first = tensors[0].dtype
@@ -120,7 +106,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     _expect_float("binomial_cpu", count, prob)
     source = source_of(generator, count._storage.backend)
     array = source.binomial(count._storage.array, prob._storage.array)
-    return _record(array, Binomial, count, prob)
+    return as_drawn(array, Binomial, count, prob)
 
 
 @public("torch", names=("_standard_gamma",))
@@ -133,7 +119,7 @@ def standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
     expect_tensors("_standard_gamma", input)
     _expect_float("gamma_cpu", input)
     source = source_of(generator, input._storage.backend)
-    return _record(source.standard_gamma(input._storage.array), StandardGamma, input)
+    return as_drawn(source.standard_gamma(input._storage.array), StandardGamma, input)
 
 
 @public("torch", names=("_standard_gamma_grad",))
@@ -159,7 +145,7 @@ def sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tenso
     expect_tensors("_sample_dirichlet", input)
     _expect_float("dirichlet", input)
     source = source_of(generator, input._storage.backend)
-    return _record(source.dirichlet(input._storage.array), SampleDirichlet, input)
+    return as_drawn(source.dirichlet(input._storage.array), SampleDirichlet, input)
 
 
 @public("torch", names=("_dirichlet_grad",))

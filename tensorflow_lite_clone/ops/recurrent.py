@@ -6,11 +6,13 @@ a device may fuse. Two-byte floats are computed in float32 and rounded once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.core.dtypes import float32
-from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.dtypes import float32, uncastable
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops.activation import relu
@@ -114,19 +116,11 @@ def _gru_gates(F: Any, x_gates: Any, h_gates: Any) -> tuple[Any, Any, Any, Any]:
 
 def _expect_floating(input: Tensor) -> None:
     if input.dtype.kind in "iu":
-        kind = input.dtype.short_name
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {kind}")
+        raise uncastable(float32, input.dtype)
 
 
 def _size(x: Tensor, axis: int) -> int:
-    """The length of an axis, with torch's error where there is none."""
-    if axis >= x.ndim:
-        most = max(1, x.ndim)
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [-{most}, {most - 1}], but got "
-            f"{axis})"
-        )
-    return x.shape[axis]
+    return x.shape[normalize_dim(axis, x.ndim)]
 
 
 def _check(x: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, gates: int) -> None:
@@ -212,31 +206,25 @@ def gru_cell(
     return apply(GruCellStep, linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh), hx)
 
 
-@public("torch")
-def rnn_tanh_cell(
-    input: Tensor,
-    hx: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> Tensor:
-    """``tanh(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh)``, (n, hidden)."""
-    expect_tensors("rnn_tanh_cell", input, hx, w_ih, w_hh, b_ih, b_hh)
-    _check(input, hx, w_ih, w_hh, 1)
-    return tanh(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
+def _plain_cell(name: str, activation: Callable[[Tensor], Tensor]) -> Any:
+    def cell(
+        input: Tensor,
+        hx: Tensor,
+        w_ih: Tensor,
+        w_hh: Tensor,
+        b_ih: Tensor | None = None,
+        b_hh: Tensor | None = None,
+    ) -> Tensor:
+        expect_tensors(name, input, hx, w_ih, w_hh, b_ih, b_hh)
+        _check(input, hx, w_ih, w_hh, 1)
+        return activation(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
+
+    word = activation.__name__
+    cell.__name__ = cell.__qualname__ = name
+    cell.__doc__ = f"""``{word}(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh)``, (n, hidden)."""
+    export(cell, "torch", name=name)
+    return cell
 
 
-@public("torch")
-def rnn_relu_cell(
-    input: Tensor,
-    hx: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> Tensor:
-    """`rnn_tanh_cell` with the rectifier in the tanh's place."""
-    expect_tensors("rnn_relu_cell", input, hx, w_ih, w_hh, b_ih, b_hh)
-    _check(input, hx, w_ih, w_hh, 1)
-    return relu(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
+rnn_tanh_cell = _plain_cell("rnn_tanh_cell", tanh)
+rnn_relu_cell = _plain_cell("rnn_relu_cell", relu)

@@ -96,38 +96,43 @@ def _layers(
     folds_bias: bool,
     x: Tensor,
     sizes: list[int] | None,
+    cells: list[tuple],
     states: list[Any],
-    params: list[Tensor],
-    per_cell: int,
-    has_biases: bool,
-    options: tuple,
+    directions: int,
+    p: float,
 ) -> tuple[Tensor, list[Any]]:
     """All layers over (steps, n, in), or over packed rows with `sizes`: outputs, last states.
 
-    `folds_bias` says that both biases are added before the step.
+    Cells, and their first states, stand layer after layer, of each the directions. `folds_bias`
+    says that both biases are added before the step; `p` is dropout's between layers.
     """
-    num_layers, p, train, directions = options
     last: list[Any] = []
-    for layer in range(num_layers):
+    for first in range(0, len(cells), directions):
         outputs = []
         for backwards in range(directions):
-            cell = layer * directions + backwards
-            w_ih, w_hh, *rest = params[cell * per_cell : (cell + 1) * per_cell]
-            b_ih, b_hh, *projection = rest if has_biases else [None, None, *rest]
-            bias = b_ih
-            if b_ih is not None and folds_bias:
-                bias = b_ih + b_hh
+            w_ih, w_hh, b_ih, b_hh, w_hr = cells[first + backwards]
+            bias = b_ih + b_hh if folds_bias and b_ih is not None else b_ih
             gates = linear(x, w_ih, bias)
             steps = gates.unbind(0) if sizes is None else split_with_sizes(gates, sizes)
             order = -1 if backwards else 1
-            step = make(w_hh, b_hh, projection[0] if projection else None)
-            out, state = _direction(step, steps[::order], states[cell])
+            step = make(w_hh, b_hh, w_hr)
+            out, state = _direction(step, steps[::order], states[first + backwards])
             outputs.append(stack(out[::order]) if sizes is None else cat(out[::order]))
             last.append(state)
         x = outputs[0] if directions == 1 else cat(outputs, -1)
-        if p and train and layer < num_layers - 1:
+        if p and first + directions < len(cells):
             x = dropout(x, p, True)
     return x, last
+
+
+def _cells(params: list[Tensor], size: int, has_biases: bool) -> list[tuple]:
+    """Of each cell, of `size` parameters: w_ih, w_hh, b_ih, b_hh and w_hr; None what it lacks."""
+    cells = []
+    for start in range(0, len(params), size):
+        w_ih, w_hh, *rest = params[start : start + size]
+        b_ih, b_hh, *projection = rest if has_biases else [None, None, *rest]
+        cells.append((w_ih, w_hh, b_ih, b_hh, projection[0] if projection else None))
+    return cells
 
 
 def _arguments(name: str, args: tuple, kwargs: dict) -> dict[str, Any]:
@@ -165,16 +170,17 @@ def _recurrent(
     if not (sizes if packed else x.shape[0]):
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     directions = 2 if given["bidirectional"] else 1
-    cells = given["num_layers"] * directions
+    count = given["num_layers"] * directions
     projected = states == 2 and hx[0].shape[-1] != hx[1].shape[-1]
     per_cell = (4 if given["has_biases"] else 2) + projected
-    if len(given["params"]) < cells * per_cell:
+    params = list(given["params"])[: count * per_cell]
+    if len(params) < count * per_cell:
         raise RuntimeError(
-            f"{name}(): expected {cells * per_cell} parameters for {cells} layers and directions, "
-            f"but got {len(given['params'])}"
+            f"{name}(): expected {count * per_cell} parameters for {count} layers and directions, "
+            f"but got {len(params)}"
         )
     starts = [part.unbind(0) for part in (hx if states == 2 else (hx,))]
-    if any([len(part) != cells for part in starts]):
+    if any([len(part) != count for part in starts]):
         raise RuntimeError("Expected more hidden states in stacked_rnn")
     n = sizes[0] if sizes else x.shape[1]
     for part in starts:
@@ -182,18 +188,10 @@ def _recurrent(
             raise RuntimeError(
                 f"{name}(): expected states of {n} sequences, but got {part[0].shape[0]}"
             )
-    options = (given["num_layers"], given["dropout"], given["train"], directions)
-    out, last = _layers(
-        make,
-        folds_bias,
-        x,
-        sizes,
-        list(zip(*starts)) if states == 2 else list(starts[0]),
-        list(given["params"]),
-        per_cell,
-        given["has_biases"],
-        options,
-    )
+    cells = _cells(params, per_cell, given["has_biases"])
+    first = list(zip(*starts)) if states == 2 else list(starts[0])
+    p = given["dropout"] if given["train"] else 0.0
+    out, last = _layers(make, folds_bias, x, sizes, cells, first, directions, p)
     if batch_first:
         out = out.transpose(0, 1)
     return out, *([stack(part) for part in zip(*last)] if states == 2 else [stack(last)])

@@ -15,8 +15,9 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops._matrices import adjoint
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops._spectral import adjoint, as_wide, diagonal
+from tensorflow_lite_clone.ops._spectral import as_wide, diagonal
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -9,7 +9,7 @@ from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
-from tensorflow_lite_clone.ops._arguments import numpy_names
+from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
 from tensorflow_lite_clone.ops._indexing import (
     IndexAdd,
     IndexPut,
@@ -254,11 +254,7 @@ def index_reduce_(
 
 def _out_of_place(name: str, function_: Any) -> None:
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if not isinstance(input, Tensor):
-            raise TypeError(
-                f"{name}(): argument 'input' (position 1) must be Tensor, not "
-                f"{type(input).__name__}"
-            )
+        expect_tensor(name, input)
         return function_(copy_beside(input, *args, *kwargs.values()), *args, **kwargs)
 
     function.__name__ = function.__qualname__ = name

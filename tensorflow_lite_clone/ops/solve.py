@@ -23,6 +23,7 @@ from tensorflow_lite_clone.ops._matrices import (
     expect_tensor,
     expect_wide,
     failure,
+    removed,
 )
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.linear_algebra import inv
@@ -174,16 +175,10 @@ def tensorsolve(input: Tensor, other: Tensor, dims: tuple[int, ...] | None = Non
     return linalg_solve(matrix, vector).reshape(shape)
 
 
-def _removed(name: str, place: str) -> Any:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(
-            f"torch.{name} was removed; torch.linalg.{place} takes the matrices in the other order"
-        )
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Raises RuntimeError: `linalg.{place}` has taken its place."""
-    return function
-
-
-solve = public("torch", "method")(_removed("solve", "solve"))
-lstsq = public("torch", "method")(_removed("lstsq", "lstsq"))
+for _name in ("solve", "lstsq"):
+    removed(
+        _name,
+        f"torch.linalg.{_name} takes the matrices in the other order.",
+        "torch",
+        "method",
+    )

@@ -20,6 +20,11 @@ def _function(name: str, x: Any, document: str, forward: Any = None, **options: 
     )
 
 
+def _special(name: str, x: Any, document: str, forward: Any = None, **options: Any) -> Any:
+    """A row of a function that is in `torch.special` alone."""
+    return _function(name, x, document, forward, places=(), special=(name,), **options)
+
+
 # --- the error function -------------------------------------------------------------------------
 
 erf = _function(
@@ -41,34 +46,26 @@ erfinv = _function(
     inplace=("method",),
     special=("erfinv",),
 )
-erfcx = _function(
+erfcx = _special(
     "erfcx",
     lambda F, g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
     "``exp(input**2) * erfc(input)`` without overflow.",
-    places=(),
-    special=("erfcx",),
 )
-ndtr = _function(
+ndtr = _special(
     "ndtr",
     lambda F, g, x: g * (1 / math.sqrt(2 * math.pi)) * F.exp(-0.5 * x * x),
     "The standard normal distribution function.",
     widened(lambda F, x: 0.5 * F.erfc(x * -math.sqrt(0.5))),
-    places=(),
-    special=("ndtr",),
 )
-log_ndtr = _function(
+log_ndtr = _special(
     "log_ndtr",
     lambda F, g, x: g * math.sqrt(2 / math.pi) / F.erfcx(x * -math.sqrt(0.5)),
     "The logarithm of the standard normal distribution function.",
-    places=(),
-    special=("log_ndtr",),
 )
-ndtri = _function(
+ndtri = _special(
     "ndtri",
     lambda F, g, out: g * math.sqrt(2 * math.pi) * F.exp(0.5 * out * out),
     "The inverse of `ndtr`; NaN outside [0, 1].",
-    places=(),
-    special=("ndtri",),
 )
 
 # --- the gamma function -------------------------------------------------------------------------
@@ -135,29 +132,23 @@ i0 = _function(
     "The modified Bessel function of the first kind, order 0.",
     special=("i0",),
 )
-i0e = _function(
+i0e = _special(
     "i0e",
     lambda F, g, x, out: g * (F.i1e(x) - F.sign(x) * out),
     "``exp(-|input|) * i0(input)``.",
     label="SpecialI0E",
-    places=(),
-    special=("i0e",),
 )
-i1 = _function(
+i1 = _special(
     "i1",
     lambda F, g, x, out: g * (F.i0(x) - F.where(x == 0, 0.5, out / x)),
     "The modified Bessel function of the first kind, order 1.",
     label="SpecialI1",
-    places=(),
-    special=("i1",),
 )
-i1e = _function(
+i1e = _special(
     "i1e",
     lambda F, g, x, out: g * (F.i0e(x) - F.where(x == 0, 0.5, out / x) - F.sign(x) * out),
     "``exp(-|input|) * i1(input)``.",
     label="SpecialI1E",
-    places=(),
-    special=("i1e",),
 )
 
 # --- logarithms with care -----------------------------------------------------------------------
@@ -204,14 +195,12 @@ def _entr(F, x):
     return F.where(x != x, x, y)
 
 
-entr = _function(
+entr = _special(
     "entr",
     lambda F, g, x: g * F.where(x != x, x, -F.log(x) - 1),
     "``-input * log(input)``: 0 at 0, -inf for negative numbers.",
     widened(_entr),
     label="SpecialEntr",
-    places=(),
-    special=("entr",),
 )
 
 
@@ -249,5 +238,3 @@ def logit(
 def logit_(input: Tensor, eps: float | None = None) -> Tensor:
     """In-place form of `logit`."""
     return pointwise(Logit, input, inplace=True, eps=eps)
-
-

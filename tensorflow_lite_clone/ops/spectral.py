@@ -8,13 +8,12 @@ from tensorflow_lite_clone.autograd.mode import mode as modes
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import delivered
+from tensorflow_lite_clone.ops._matrices import adjoint, expect_square, removed
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._spectral import (
-    adjoint,
     as_wide,
     decomposed,
     diagonal,
-    expect_square_matrices,
     gaps,
     off_diagonal,
     on_diagonal,
@@ -107,7 +106,7 @@ class Eigvals(Op):
 
 def _lower(A: Tensor, UPLO: Any) -> Tensor:
     """A Hermitian matrix whose lower triangle is the one of `A` that `UPLO` names."""
-    expect_square_matrices("linalg.eigh", A)
+    expect_square("linalg.eigh", A)
     if not isinstance(UPLO, str):
         raise TypeError(
             f"linalg_eigh(): argument 'UPLO' (position 2) must be str, not {type(UPLO).__name__}"
@@ -155,7 +154,7 @@ def eig(input: Tensor, *, out: Any = None) -> Any:
     exists where all eigenvalues differ; a loss that changes with the phases of vectors raises
     RuntimeError in the backward pass.
     """
-    expect_square_matrices("linalg.eig", input)
+    expect_square("linalg.eig", input)
     input = as_wide("linalg.eig", Eig, input)
     found = decomposed(_NOT_FINITE, Eig, input)
     return delivered("linalg_eig", _LinalgEig(found), out)
@@ -164,7 +163,7 @@ def eig(input: Tensor, *, out: Any = None) -> Any:
 @public("linalg")
 def eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of (..., n, n) matrices, complex and in no order: see `eig`."""
-    expect_square_matrices("linalg.eigvals", input)
+    expect_square("linalg.eigvals", input)
     input = as_wide("linalg.eigvals", Eig, input)
     if modes.grad and input.requires_grad:
         result = decomposed(_NOT_FINITE, Eig, input)[0]
@@ -173,25 +172,22 @@ def eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return delivered("linalg_eigvals", result, out)
 
 
-def _removed(name: str, advice: str) -> None:
-    message = f"This function was deprecated since version 1.9 and is now removed. {advice}"
-
-    def function(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(message)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Removed: always raises RuntimeError. {advice}"
-    public(*(("torch",) if name == "matrix_rank" else ("torch", "method")))(function)
-
-
-_removed("eig", "torch.linalg.eig and torch.linalg.eigvals return complex tensors instead.")
-_removed(
+removed(
+    "eig",
+    "torch.linalg.eig and torch.linalg.eigvals return complex tensors instead.",
+    "torch",
+    "method",
+)
+removed(
     "symeig",
     "Use torch.linalg.eigh or torch.linalg.eigvalsh; by default they read the lower triangle, "
     "where symeig read the upper one (UPLO='U').",
+    "torch",
+    "method",
 )
-_removed(
+removed(
     "matrix_rank",
     "Please use the `torch.linalg.matrix_rank` function instead. The parameter 'symmetric' was "
     "renamed in `torch.linalg.matrix_rank()` to 'hermitian'.",
+    "torch",
 )

@@ -8,7 +8,6 @@ divides by the sum of squared weights, which is the best signal in the sense of 
 from __future__ import annotations
 
 import warnings
-from operator import index as as_int
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
@@ -16,7 +15,7 @@ from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops import complex_numbers
-from tensorflow_lite_clone.ops._arguments import expect_tensor
+from tensorflow_lite_clone.ops._arguments import expect_tensor, whole_number
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.create import ones
 from tensorflow_lite_clone.ops.fft import FftR2C, fft, ifft, irfft, rfft
@@ -29,16 +28,13 @@ _ONESIDED = "Cannot have onesided output if window or input is complex"
 _SMALLEST = 1e-11  # sums of squared weights below it are not divided by
 
 
-def _whole(name: str, argument: str, value: Any) -> int:
-    if type(value) is bool or not hasattr(value, "__index__"):
-        raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}")
-    return as_int(value)
-
-
 def _lengths(name: str, n_fft: Any, hop_length: Any, win_length: Any) -> tuple[int, int, int]:
-    n_fft = _whole(name, "n_fft", n_fft)
-    hop = n_fft // 4 if hop_length is None else _whole(name, "hop_length", hop_length)
-    return n_fft, hop, n_fft if win_length is None else _whole(name, "win_length", win_length)
+    """`n_fft`, and the others with their defaults."""
+    n_fft = whole_number(f"{name}(): argument 'n_fft'", n_fft)
+    hop_length = n_fft // 4 if hop_length is None else hop_length
+    win_length = n_fft if win_length is None else win_length
+    hop = whole_number(f"{name}(): argument 'hop_length'", hop_length)
+    return n_fft, hop, whole_number(f"{name}(): argument 'win_length'", win_length)
 
 
 def _expect_window(name: str, window: Any, length: int) -> None:
@@ -172,7 +168,7 @@ def istft(
     """
     expect_tensor("istft", input)
     n_fft, hop, win_length = _lengths("istft", n_fft, hop_length, win_length)
-    size = None if length is None else _whole("istft", "length", length)
+    size = None if length is None else whole_number("istft(): argument 'length'", length)
     if input.dtype.kind != "c":
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with "

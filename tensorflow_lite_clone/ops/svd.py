@@ -10,15 +10,13 @@ from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import delivered
+from tensorflow_lite_clone.ops._matrices import adjoint, expect_matrices, expect_square
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._spectral import (
-    adjoint,
     as_wide,
     decomposed,
     diagonal,
-    expect_matrices,
-    expect_square_matrices,
     gaps,
     off_diagonal,
     on_diagonal,
@@ -36,9 +34,6 @@ _Svd = result_type("svd", "U", "S", "V")
 _NO_CONVERGENCE = (
     "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite "
     "values."
-)
-_NO_DRIVER = (
-    "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
 )
 _PHASE = (
     "svd_backward: The singular vectors in the complex case are specified up to multiplication by "
@@ -94,6 +89,18 @@ class Svdvals(Op):
         return F.singular_values(x)
 
 
+def _expected(A: Tensor, driver: str | None) -> Tensor:
+    """`A` as it is decomposed; torch's errors for what cannot be."""
+    expect_matrices("linalg.svd", A)
+    A = as_wide("linalg.svd", Svd, A)
+    if driver is not None and A.device.type != "cuda":
+        raise RuntimeError(
+            "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
+            "backend."
+        )
+    return A
+
+
 @public("linalg")
 def svd(
     A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None
@@ -106,10 +113,7 @@ def svd(
     raises RuntimeError in the backward pass. Gradients through vectors are infinite or NaN where
     singular values are equal. `driver` means nothing here; RuntimeError on a CPU.
     """
-    expect_matrices("linalg.svd", A)
-    A = as_wide("linalg.svd", Svd, A)
-    if driver is not None and A.device.type != "cuda":
-        raise RuntimeError(_NO_DRIVER)
+    A = _expected(A, driver)
     found = decomposed(_NO_CONVERGENCE, Svd, A, full_matrices=full_matrices)
     return delivered("linalg_svd", _LinalgSvd(found), out)
 
@@ -122,11 +126,8 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) 
     """
     if modes.grad and isinstance(A, Tensor) and A.requires_grad:
         return delivered("linalg_svdvals", svd(A, False, driver=driver)[1], out)
-    expect_matrices("linalg.svd", A)
-    A = as_wide("linalg.svd", Svd, A)
-    if driver is not None and A.device.type != "cuda":
-        raise RuntimeError(_NO_DRIVER)
-    return delivered("linalg_svdvals", decomposed(_NO_CONVERGENCE, Svdvals, A), out)
+    found = decomposed(_NO_CONVERGENCE, Svdvals, _expected(A, driver))
+    return delivered("linalg_svdvals", found, out)
 
 
 @public("torch", "method", names=("svd",))
@@ -242,7 +243,7 @@ def pinv(
             "2 or more dimensions of float, double, cfloat or cdouble types"
         )
     if hermitian:
-        expect_square_matrices("linalg.eigh", input)
+        expect_square("linalg.eigh", input)
     bounds = _bounds("pinv", input, atol, rtol)
     if not input.numel():
         result = input.mT * 0

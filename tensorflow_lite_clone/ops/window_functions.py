@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
-from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops.create import finish
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -56,20 +56,34 @@ def _cosines(*coefficients: float) -> Callable[..., Any]:
     return values
 
 
-@public("torch")
-def hann_window(
-    window_length: int,
-    periodic: bool = True,
-    *,
-    dtype: DType | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """``(1 - cos(2 pi n / N)) / 2``, with N = `window_length`, or one less unless `periodic`."""
-    values = _cosines(0.5, -0.5)
-    return _window("hann_window", values, window_length, periodic, dtype, device, requires_grad)
+def _public(name: str, values: Callable[..., Any], formula: str) -> Callable[..., Tensor]:
+    def window(
+        window_length: int,
+        periodic: bool = True,
+        *,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        return _window(name, values, window_length, periodic, dtype, device, requires_grad)
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = f"{formula}, with N = `window_length`, or one less unless `periodic`."
+    export(window, "torch", name=name)
+    return window
+
+
+hann_window = _public("hann_window", _cosines(0.5, -0.5), "``(1 - cos(2 pi n / N)) / 2``")
+blackman_window = _public(
+    "blackman_window",
+    _cosines(0.42, -0.5, 0.08),
+    "``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``",
+)
+bartlett_window = _public(
+    "bartlett_window", lambda F, x: 1 - F.abs(2 * x - 1), "A triangle: ``1 - abs(2 n / N - 1)``"
+)
 
 
 @public("torch")
@@ -88,41 +102,6 @@ def hamming_window(
     """``alpha - beta cos(2 pi n / N)``, N as in `hann_window`."""
     values = _cosines(alpha, -beta)
     return _window("hamming_window", values, window_length, periodic, dtype, device, requires_grad)
-
-
-@public("torch")
-def blackman_window(
-    window_length: int,
-    periodic: bool = True,
-    *,
-    dtype: DType | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``, N as in `hann_window`."""
-    values = _cosines(0.42, -0.5, 0.08)
-    return _window("blackman_window", values, window_length, periodic, dtype, device, requires_grad)
-
-
-@public("torch")
-def bartlett_window(
-    window_length: int,
-    periodic: bool = True,
-    *,
-    dtype: DType | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """A triangle: ``1 - abs(2 n / N - 1)``, N as in `hann_window`."""
-
-    def values(F: Any, x: Any) -> Any:
-        return 1 - F.abs(2 * x - 1)
-
-    return _window("bartlett_window", values, window_length, periodic, dtype, device, requires_grad)
 
 
 @public("torch")

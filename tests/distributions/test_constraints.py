@@ -30,7 +30,6 @@ CONSTRAINTS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
     "nonnegative_integer": (lambda c, t: c.nonnegative_integer, NUMBERS),
     "positive_integer": (lambda c, t: c.positive_integer, NUMBERS),
     "integer_interval": (lambda c, t: c.integer_interval(-1, 2), NUMBERS),
-    "integer_less_than": (lambda c, t: c._IntegerLessThan(2), NUMBERS),
     "real": (lambda c, t: c.real, NUMBERS),
     "real_vector": (lambda c, t: c.real_vector, VECTORS),
     "positive": (lambda c, t: c.positive, NUMBERS),

@@ -96,6 +96,10 @@ RIGHT: dict[str, Callable[[Any, Any], Any]] = {
     "half Cauchy of a number": lambda D, t: D.HalfCauchy(1.0, validate_args=False).log_prob(2),
     "clamped": lambda D, t: D.ContinuousBernoulli(1.3).probs,
     "limits": lambda D, t: D.ContinuousBernoulli(0.3, lims=(0.2, 0.6)).mean,
+    "count of a batch": lambda D, t: [
+        D.Binomial(t.tensor([3.0, 4.0]), 0.5).batch_shape,
+        D.NegativeBinomial(t.tensor([3.0, 4.0]), logits=0.5).batch_shape,
+    ],
     "integer values": lambda D, t: D.Normal(0.0, 1.0).log_prob(t.tensor([1, 2])),
     "integer counts": lambda D, t: D.Geometric(0.3).log_prob(t.tensor([1, 2])),
     "integer rows": lambda D, t: D.Categorical(t.tensor([1, 2])).log_prob(t.tensor([0, 1])),
@@ -145,9 +149,14 @@ def _of_transposed(D: Any, rows: Any) -> Any:
 
 
 def _both_parameters(distribution: Any) -> Any:
-    before = sorted(distribution.__dict__)
+    """The parameters that are there before and after one is read, which keeps it."""
+    before = _parameters(distribution)
     distribution.logits  # noqa: B018 (kept once it was read)
-    return before, sorted(distribution.__dict__), repr(distribution)
+    return before, _parameters(distribution), repr(distribution)
+
+
+def _parameters(distribution: Any) -> list[str]:
+    return sorted(name for name in vars(distribution) if not name.startswith("_"))
 
 
 @pytest.mark.parametrize("name", RIGHT)

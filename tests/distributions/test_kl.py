@@ -106,7 +106,7 @@ def test_bregman_divergence(name: str) -> None:
     arguments.pop("logits", None)
     other = type(p)(**arguments)
     difference = general(batch, other) - D.kl_divergence(batch, other)
-    assert difference.abs().max() < 1e-3 if name == "ContinuousBernoulli" else 1e-10
+    assert difference.abs().max() < (1e-3 if name == "ContinuousBernoulli" else 1e-10)
 
 
 def test_families_without_a_pair() -> None:

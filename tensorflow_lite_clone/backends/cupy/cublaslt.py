@@ -162,6 +162,9 @@ def make_handle() -> int:
     return made.value
 
 
+_MOST_ANSWERS = 4  # algorithms that are asked for
+
+
 def heuristics(
     handle: int,
     operation: Descriptor,
@@ -170,7 +173,6 @@ def heuristics(
     workspace: int,
     alignment: int,
     exact_sums: bool,
-    most: int = 4,
 ) -> tuple[int, list[Heuristic]]:
     """The status of the question which algorithms are best, and the answers, best first.
 
@@ -183,14 +185,14 @@ def heuristics(
         preference.set(attribute, ctypes.c_uint32(alignment))
     if exact_sums:
         preference.set(PREF_REDUCTION_SCHEME_MASK, ctypes.c_uint32(REDUCTION_SCHEME_COMPUTE_TYPE))
-    answers = (Heuristic * most)()
+    answers = (Heuristic * _MOST_ANSWERS)()
     count = c_int(0)
     status = library().cublasLtMatmulAlgoGetHeuristic(
         handle,
         operation.address,
         *[layout.address for layout in layouts],
         preference.address,
-        most,
+        _MOST_ANSWERS,
         answers,
         byref(count),
     )

@@ -125,9 +125,9 @@ class Instance:
         self._function(grid, block, values, shared_mem=shared)
 
 
-def blocks_for(count: int, block: int, most: int = 1 << 20) -> int:
-    """How many blocks of `block` threads cover `count` elements, at least one, at most `most`."""
-    return max(1, min(-(-count // block), most))
+def blocks_for(count: int, block: int) -> int:
+    """How many blocks of `block` threads cover `count` elements, at least one, at most 2**20."""
+    return max(1, min(-(-count // block), 1 << 20))
 
 
 __all__ = ["Instance", "Kernel", "KernelError", "blocks_for"]

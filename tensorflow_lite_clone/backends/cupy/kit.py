@@ -23,7 +23,6 @@ from tensorflow_lite_clone.backends.cupy.kit_factor import (  # noqa: F401
 from tensorflow_lite_clone.backends.cupy.kit_index import (  # noqa: F401
     address,
     as_strided,
-    bitcast,
     broadcast_to,
     check_index,
     concat,
@@ -31,10 +30,7 @@ from tensorflow_lite_clone.backends.cupy.kit_index import (  # noqa: F401
     expand_dims,
     flip,
     getitem,
-    matrix_transpose,
-    permute_dims,
     reshape,
-    squeeze,
     stack,
     take,
     unstack,
@@ -128,6 +124,12 @@ from tensorflow_lite_clone.backends.cupy.kit_spectral import (  # noqa: F401
 )
 from tensorflow_lite_clone.backends.cupy.memory import pinned_copy
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401 (methods of arrays)
+    bitcast,
+    matrix_transpose,
+    permute_dims,
+    squeeze,
+)
 from tensorflow_lite_clone.dispatch import capture
 
 globals().update(WORDS)

@@ -35,20 +35,8 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     return result
 
 
-def permute_dims(x: Any, /, axes: tuple) -> Any:
-    return x.transpose(axes)
-
-
-def squeeze(x: Any, /, axis: Any) -> Any:
-    return x.squeeze(axis)
-
-
 def expand_dims(x: Any, /, *, axis: int = 0) -> Any:
     return cupy.expand_dims(x, axis)
-
-
-def matrix_transpose(x: Any, /) -> Any:
-    return x.swapaxes(-1, -2)
 
 
 def _packed(x: Any) -> Any:
@@ -106,10 +94,6 @@ def _joined(arrays: Any, axis: int) -> Any:
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple:
     return tuple([x.take(i, axis) for i in range(x.shape[axis])])
-
-
-def bitcast(x: Any, dtype: Any) -> Any:
-    return x.view(dtype)
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:

@@ -9,6 +9,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import faults
+from tensorflow_lite_clone.backends.numpy.kit_sort import grid
 
 _BACKWARDS = slice(None, None, -1)
 
@@ -48,7 +49,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
 
 
 def _found_along(x: Any, indices: Any, axis: int = -1) -> Any:
-    return x[_grid(x.shape, indices, axis % x.ndim)]
+    return x[grid(cupy, x.shape, indices, axis % x.ndim)]
 
 
 def arg_kth(x: Any, k: int, *, axis: int) -> Any:
@@ -67,19 +68,8 @@ def put_along_axis(values: Any, index: Any, *, axis: int, size: int) -> Any:
     shape[axis] = size
     result = cupy.zeros(shape, values.dtype)
     if values.size:
-        result[_grid(index.shape, index, axis)] = values
+        result[grid(cupy, index.shape, index, axis)] = values
     return result
-
-
-def _grid(shape: tuple, index: Any, axis: int) -> tuple:
-    """`index` among the places of all other axes, to index an array of `shape` with."""
-    ndim = len(shape)
-    return tuple(
-        [
-            index if d == axis else cupy.arange(n).reshape((n,) + (1,) * (ndim - d - 1))
-            for d, n in enumerate(shape)
-        ]
-    )
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:

@@ -18,10 +18,14 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
-from tensorflow_lite_clone.backends.numpy.random import (
+from tensorflow_lite_clone.backends.numpy.random_checks import (
+    check_deviation,
     check_multinomial,
+    check_positive,
+    check_probability,
+    check_success,
     check_uniform_bounds,
-    not_continuous,
+    continuous,
 )
 from tensorflow_lite_clone.backends.numpy.random_integers import (
     check_permutation,
@@ -31,9 +35,10 @@ from tensorflow_lite_clone.backends.numpy.random_integers import (
 from tensorflow_lite_clone.backends.numpy.random_state import (
     DEFAULT_SEED,
     Shape,
+    Stream,
     describe,
+    expect_bytes,
     flatten,
-    nondeterministic_seed,
     unsigned_seed,
     unsupported,
 )
@@ -62,7 +67,7 @@ def _here(method: Callable[..., Any]) -> Callable[..., Any]:
     return on_device
 
 
-class Generator:
+class Generator(Stream):
     """A stream of random numbers on one device, and the distributions made of it.
 
     Methods are those of `backends.numpy.random.Generator`, on CuPy's arrays. Parameters that are
@@ -89,15 +94,6 @@ class Generator:
         self._seed = seed
         _set_state[_WORD](1, 1, seed, offset, self._state)
 
-    def seed(self) -> int:
-        """Restart the stream from a random 64-bit seed, and return the seed."""
-        self.manual_seed(nondeterministic_seed())
-        return self._seed
-
-    def initial_seed(self) -> int:
-        """The seed the stream was started with, in [0, 2**64)."""
-        return self._seed
-
     @_here
     def get_state(self) -> np.ndarray:
         """Seed and offset as 16 bytes of the host, little endian; waits for the device."""
@@ -108,10 +104,7 @@ class Generator:
 
         Raises TypeError for anything but a uint8 array, RuntimeError for a wrong size.
         """
-        if not isinstance(state, np.ndarray):
-            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
-        if state.dtype != np.uint8:
-            raise TypeError(f"RNG state must be a torch.ByteTensor, but its dtype is {state.dtype}")
+        expect_bytes(state)
         if state.size != 16:
             raise RuntimeError(f"RNG state is wrong size: expected 16 bytes, found {state.size}")
         seed, offset = np.ascontiguousarray(state).reshape(-1).view("<u8").tolist()
@@ -162,8 +155,6 @@ class Generator:
         dtype, described = describe(dtype)
         if described.is_complex:
             return self._complex(self.uniform, shape, dtype, described, low, high)
-        if not described.is_floating_point:
-            raise unsupported("check_uniform_bounds", described)
         check_uniform_bounds(low, high, described)
         return self._real(shape, dtype, "Uniform", low, high)
 
@@ -181,8 +172,7 @@ class Generator:
         if isinstance(mean, cupy.ndarray) or isinstance(std, cupy.ndarray):
             sample = self.normal(shape, dtype)
             return (sample * std + mean).astype(sample.dtype, copy=False)
-        if not std >= 0:
-            raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+        check_deviation(std)
         dtype, described = describe(dtype)
         if described.is_complex:
             return self._complex(self.normal, shape, dtype, described, mean, std / math.sqrt(2))
@@ -197,8 +187,7 @@ class Generator:
         self, shape: Shape, dtype: Any = np.float32, mean: float = 1.0, std: float = 2.0
     ) -> Any:
         """exp(normal)."""
-        if not std > 0:
-            raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+        check_positive("log_normal_", "std", std)
         dtype, described = describe(dtype)
         if not described.is_floating_point:
             raise unsupported("log_normal_cuda", described)
@@ -207,11 +196,8 @@ class Generator:
     @_here
     def exponential(self, shape: Shape, dtype: Any = np.float32, lambd: float = 1.0) -> Any:
         """-log(u) / lambd, never 0 for lambd 1."""
-        if not lambd > 0:
-            raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-        dtype, described = describe(dtype)
-        if not described.is_floating_point:
-            raise not_continuous("Exponential", described)
+        check_positive("exponential_", "lambda", lambd)
+        dtype = continuous("Exponential", dtype)
         return self._real(shape, dtype, "Exponential", lambd)
 
     @_here
@@ -219,18 +205,14 @@ class Generator:
         self, shape: Shape, dtype: Any = np.float32, median: float = 0.0, sigma: float = 1.0
     ) -> Any:
         """median + sigma tan(pi (u - 1/2))."""
-        if not sigma > 0:
-            raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-        dtype, described = describe(dtype)
-        if not described.is_floating_point:
-            raise not_continuous("Cauchy", described)
+        check_positive("cauchy_", "sigma", sigma)
+        dtype = continuous("Cauchy", dtype)
         return self._real(shape, dtype, "Cauchy", median, sigma)
 
     @_here
     def geometric(self, shape: Shape, dtype: Any = np.float32, p: float = 0.5) -> Any:
         """ceil(log(u) / log(1 - p)): how many trials until the first success."""
-        if not 0 < p < 1:
-            raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+        check_success(p)
         dtype, described = describe(dtype)
         if described.is_complex or described.kind == "b":
             raise unsupported("geometric_cuda", described)
@@ -244,8 +226,7 @@ class Generator:
         dtype, described = describe(dtype)
         if isinstance(p, cupy.ndarray):
             return self._bernoulli_array(p, p.shape if shape is None else shape, dtype, described)
-        if not 0 <= p <= 1:
-            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+        check_probability(p)
         if described.is_complex:
             raise unsupported("bernoulli_scalar_cuda_", described)
         y = cupy.empty(() if shape is None else flatten(shape)[0], dtype)
@@ -263,10 +244,6 @@ class Generator:
         p = cupy.ascontiguousarray(cupy.broadcast_to(p, shape))
         instance = _choose_each[dtype, "double" if wide else "float"]
         return self._draw(instance, cupy.empty(shape, dtype), 2 if wide else 4, p)
-
-    def dropout_mask(self, p: float, shape: Shape, dtype: Any = np.bool_) -> Any:
-        """What dropout with probability `p` of a zero keeps: `bernoulli(1 - p)`."""
-        return self.bernoulli(1.0 - p, shape, dtype)
 
     @_here
     def poisson(self, rates: Any) -> Any:
@@ -314,17 +291,7 @@ class Generator:
         boost = (1 - self.uniform(shape, np.float64)) ** (1 / cupy.where(alpha < 1, alpha, 1))
         return cupy.where(alpha < 1, boost * drawn, drawn)
 
-    @_here
-    def dirichlet(self, concentration: Any) -> Any:
-        """Points of the simplex over the last axis: gamma numbers divided by their sums."""
-        dtype, described = describe(concentration.dtype)
-        if described.name not in ("float32", "float64"):
-            raise unsupported("dirichlet", described)
-        gammas = self.standard_gamma(concentration.astype(np.float64))
-        axis = -1 if gammas.ndim else None
-        points = (gammas / gammas.sum(axis=axis, keepdims=True)).astype(dtype)
-        one = np.ones((), dtype)
-        return cupy.clip(points, np.finfo(dtype).tiny, np.nextafter(one, 0 * one))
+    dirichlet = _here(Stream.dirichlet)
 
     @_here
     def multinomial(self, probabilities: Any, num_samples: int, replacement: bool = False) -> Any:

@@ -121,7 +121,8 @@ def _middle(x: Any) -> Any:
 PIECES = ((-5.0, _waving), (-2.5, _far), (0.0, _near), (2.0, _middle), (np.inf, _decaying))
 
 
-def _airy_ai(x: Any) -> Any:
+@in_double
+def airy_ai(x: Any) -> Any:
     """The Airy function Ai; NaN at the infinities."""
     y = np.full_like(x, np.nan)
     start = -np.inf
@@ -130,6 +131,3 @@ def _airy_ai(x: Any) -> Any:
         y[place] = function(x[place])
         start = end
     return y
-
-
-airy_ai = in_double(_airy_ai)

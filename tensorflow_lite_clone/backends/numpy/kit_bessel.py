@@ -103,7 +103,8 @@ def _i0(x: Any) -> Any:
     return _bessel(np.abs(x), _I0_LOW, _I0_HIGH, False, False)
 
 
-def _i0e(x: Any) -> Any:
+@in_double
+def i0e(x: Any) -> Any:
     """exp(-abs(x)) i0(x)."""
     return _bessel(np.abs(x), _I0_LOW, _I0_HIGH, False, True)
 
@@ -113,7 +114,8 @@ def _i1(x: Any) -> Any:
     return np.copysign(_bessel(np.abs(x), _I1_LOW, _I1_HIGH, True, False), x)
 
 
-def _i1e(x: Any) -> Any:
+@in_double
+def i1e(x: Any) -> Any:
     """exp(-abs(x)) i1(x)."""
     return np.copysign(_bessel(np.abs(x), _I1_LOW, _I1_HIGH, True, True), x)
 
@@ -139,31 +141,29 @@ def _k1_core(x: Any) -> Any:
     return np.where(x == 0.0, np.inf, core)
 
 
-def _k0(x: Any) -> Any:
+@in_double
+def k0(x: Any) -> Any:
     """The modified Bessel function of the second kind, order 0; inf at 0, NaN below."""
     return _second(x, _k0_core, K0_TAIL, False)
 
 
-def _k0e(x: Any) -> Any:
+@in_double
+def k0e(x: Any) -> Any:
     """exp(x) k0(x)."""
     return _second(x, _k0_core, K0_TAIL, True)
 
 
-def _k1(x: Any) -> Any:
+@in_double
+def k1(x: Any) -> Any:
     """The modified Bessel function of the second kind, order 1; inf at 0, NaN below."""
     return _second(x, _k1_core, K1_TAIL, False)
 
 
-def _k1e(x: Any) -> Any:
+@in_double
+def k1e(x: Any) -> Any:
     """exp(x) k1(x)."""
     return _second(x, _k1_core, K1_TAIL, True)
 
 
 i0 = in_double(_i0)
-i0e = in_double(_i0e)
 i1 = in_double(_i1)
-i1e = in_double(_i1e)
-k0 = in_double(_k0)
-k0e = in_double(_k0e)
-k1 = in_double(_k1)
-k1e = in_double(_k1e)

@@ -110,7 +110,8 @@ def _wave(x: Any, p: tuple, q: tuple) -> tuple[Any, Any]:
     return ratio(u, p) * scale, ratio(u, q) / x * scale
 
 
-def _j0(x: Any) -> Any:
+@in_double
+def j0(x: Any) -> Any:
     """The Bessel function of the first kind, order 0."""
     a = np.abs(x)
     y = np.empty_like(a)
@@ -127,7 +128,8 @@ def _j0_low(x: Any) -> Any:
     return _factors(x, _J0_ZEROS) * horner(x * x / 12.5 - 1.0, _J0)
 
 
-def _j1(x: Any) -> Any:
+@in_double
+def j1(x: Any) -> Any:
     """The Bessel function of the first kind, order 1."""
     a = np.abs(x)
     y = np.empty_like(a)
@@ -144,7 +146,8 @@ def _j1_low(x: Any) -> Any:
     return x * _factors(x, _J1_ZEROS) * horner(x * x / 12.5 - 1.0, _J1)
 
 
-def _y0(x: Any) -> Any:
+@in_double
+def y0(x: Any) -> Any:
     """The Bessel function of the second kind, order 0; -inf at 0, NaN below."""
     y = np.empty_like(x)
     large = x > 5.0
@@ -158,7 +161,8 @@ def _y0(x: Any) -> Any:
     return y
 
 
-def _y1(x: Any) -> Any:
+@in_double
+def y1(x: Any) -> Any:
     """The Bessel function of the second kind, order 1; -inf at 0, NaN below."""
     y = np.empty_like(x)
     large = x > 5.0
@@ -171,9 +175,3 @@ def _y1(x: Any) -> Any:
     sine, cosine = np.sin(a), np.cos(a)
     y[large] = q * (sine - cosine) - p * (sine + cosine)
     return y
-
-
-j0 = in_double(_j0)
-j1 = in_double(_j1)
-y0 = in_double(_y0)
-y1 = in_double(_y1)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.kit_special import (
+    STIRLING,
     erfc_of_double,
     horner,
     pair_in_double,
@@ -68,7 +69,7 @@ def _factor(a: Any, x: Any) -> Any:
     y[small] = z**b * half / gamma * half
     b, z = a[~small], x[~small]
     w = 1.0 / (b * b)
-    stirling = horner(w, (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156))
+    stirling = horner(w, STIRLING)
     y[~small] = np.exp(-b * _phi(b, z)) * np.exp(-stirling / b) / np.sqrt(b)
     y[~small] *= 1.0 / math.sqrt(2.0 * math.pi)
     return y
@@ -186,15 +187,13 @@ def _function(a: Any, x: Any, lower: bool) -> Any:
     return y
 
 
-def _igamma(a: Any, x: Any) -> Any:
+@pair_in_double
+def igamma(a: Any, x: Any) -> Any:
     """The lower function P(a, x)."""
     return _function(a, x, True)
 
 
-def _igammac(a: Any, x: Any) -> Any:
+@pair_in_double
+def igammac(a: Any, x: Any) -> Any:
     """The upper function Q(a, x)."""
     return _function(a, x, False)
-
-
-igamma = pair_in_double(_igamma)
-igammac = pair_in_double(_igammac)

@@ -56,7 +56,7 @@ def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = Tru
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
-    return x[_grid(x.shape, indices, axis % x.ndim)]
+    return x[grid(np, x.shape, indices, axis % x.ndim)]
 
 
 def arg_kth(x: Any, k: int, *, axis: int) -> Any:
@@ -88,16 +88,16 @@ def put_along_axis(values: Any, index: Any, *, axis: int, size: int) -> Any:
     shape[axis] = size
     result = np.zeros(shape, values.dtype)
     if values.size:
-        result[_grid(index.shape, index, axis)] = values
+        result[grid(np, index.shape, index, axis)] = values
     return result
 
 
-def _grid(shape: tuple, index: Any, axis: int) -> tuple:
+def grid(F: Any, shape: tuple, index: Any, axis: int) -> tuple:
     """`index` among the places of all other axes, to index an array of `shape` with."""
     ndim = len(shape)
     return tuple(
         [
-            index if d == axis else np.arange(n).reshape((n,) + (1,) * (ndim - d - 1))
+            index if d == axis else F.arange(n).reshape((n,) + (1,) * (ndim - d - 1))
             for d, n in enumerate(shape)
         ]
     )

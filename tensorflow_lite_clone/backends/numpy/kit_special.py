@@ -59,6 +59,8 @@ _LGAMMA_CORE = (
     (1.0, 64.30115259162238, 779.4679275893034, 3043.1585776411334, 4606.878015120426,
      2886.5493482801476, 732.8860990978757, 66.6293458328465, 1.509843399352233),
 )  # fmt: skip
+# Stirling's series of log(gamma) in 1 / x^2 (DLMF 5.11.1)
+STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
 
 def horner(x: Any, coefficients: Sequence[float]) -> Any:
@@ -199,13 +201,15 @@ def _solve(p: Any, q: Any) -> Any:
     return np.where((q >= 0.0) & (p >= 0.0), x, np.nan)
 
 
-def _erfinv(x: Any) -> Any:
+@in_double
+def erfinv(x: Any) -> Any:
     """The inverse of erf; infinite at -1 and 1, NaN beyond."""
     a = np.abs(x)
     return np.copysign(_solve(a, 1.0 - a), x)
 
 
-def _ndtri(x: Any) -> Any:
+@in_double
+def ndtri(x: Any) -> Any:
     """The standard normal quantile: the inverse of erfc(-x / sqrt(2)) / 2."""
     lower = x < 0.5
     q = 2.0 * np.where(lower, x, 1.0 - x)
@@ -213,7 +217,8 @@ def _ndtri(x: Any) -> Any:
     return np.where(lower, -y, y)
 
 
-def _log_ndtr(x: Any) -> Any:
+@in_double
+def log_ndtr(x: Any) -> Any:
     """The logarithm of the standard normal distribution function."""
     z = x * math.sqrt(0.5)
     low = np.minimum(z, -1.0)
@@ -237,7 +242,7 @@ def erf(x: Any) -> Any:
 def _stirling(x: Any) -> Any:
     """log(gamma(x)) for x >= 12."""
     z = 1.0 / (x * x)
-    series = horner(z, (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156))
+    series = horner(z, STIRLING)
     return (x - 0.5) * np.log(x) - x + 0.5 * math.log(2.0 * math.pi) + series / x
 
 
@@ -262,7 +267,8 @@ def _lgamma_positive(x: Any) -> Any:
     return y
 
 
-def _lgamma(x: Any) -> Any:
+@in_double
+def lgamma(x: Any) -> Any:
     """The logarithm of abs(gamma(x)); infinite at 0, -1, -2, ..."""
     a = np.abs(x)
     y = _lgamma_positive(np.where(a == 0.0, 1.0, a))
@@ -273,7 +279,8 @@ def _lgamma(x: Any) -> Any:
     return np.where((a == 0.0) | (a == np.inf), np.inf, y)
 
 
-def _digamma(x: Any) -> Any:
+@in_double
+def digamma(x: Any) -> Any:
     """The derivative of lgamma; NaN at -1, -2, ..., -inf and inf at 0 and -0."""
     reflected = x < 0.0
     a = np.where(reflected, 1.0 - x, x)
@@ -296,8 +303,3 @@ def _digamma(x: Any) -> Any:
 
 erfc = in_double(erfc_of_double)
 erfcx = in_double(_erfcx)
-erfinv = in_double(_erfinv)
-ndtri = in_double(_ndtri)
-log_ndtr = in_double(_log_ndtr)
-lgamma = in_double(_lgamma)
-digamma = in_double(_digamma)

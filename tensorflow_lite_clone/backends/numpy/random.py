@@ -15,9 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.random_checks import (
+    check_deviation,
+    check_multinomial,
+    check_positive,
+    check_probability,
+    check_success,
+    check_uniform_bounds,
+    continuous,
+)
 from tensorflow_lite_clone.backends.numpy.random_rejection import RejectionGenerator
 from tensorflow_lite_clone.backends.numpy.random_state import (
-    LARGEST,
     Shape,
     blocks,
     describe,
@@ -114,8 +122,6 @@ class Generator(RejectionGenerator):
         if described.is_complex:
             real = described.to_real().name
             return self.uniform(2 * count, real, low, high).view(dtype).reshape(shape)
-        if not described.is_floating_point:
-            raise unsupported("check_uniform_bounds", described)
         check_uniform_bounds(low, high, described)
         out = np.empty(count, dtype)
         wide = described.name == "float64"
@@ -162,8 +168,7 @@ class Generator(RejectionGenerator):
         if isinstance(mean, np.ndarray):
             sample = self.normal(shape, dtype, 0.0, std, contiguous=contiguous)
             return np.add(sample, mean, out=sample, casting="unsafe")
-        if not std >= 0:
-            raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+        check_deviation(std)
         dtype, described = describe(dtype)
         shape, count = flatten(shape)
         if count and described.is_complex:
@@ -197,8 +202,7 @@ class Generator(RejectionGenerator):
         self, shape: Shape, dtype: Any = np.float32, mean: float = 1.0, std: float = 2.0
     ) -> np.ndarray:
         """exp(normal), from float64 pairs one after the other."""
-        if not std > 0:
-            raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+        check_positive("log_normal_", "std", std)
         dtype, described = describe(dtype)
         shape, count = flatten(shape)
         if not described.is_floating_point:
@@ -209,22 +213,16 @@ class Generator(RejectionGenerator):
 
     def exponential(self, shape: Shape, dtype: Any = np.float32, lambd: float = 1.0) -> np.ndarray:
         """-log(1 - u) / lambd, 53-bit."""
-        if not lambd > 0:
-            raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-        dtype, described = describe(dtype)
-        if not described.is_floating_point:
-            raise not_continuous("Exponential", described)
+        check_positive("exponential_", "lambda", lambd)
+        dtype = continuous("Exponential", dtype)
         return self._from_uniform53(shape, dtype, lambda u: -1.0 / float(lambd) * np.log1p(-u))
 
     def cauchy(
         self, shape: Shape, dtype: Any = np.float32, median: float = 0.0, sigma: float = 1.0
     ) -> np.ndarray:
         """median + sigma tan(pi (u - 1/2)), 53-bit."""
-        if not sigma > 0:
-            raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-        dtype, described = describe(dtype)
-        if not described.is_floating_point:
-            raise not_continuous("Cauchy", described)
+        check_positive("cauchy_", "sigma", sigma)
+        dtype = continuous("Cauchy", dtype)
         return self._from_uniform53(
             shape,
             dtype,
@@ -233,8 +231,7 @@ class Generator(RejectionGenerator):
 
     def geometric(self, shape: Shape, dtype: Any = np.float32, p: float = 0.5) -> np.ndarray:
         """ceil(log(u) / log(1 - p)): how many trials until the first success; 53-bit."""
-        if not 0 < p < 1:
-            raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+        check_success(p)
         dtype, described = describe(dtype)
         if described.is_complex or described.kind == "b":
             raise unsupported("geometric_cpu", described)
@@ -266,8 +263,7 @@ class Generator(RejectionGenerator):
         dtype, described = describe(dtype)
         if isinstance(p, np.ndarray):
             return self._bernoulli_array(p, p.shape if shape is None else shape, dtype, described)
-        if not 0 <= p <= 1:
-            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+        check_probability(p)
         if described.is_complex:
             raise unsupported("bernoulli_scalar_cpu_", described)
         shape, count = flatten(() if shape is None else shape)
@@ -298,10 +294,6 @@ class Generator(RejectionGenerator):
             length = part.stop - part.start
             out[part] = (self._uniform53(length) if wide else self._uniform24(length)) < p[part]
         return out.reshape(shape)
-
-    def dropout_mask(self, p: float, shape: Shape, dtype: Any = np.bool_) -> np.ndarray:
-        """What dropout with probability `p` of a zero keeps: `bernoulli(1 - p)`."""
-        return self.bernoulli(1.0 - p, shape, dtype)
 
     def multinomial(
         self, probabilities: np.ndarray, num_samples: int, replacement: bool = False
@@ -360,51 +352,6 @@ class Generator(RejectionGenerator):
         for row, (bounds, u) in enumerate(zip(sums.astype(np.float64, copy=False), uniforms)):
             samples[row] = np.searchsorted(bounds, u)
         return samples.reshape(*probabilities.shape[:-1], num_samples)
-
-
-def check_uniform_bounds(low: float, high: float, described: DType) -> None:
-    largest = LARGEST[described.name]
-    for name, bound in (("from", low), ("to", high)):
-        if not -largest <= bound <= largest:
-            raise RuntimeError(f"{name} is out of bounds for {described!r}: {bound:g}")
-    if not low <= high:
-        raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
-        )
-    if high - low > largest:
-        raise RuntimeError(
-            f"uniform_ expects to-from <= {largest:g}, the largest {described!r}, "
-            f"but found to={high:g} and from={low:g}"
-        )
-
-
-def check_multinomial(
-    probabilities: np.ndarray, num_samples: int, replacement: bool, described: DType
-) -> None:
-    if probabilities.ndim not in (1, 2):
-        raise RuntimeError(f"prob_dist must be 1 or 2 dim, but has {probabilities.ndim}")
-    if not described.is_floating_point:
-        raise RuntimeError(
-            "multinomial only supports floating-point dtypes for input, "
-            f"got: {described.short_name}"
-        )
-    if num_samples <= 0:
-        raise RuntimeError(f"cannot sample n_sample <= 0 samples, but got {num_samples}")
-    categories = probabilities.shape[-1]
-    if not replacement and num_samples > categories:
-        raise RuntimeError(
-            "cannot sample n_sample > prob_dist.size(-1) samples without replacement: "
-            f"{num_samples} > {categories}"
-        )
-    if categories > 1 << 24:
-        raise RuntimeError(f"number of categories cannot exceed 2^24, but got {categories}")
-
-
-def not_continuous(name: str, described: DType) -> RuntimeError:
-    return RuntimeError(
-        f"{name} distribution is a continuous probability distribution. "
-        f"dtype must be a floating point but you specified {described.short_name}"
-    )
 
 
 #: What the functions draw from when no generator is named; seeded at random, like PyTorch's.

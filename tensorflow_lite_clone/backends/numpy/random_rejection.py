@@ -71,18 +71,6 @@ class RejectionGenerator(IntegerGenerator):
         # fmax: PyTorch has no NaN here either
         return np.fmax(values, np.finfo(dtype).tiny).reshape(shape_parameter.shape)
 
-    def dirichlet(self, concentration: np.ndarray) -> np.ndarray:
-        """Points of the simplex over the last axis, strictly inside it: gamma numbers, drawn in
-        float64, divided by their sums. PyTorch's, but for the last bits."""
-        dtype, described = describe(concentration.dtype)
-        if described.name not in ("float32", "float64"):
-            raise unsupported("dirichlet", described)
-        gammas = self.standard_gamma(concentration.astype(np.float64))
-        axis = -1 if gammas.ndim else None
-        points = (gammas / gammas.sum(axis=axis, keepdims=True)).astype(dtype)
-        one = np.ones((), dtype)
-        return np.clip(points, np.finfo(dtype).tiny, np.nextafter(one, 0 * one))
-
     def _gammas(self, alpha: np.ndarray) -> np.ndarray:
         small = alpha < 1
         # As PyTorch has it, up to here in the dtype of the parameter.

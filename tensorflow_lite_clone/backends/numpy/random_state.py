@@ -105,7 +105,51 @@ def unsigned_seed(seed: Any) -> int:
     return number % (1 << 64)
 
 
-class GeneratorState:
+def expect_bytes(state: Any) -> None:
+    """Raise TypeError for a saved state that is no array of bytes."""
+    if not isinstance(state, np.ndarray):
+        raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+    if state.dtype != np.uint8:
+        raise TypeError(f"RNG state must be a torch.ByteTensor, but its dtype is {state.dtype}")
+
+
+class Stream:
+    """What the generators of all devices do alike."""
+
+    __slots__ = ()
+
+    manual_seed: Any
+    bernoulli: Any
+    standard_gamma: Any
+    _seed: int
+
+    def seed(self) -> int:
+        """Restart the stream from a random 64-bit seed, and return the seed."""
+        self.manual_seed(nondeterministic_seed())
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed the stream was started with, in [0, 2**64)."""
+        return self._seed
+
+    def dropout_mask(self, p: float, shape: Shape, dtype: Any = np.bool_) -> Any:
+        """What dropout with probability `p` of a zero keeps: `bernoulli(1 - p)`."""
+        return self.bernoulli(1.0 - p, shape, dtype)
+
+    def dirichlet(self, concentration: Any) -> Any:
+        """Points of the simplex over the last axis, strictly inside it: gamma numbers, drawn in
+        float64, divided by their sums. On the CPU PyTorch's, but for the last bits."""
+        dtype, described = describe(concentration.dtype)
+        if described.name not in ("float32", "float64"):
+            raise unsupported("dirichlet", described)
+        gammas = self.standard_gamma(concentration.astype(np.float64))
+        axis = -1 if gammas.ndim else None
+        points = (gammas / gammas.sum(axis=axis, keepdims=True)).astype(dtype)
+        one = np.ones((), dtype)
+        return points.clip(np.finfo(dtype).tiny, np.nextafter(one, 0 * one))
+
+
+class GeneratorState(Stream):
     """Seeding, saving and restoring of a stream, and its raw words, uniforms and single normals."""
 
     __slots__ = ("_bits", "_next_double", "_next_float", "_seed", "_seed_pending", "_spent_next")
@@ -123,15 +167,6 @@ class GeneratorState:
         self._next_double: float | None = None
         self._next_float: float | None = None
         return self
-
-    def seed(self) -> int:
-        """Restart the stream from a random 64-bit seed, and return the seed."""
-        self.manual_seed(nondeterministic_seed())
-        return self._seed
-
-    def initial_seed(self) -> int:
-        """The seed the stream was started with, in [0, 2**64)."""
-        return self._seed
 
     def get_state(self) -> np.ndarray:
         """The whole state as uint8, shape (5056,): the bytes of `torch.Generator.get_state()`."""
@@ -155,10 +190,7 @@ class GeneratorState:
 
         Raises TypeError for anything but a uint8 array, RuntimeError for a wrong size or an
         impossible state."""
-        if not isinstance(state, np.ndarray):
-            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
-        if state.dtype != np.uint8:
-            raise TypeError(f"RNG state must be a torch.ByteTensor, but its dtype is {state.dtype}")
+        expect_bytes(state)
         if state.size != _LAYOUT.itemsize:
             raise RuntimeError(
                 f"Expected a CPUGeneratorImplState of size {_LAYOUT.itemsize} "

@@ -79,7 +79,6 @@ def stateless(
     function: Callable[..., Any],
     arguments: dict[str, Any],
     shown: tuple[str, ...] | None = None,
-    document: str | None = None,
     base: type[Stateless] = Stateless,
 ) -> Any:
     """A row of a table of parameter-free modules, as a class."""
@@ -87,7 +86,7 @@ def stateless(
         "function": staticmethod(function),
         "arguments": arguments,
         "shown": shown,
-        "__doc__": document or f"`functional.{function.__name__}` as a module.",
+        "__doc__": f"`functional.{function.__name__}` as a module.",
         "__module__": "tensorflow_lite_clone.nn.modules",
     }
     return type(name, (base,), body)
