@@ -32,7 +32,15 @@ def arange(
 def asarray(
     obj: Any, /, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
-    """Numbers, nested sequences or an array as an array."""
+    """Numbers, nested sequences or an array as an array.
+
+    NumPy's arrays that no tensor can share, because they run backwards or may not be written, are
+    copied.
+    """
+    backwards = any([stride < 0 for stride in getattr(obj, "strides", None) or ()])
+    read_only = not getattr(getattr(obj, "flags", None), "writeable", True)
+    if copy is not False and (backwards or read_only):
+        obj = obj.copy()
     return interchange.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tensorflow_lite_clone as tlc
 
@@ -119,3 +120,8 @@ def check(
 def lines(text: str) -> list[str]:
     """The calls in a text, one a line."""
     return [line for line in text.splitlines() if line.strip()]
+
+
+def refused(reasons: dict[str, str]) -> list[Any]:
+    """The calls that fail for a reason of the library's; the test that one no longer does fails."""
+    return [pytest.param(call, marks=pytest.mark.xfail(reason=reasons[call])) for call in reasons]
