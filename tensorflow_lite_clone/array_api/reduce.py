@@ -159,11 +159,14 @@ def cumulative_prod(
 def diff(
     x: Tensor,
     /,
+    n: int = 1,
     *,
     axis: int = -1,
-    n: int = 1,
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """The `n`-th differences of neighbours along `axis`."""
+    """The `n`-th differences of neighbours along `axis`.
+
+    `n` may stand second, as in NumPy and as scikit-learn has it; in the standard it is named.
+    """
     return scan.diff(x, n, axis, prepend, append)
