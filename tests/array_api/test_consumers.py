@@ -23,11 +23,10 @@ from tests.array_api import (
 from tests.array_api.consumers import SINGLE, check
 
 scipy = pytest.importorskip("scipy", reason="SciPy is not installed")
-sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-import scipy._lib._array_api as served  # noqa: E402
-import scipy.special  # noqa: E402
-import scipy.stats  # noqa: E402
-import sklearn.utils  # noqa: E402
+served = pytest.importorskip("scipy._lib._array_api", reason="SciPy is not installed")
+special = pytest.importorskip("scipy.special", reason="SciPy is not installed")
+stats = pytest.importorskip("scipy.stats", reason="SciPy is not installed")
+learn = pytest.importorskip("sklearn.utils", reason="scikit-learn is not installed")
 
 #: SciPy's own helpers, operators (which are called by their signs), and what takes no arrays.
 NOT_CALLED = r"_.*|normalize_dual_quaternion|identity"
@@ -62,9 +61,9 @@ def test_every_function_of_scipy_is_called() -> None:
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # some classes are on their way out
 def test_every_estimator_is_called() -> None:
     found = set()
-    for name, estimator in sklearn.utils.all_estimators():
+    for name, estimator in learn.all_estimators():
         try:
-            tags = sklearn.utils.get_tags(estimator())
+            tags = learn.get_tags(estimator())
         except (TypeError, AttributeError):  # it takes other estimators
             continue
         if tags.array_api_support:
@@ -103,11 +102,11 @@ def test_comparison_takes_what_is_near() -> None:
 @pytest.mark.parametrize(
     ("name", "function"),
     {
-        "logsumexp": lambda x: scipy.special.logsumexp(x, axis=0),
-        "softmax": lambda x: scipy.special.softmax(x, axis=1),
-        "xlogy": lambda x: scipy.special.xlogy(x, x * x + 1),
-        "zscore": lambda x: scipy.stats.zscore(x),
-        "skew": lambda x: scipy.stats.skew(x),
+        "logsumexp": lambda x: special.logsumexp(x, axis=0),
+        "softmax": lambda x: special.softmax(x, axis=1),
+        "xlogy": lambda x: special.xlogy(x, x * x + 1),
+        "zscore": lambda x: stats.zscore(x),
+        "skew": lambda x: stats.skew(x),
     }.items(),
 )
 def test_gradients_through_scipy(name: str, function: Any) -> None:

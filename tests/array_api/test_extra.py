@@ -1,4 +1,4 @@
-"""array-api-extra and array-api-compat on tensors: every function of the one, the other's helpers."""
+"""array-api-extra, every function of it, and the helpers of array-api-compat on tensors."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ An estimator as a result stands for its fitted attributes.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,32 +16,19 @@ import pytest
 from tests.array_api.consumers import SINGLE, check, lines
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-import sklearn.calibration  # noqa: E402
-import sklearn.decomposition  # noqa: E402
-import sklearn.discriminant_analysis  # noqa: E402
-import sklearn.experimental.enable_halving_search_cv  # noqa: E402, F401
-import sklearn.frozen  # noqa: E402
-import sklearn.kernel_approximation  # noqa: E402
-import sklearn.linear_model  # noqa: E402
-import sklearn.mixture  # noqa: E402
-import sklearn.model_selection  # noqa: E402
-import sklearn.naive_bayes  # noqa: E402
-import sklearn.pipeline  # noqa: E402
-import sklearn.preprocessing  # noqa: E402
-import sklearn.utils  # noqa: E402
-
+importlib.import_module("sklearn.experimental.enable_halving_search_cv")
+MODULES = (
+    "utils calibration decomposition discriminant_analysis frozen kernel_approximation "
+    "linear_model mixture model_selection naive_bayes pipeline preprocessing"
+)
 HOME = SimpleNamespace(
     **{
         name: thing
-        for home in (
-            "utils", "calibration", "decomposition", "discriminant_analysis", "frozen",
-            "kernel_approximation", "linear_model", "mixture", "model_selection", "naive_bayes",
-            "pipeline", "preprocessing",
-        )
-        for name, thing in vars(getattr(sklearn, home)).items()
+        for home in MODULES.split()
+        for name, thing in vars(importlib.import_module(f"sklearn.{home}")).items()
         if not name.startswith("__")
     }
-)  # fmt: skip
+)
 
 # labels: three classes; yes: two; weight: of the samples.
 PREPROCESSING = """

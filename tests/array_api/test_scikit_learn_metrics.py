@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -12,17 +13,14 @@ import pytest
 from tests.array_api.consumers import SINGLE, check, lines, refused
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-import sklearn.metrics.cluster  # noqa: E402
-import sklearn.metrics.pairwise  # noqa: E402
-
 HOME = SimpleNamespace(
-    **vars(sklearn.metrics.pairwise), **{
-        name: function
-        for home in (sklearn.metrics, sklearn.metrics.cluster)
-        for name, function in vars(home).items()
-        if not hasattr(sklearn.metrics.pairwise, name)
+    **{
+        name: thing
+        for home in ("metrics", "metrics.cluster", "metrics.pairwise")
+        for name, thing in vars(importlib.import_module(f"sklearn.{home}")).items()
+        if not name.startswith("__")
     }
-)  # fmt: skip
+)
 
 # yes, said: classes 0 and 1; labels, guess: three classes; many, saids: three labels each;
 # chance: of class 1; shares: of the three classes; weight: of the samples.

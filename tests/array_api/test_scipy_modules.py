@@ -10,9 +10,9 @@ import pytest
 
 from tests.array_api.consumers import SAMPLES, SINGLE, check, lines, refused
 
-pytest.importorskip("scipy", reason="SciPy is not installed")
-import scipy.cluster.hierarchy  # noqa: E402
-import scipy.spatial.distance  # noqa: E402
+hierarchy = pytest.importorskip("scipy.cluster.hierarchy", reason="SciPy is not installed")
+distance = pytest.importorskip("scipy.spatial.distance", reason="SciPy is not installed")
+qmc = pytest.importorskip("scipy.stats.qmc", reason="SciPy is not installed")
 
 # tree: a clustering of x; clusters: its three clusters; distances: of all pairs of x.
 CALLS = {
@@ -191,16 +191,16 @@ REFUSED = {
 
 
 def names(given: dict[str, Any]) -> dict[str, Any]:
-    tree = scipy.cluster.hierarchy.linkage(SAMPLES["x"])
+    tree = hierarchy.linkage(SAMPLES["x"])
     made = {
         "tree": tree,
-        "clusters": scipy.cluster.hierarchy.fcluster(tree, 3, "maxclust"),
-        "distances": scipy.spatial.distance.pdist(SAMPLES["x"]),
+        "clusters": hierarchy.fcluster(tree, 3, "maxclust"),
+        "distances": distance.pdist(SAMPLES["x"]),
         "sine": np.sin(3 * SAMPLES["t"]),
         "knots": np.array([0.0, 0.0, 0.0, 0.0, 0.3, 0.6, 1.0, 1.0, 1.0, 1.0]),
     }
     made = {name: given["arr"](value) for name, value in made.items()}
-    return made | {"np": np, "halton": lambda: scipy.stats.qmc.Halton(2, rng=1)}
+    return made | {"np": np, "halton": lambda: qmc.Halton(2, rng=1)}
 
 
 def pairs(calls: dict[str, str]) -> list[tuple[str, str]]:
