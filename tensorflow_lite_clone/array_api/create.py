@@ -64,9 +64,11 @@ def ones(shape: Any, *, dtype: DType | None = None, device: Any = None) -> Tenso
 
 @creation_word
 def full(
-    shape: Any, fill_value: complex, *, dtype: DType | None = None, device: Any = None
+    shape: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None
 ) -> Tensor:
-    """One number everywhere."""
+    """One number everywhere, or the one of an array without dimensions, in whose dtype it is."""
+    if dtype is None and isinstance(fill_value, Tensor):
+        dtype = fill_value.dtype
     size = (shape,) if hasattr(shape, "__index__") else shape
     return create.full(size, fill_value, dtype=dtype, device=device)
 

@@ -20,7 +20,7 @@ from tests.array_api import (
     test_scipy_special,
     test_scipy_stats,
 )
-from tests.array_api.consumers import SINGLE, check
+from tests.array_api.consumers import SINGLE, check, lines
 
 scipy = pytest.importorskip("scipy", reason="SciPy is not installed")
 served = pytest.importorskip("scipy._lib._array_api", reason="SciPy is not installed")
@@ -97,6 +97,53 @@ def test_comparison_sees(wrong: str) -> None:
 def test_comparison_takes_what_is_near() -> None:
     check("(v, [x], {'a': z}, 2.0) if xp is np else (v + 1e-14, [x], {'a': z}, tensor(2.0))", HOME)
     check("v if xp is np else xp.astype(v, xp.float32)", HOME, SINGLE)
+
+
+# What the libraries ask of arrays and namespaces beyond the standard.
+BEYOND = """
+np.asarray(x).sum(0).tolist()
+len(x)
+[row for row in x]
+x.sum(axis=0)
+x.sum(axis=(0, 1), keepdims=True)
+x.mean(axis=1)
+x.any()
+(x > 0).all(axis=0)
+x.view(float)
+z.view(float)
+x[[3, 1, 1]]
+x[labels, 1]
+x[labels[:, None], arr([0, 2])]
+x[np.array([0, 2])]
+x[x > 0]
+written(x, labels, 0.5)
+written(x, (arr([0, 1]), arr([2, 3])), v[:2])
+written(x, x > 0.5, 0.0)
+xp.diff(v, 2)
+xp.diag(p)
+xp.diag(symmetric, 1)
+xp.reshape(x, [4, -1])
+xp.full((2, 3), arr(2.5))
+xp.full(3, arr(2))
+xp.where(v > 0)
+float(v[0]) + int(labels[1]) + bool(v[0])
+x * np.float64(2.5) - np.float64(0.5) * x
+"""
+
+
+def written(x: Any, index: Any, value: Any) -> Any:
+    x[index] = value
+    return x
+
+
+@pytest.mark.parametrize("call", lines(BEYOND))
+def test_beyond_the_standard(call: str) -> None:
+    check(call, HOME, names=lambda given: {"written": written})
+
+
+def test_numpy_may_take_tensors() -> None:
+    assert not hasattr(tlc.Tensor, "__array_ufunc__")  # None would refuse np.sqrt(tensor)
+    assert isinstance(np.sqrt(tlc.ones(3)), tlc.Tensor)
 
 
 @pytest.mark.parametrize(
