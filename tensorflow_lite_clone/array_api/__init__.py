@@ -1,6 +1,6 @@
 """The array API standard's functions over Tensors: differentiable, and the recorded ``F``.
 
-The standard: https://data-apis.org/array-api/2024.12/.
+The standard: https://data-apis.org/array-api/2025.12/.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 
 @public("method")
-def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
+def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> Any:
     """The array API namespace whose functions take this tensor.
 
     Raises ValueError for a version of the standard that there is not.
@@ -43,7 +43,7 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     return convert.to(self, device)
 
 
-_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 standard_words["fft"] = fft

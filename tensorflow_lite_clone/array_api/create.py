@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.array_api._promotion import alike
 from tensorflow_lite_clone.array_api._register import creation_word, word
-from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.ops import create, interchange, progressions
+from tensorflow_lite_clone.core.dtypes import DType, float64, get_default_dtype
+from tensorflow_lite_clone.ops import create, interchange, join, progressions
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -23,25 +26,66 @@ def arange(
     """Numbers from `start` up to `stop` in steps; up to `start` if it stands alone."""
     if stop is None:
         start, stop = 0, start
+    made, kinds = dtype, (type(start), type(stop), type(step))
     if (stop - start) * step < 0:
         stop = start
-    return progressions.arange(start, stop, step, dtype=dtype, device=device)
+    if float in kinds:
+        dtype = get_default_dtype() if dtype is None else dtype
+        made = float64 if dtype.kind in "iu" else dtype  # PyTorch would cut `stop` and `step`
+    found = progressions.arange(start, stop, step, dtype=made, device=device)
+    return found if dtype is None else cast(found, dtype)
 
 
 @creation_word
 def asarray(
     obj: Any, /, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
-    """Numbers, nested sequences or an array as an array.
+    """Numbers, nested sequences of numbers or arrays, or an array or buffer as an array.
 
-    NumPy's arrays that no tensor can share, because they run backwards or may not be written, are
-    copied.
+    Arrays and buffers share their memory unless `copy`, or unless they cannot, such as NumPy's
+    arrays that run backwards or may not be written; ValueError if ``copy=False`` and they cannot.
     """
-    backwards = any([stride < 0 for stride in getattr(obj, "strides", None) or ()])
-    read_only = not getattr(getattr(obj, "flags", None), "writeable", True)
-    if copy is not False and (backwards or read_only):
+    if isinstance(obj, (list, tuple)) and _has_arrays(obj):
+        if copy is False:
+            raise ValueError("a sequence of arrays cannot be used without a copy")
+        obj, copy = _stacked(obj), None
+    elif not (isinstance(obj, Tensor) or hasattr(obj, "__array__") or hasattr(obj, "__dlpack__")):
+        obj, copied = _read_buffer(obj, copy)
+        copy = None if copied else copy
+    elif copy is not False and _is_unlike_tensors(obj):
         obj = obj.copy()
     return interchange.asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def _is_unlike_tensors(array: Any) -> bool:
+    backwards = any([stride < 0 for stride in getattr(array, "strides", None) or ()])
+    return backwards or not getattr(getattr(array, "flags", None), "writeable", True)
+
+
+def _has_arrays(sequence: Any) -> bool:
+    for entry in sequence:
+        if isinstance(entry, Tensor):
+            return True
+        if isinstance(entry, (list, tuple)) and _has_arrays(entry):
+            return True
+    return False
+
+
+def _stacked(sequence: Any) -> Tensor:
+    return join.stack(alike([asarray(entry) for entry in sequence]))
+
+
+def _read_buffer(obj: Any, copy: bool | None) -> tuple[Any, bool]:
+    """An object with the buffer protocol as a CPU tensor, and whether it was copied.
+
+    Memory that may only be read is copied unless that is forbidden. Anything else is handed back.
+    """
+    try:
+        buffer = memoryview(obj)
+    except TypeError:
+        return obj, False
+    host = create.from_numpy if not buffer.readonly or copy is False else create.tensor
+    return host(backends.load("cpu").asarray(buffer)), host is create.tensor
 
 
 @creation_word

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.array_api._axes import axis_of_line, one_axis
 from tensorflow_lite_clone.array_api._register import word
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.ops import gather
 from tensorflow_lite_clone.ops._indexing import IndexAdd, IndexPut, IndexSelect
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 
 @word
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The slices number `indices` along `axis`, which may be left out for a vector."""
-    if axis is None:
-        if x.ndim != 1:
-            raise ValueError("take: axis must be given unless x is one-dimensional")
-        axis = 0
+    """The slices number `indices` along `axis`, which may be left out for a vector.
+
+    Negative indices count from the end.
+    """
     shape = x._storage.array.shape
-    return apply(IndexSelect, x, indices, axis=normalize_dim(axis, len(shape)), shape=shape)
+    axis = axis_of_line("take", axis, len(shape))
+    return apply(IndexSelect, x, cast(indices, int64), axis=axis, shape=shape)
 
 
 @word
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The elements number `indices` along `axis`, each in its own row."""
-    return gather.take_along_dim(x, indices, axis)
+    """The elements number `indices` along `axis`, each in its own row.
+
+    The other axes broadcast; negative indices count from the end.
+    """
+    return gather.take_along_dim(x, cast(indices, int64), one_axis(axis, x.ndim))
 
 
 @word
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Where the elements are not zero, a vector of indices per dimension."""
+    if not x.ndim:
+        raise ValueError("nonzero: a zero-dimensional array has no places")
     return gather.nonzero(x, as_tuple=True)
 
 

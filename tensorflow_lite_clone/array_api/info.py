@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.core import dtypes as _dtypes
 from tensorflow_lite_clone.core import limits
 from tensorflow_lite_clone.core.device import Device, get_default_device
-from tensorflow_lite_clone.core.dtypes import DType, promote_types
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.standard import fits, promoted
 from tensorflow_lite_clone.ops import interchange
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -38,7 +39,9 @@ def isdtype(dtype: DType, kind: Any) -> bool:
 
     Raises ValueError for an unknown word and TypeError for what is neither.
     """
-    if isinstance(kind, tuple):
+    if not isinstance(dtype, DType):
+        raise TypeError(f"'dtype' must be a dtype, not {dtype!r}")
+    if isinstance(kind, tuple) and tuple not in map(type, kind):
         return any([isdtype(dtype, one) for one in kind])
     if isinstance(kind, DType):
         return dtype is kind
@@ -53,22 +56,44 @@ def _dtype_of(value: Any) -> DType:
     return value.dtype if isinstance(value, Tensor) else value
 
 
-def finfo(type: Any, /) -> limits.finfo:
+class FloatingLimits(NamedTuple):
+    """What `finfo` gives."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+class IntegerLimits(NamedTuple):
+    """What `iinfo` gives."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def finfo(type: Any, /) -> FloatingLimits:
     """The limits of a floating dtype, or of an array's; those of the parts of a complex one."""
-    return limits.finfo(_dtype_of(type))
+    found = limits.finfo(_dtype_of(type))
+    dtype = _dtypes.dtype_by_name(found.dtype)
+    return FloatingLimits(
+        found.bits, found.eps, found.max, found.min, found.smallest_normal, dtype
+    )
 
 
-def iinfo(type: Any, /) -> limits.iinfo:
+def iinfo(type: Any, /) -> IntegerLimits:
     """The limits of an integer dtype, or of an array's."""
-    return limits.iinfo(_dtype_of(type))
+    found = limits.iinfo(_dtype_of(type))
+    return IntegerLimits(found.bits, found.max, found.min, _dtypes.dtype_by_name(found.dtype))
 
 
 def can_cast(from_: Any, to: DType, /) -> bool:
     """Whether the standard's promotion leads from a dtype, or an array's, to another."""
-    try:
-        return result_type(_dtype_of(from_), to) is to
-    except TypeError:
-        return False
+    return fits(_dtype_of(from_), to)
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
@@ -82,7 +107,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         raise TypeError("result_type() needs at least one array or dtype")
     result = typed[0]
     for dtype in typed[1:]:
-        result = promote_types(result, dtype)
+        result = promoted(result, dtype)
     for value in arrays_and_dtypes:
         kind = _KIND_OF_NUMBER.get(type(value))
         if kind is None or kind == "b" or (kind == "i" and result.kind in "iufc"):
@@ -99,8 +124,11 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """An array that another library lends; on `device`, or with `copy`, a copy of it.
 
-    Raises BufferError when ``copy=False`` but the device is another one.
+    Raises BufferError when ``copy=False`` but the device is another one, AttributeError when `x`
+    lends nothing.
     """
+    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        raise AttributeError(f"{type(x).__name__} has no __dlpack__ and __dlpack_device__")
     lent = interchange.from_dlpack(x)
     made = lent if device is None else lent.to(device)
     if copy is False and made is not lent:
@@ -138,14 +166,14 @@ class Info:
         found = DTYPES.items()
         return {name: dtype for name, dtype in found if kind is None or isdtype(dtype, kind)}
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """The devices of this machine."""
         found = [Device("cpu")]
         while True:
             try:
                 found.append(backends.load(f"cuda:{len(found) - 1}").device)
             except RuntimeError:  # there is no such device
-                return found
+                return tuple(found)
 
 
 def __array_namespace_info__() -> Info:

@@ -1,4 +1,4 @@
-"""The standard's element-wise functions, `where` and `astype`."""
+"""The standard's element-wise functions, and `astype`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tensorflow_lite_clone.ops import (
 )
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops.convert import to_device
+from tensorflow_lite_clone.ops.memory import Clone
 from tensorflow_lite_clone.tensor import Tensor
 
 # Functions that have the standard's meaning under the same or another name. The standard lets
@@ -35,7 +36,6 @@ for _module, _names in (
         compare,
         "equal=eq not_equal=ne less=lt less_equal=le greater=gt greater_equal=ge maximum minimum",
     ),
-    (choice, "where"),
     (complex_numbers, "abs=absolute sign=sgn imag"),
     (multivariate, "atan2 copysign hypot logaddexp nextafter"),
     (
@@ -85,7 +85,12 @@ def real(x: Tensor, /) -> Tensor:
 
 @word
 def astype(x: Tensor, dtype: DType, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """`x` in another dtype; a copy unless `copy` is off and nothing changes."""
+    """`x` in another dtype; a copy unless `copy` is off and nothing changes.
+
+    Raises TypeError for complex numbers as real ones: `real` and `imag` say which part is meant.
+    """
+    if x.dtype.kind == "c" and dtype.kind not in "bc":
+        raise TypeError(f"astype: {x.dtype.name} holds no {dtype.name}; take the real part first")
     if device is not None:
         x = to_device(x, device)
-    return cast(x, dtype) if x.dtype is not dtype or not copy else positive(x)
+    return apply(Clone, x) if copy and x.dtype is dtype else cast(x, dtype)

@@ -2,50 +2,64 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from tensorflow_lite_clone.array_api._axes import axis_of_line, one_axis, several_axes
+from tensorflow_lite_clone.array_api._promotion import alike
 from tensorflow_lite_clone.array_api._register import word
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.core.dtypes import DType, int64
+from tensorflow_lite_clone.core.dtypes import DType, int64, uint64
 from tensorflow_lite_clone.ops import extremes, reduce, scan, statistics
-from tensorflow_lite_clone.ops._arguments import axes_of, axis_of, is_integral, with_dtype
+from tensorflow_lite_clone.ops._arguments import (
+    as_floating,
+    is_integral,
+    reduced_count,
+    with_dtype,
+)
+from tensorflow_lite_clone.ops.complex_numbers import real
 from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.memory import Clone
 from tensorflow_lite_clone.tensor import Tensor
 
 
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    """As `axes_of`, but () is no axis at all, not every one."""
-    return () if axis == () else axes_of(axis, ndim)
+def _wide(x: Tensor, dtype: DType | None) -> DType | None:
+    """`dtype`, or that of sums and products of integers; None for that of `x`."""
+    if dtype is None and is_integral(x):
+        return uint64 if x._storage.array.dtype.kind == "u" else int64
+    return dtype
 
 
 @word
 def sum(
     x: Tensor, /, *, axis: Any = None, dtype: DType | None = None, keepdims: bool = False
 ) -> Tensor:
-    """The sum over `axis`."""
-    if dtype is None and is_integral(x):
-        dtype = int64
+    """The sum over `axis`; that of integers has 64 bits unless `dtype` says otherwise."""
+    dtype = _wide(x, dtype)
     shape = x._storage.array.shape
-    axes = _axes(axis, len(shape))
+    axes = several_axes(axis, len(shape))
     return apply(reduce.Sum, x, axis=axes, keepdims=keepdims, dtype=dtype, shape=shape)
 
 
 @word
 def mean(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The mean over `axis`."""
+    """The mean over `axis`; that of integers has the default dtype."""
+    x = as_floating(x)
     shape = x._storage.array.shape
-    return apply(reduce.Mean, x, axis=_axes(axis, len(shape)), keepdims=keepdims, shape=shape)
+    axes = several_axes(axis, len(shape))
+    return apply(reduce.Mean, x, axis=axes, keepdims=keepdims, shape=shape)
 
 
 @word
 def prod(
     x: Tensor, /, *, axis: Any = None, dtype: DType | None = None, keepdims: bool = False
 ) -> Tensor:
-    """The product over `axis`."""
-    if dtype is None and is_integral(x):
-        dtype = int64
-    x = with_dtype(x, dtype)
-    for one in reversed(_axes(axis, x.ndim)):  # the last first, so that the others keep their place
+    """The product over `axis`; that of integers has 64 bits unless `dtype` says otherwise."""
+    x = with_dtype(x, _wide(x, dtype))
+    axes = several_axes(axis, x.ndim)
+    if not axes:
+        return apply(Clone, x)
+    for one in reversed(axes):  # the last first, so that the others keep their place
         x = apply(reduce.Prod, x, axis=one, keepdims=keepdims)
     return x
 
@@ -54,7 +68,7 @@ def prod(
 def max(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest element over `axis`."""
     shape = x._storage.array.shape
-    axes = _axes(axis, len(shape))
+    axes = several_axes(axis, len(shape))
     return apply(extremes.Amax, x, axis=axes, keepdims=keepdims, shape=shape)
 
 
@@ -62,7 +76,7 @@ def max(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 def min(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element over `axis`."""
     shape = x._storage.array.shape
-    axes = _axes(axis, len(shape))
+    axes = several_axes(axis, len(shape))
     return apply(extremes.Amin, x, axis=axes, keepdims=keepdims, shape=shape)
 
 
@@ -70,28 +84,37 @@ def min(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 def var(
     x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The variance over `axis`."""
-    return statistics.var(x, axis, keepdim=keepdims, correction=correction)
+    """The variance over `axis`; NaN where `correction` leaves no degree of freedom."""
+    return _spread(statistics.Var, x, axis, correction, keepdims)
 
 
 @word
 def std(
     x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The standard deviation over `axis`."""
-    return statistics.std(x, axis, keepdim=keepdims, correction=correction)
+    """The standard deviation over `axis`; NaN where `correction` leaves no degree of freedom."""
+    return _spread(statistics.Std, x, axis, correction, keepdims)
+
+
+def _spread(op: Any, x: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
+    x = as_floating(x)
+    shape = x._storage.array.shape
+    axes = several_axes(axis, len(shape))
+    if reduced_count(shape, axes) <= correction:
+        return mean(real(x), axis=axes, keepdims=keepdims) * math.nan
+    return apply(op, x, axis=axes, keepdims=keepdims, correction=correction, shape=shape)
 
 
 @word
 def any(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether any element over `axis` is true."""
-    return apply(reduce.Any_, x, axis=_axes(axis, x.ndim), keepdims=keepdims)
+    return apply(reduce.Any_, x, axis=several_axes(axis, x.ndim), keepdims=keepdims)
 
 
 @word
 def all(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over `axis` are true."""
-    return apply(reduce.All_, x, axis=_axes(axis, x.ndim), keepdims=keepdims)
+    return apply(reduce.All_, x, axis=several_axes(axis, x.ndim), keepdims=keepdims)
 
 
 @word
@@ -102,25 +125,26 @@ def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> 
 
 @word
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The first place of the largest element along `axis`."""
-    return extremes.argmax(x, axis, keepdims)
+    """The first place of the largest element along `axis`, by default of the flattened array."""
+    return _place(extremes.Argmax, x, axis, keepdims)
 
 
 @word
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The first place of the smallest element along `axis`."""
-    return extremes.argmin(x, axis, keepdims)
+    """The first place of the smallest element along `axis`, by default of the flattened array."""
+    return _place(extremes.Argmin, x, axis, keepdims)
+
+
+def _place(op: Any, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    axis = None if axis is None else one_axis(axis, x.ndim)
+    return apply(op, x, axis=axis, keepdims=keepdims)
 
 
 def _cumulative(
     op: Any, x: Tensor, axis: int | None, dtype: DType | None, include_initial: bool
 ) -> Tensor:
-    if axis is None:
-        if x.ndim != 1:
-            raise ValueError("axis must be given for an array of more or fewer dimensions than 1")
-        axis = 0
-    axis = axis_of(axis, x.ndim)
-    x = with_dtype(x, int64 if dtype is None and is_integral(x) else dtype)
+    axis = axis_of_line(op.name, axis, x.ndim)
+    x = with_dtype(x, _wide(x, dtype))
     result = apply(op, x, axis=axis)
     if not include_initial:
         return result
@@ -165,8 +189,10 @@ def diff(
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """The `n`-th differences of neighbours along `axis`.
+    """The `n`-th differences of neighbours along `axis`, after joining `prepend` and `append`.
 
     `n` may stand second, as in NumPy and as scikit-learn has it; in the standard it is named.
     """
-    return scan.diff(x, n, axis, prepend, append)
+    axis = one_axis(axis, x.ndim)
+    joined = [array for array in (prepend, x, append) if array is not None]
+    return scan.diff(cat(alike(joined), axis) if len(joined) > 1 else x, n, axis)

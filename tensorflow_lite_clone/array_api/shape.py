@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.array_api._axes import one_axis, several_axes
+from tensorflow_lite_clone.array_api._promotion import alike
 from tensorflow_lite_clone.array_api._register import word
 from tensorflow_lite_clone.autograd.apply import apply, apply_view
+from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.shape import broadcast_shapes as _broadcast_shapes
-from tensorflow_lite_clone.core.shape import normalize_dims
 from tensorflow_lite_clone.ops import join, memory, rearrange, slices
 from tensorflow_lite_clone.ops import shape as views
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -45,16 +48,26 @@ def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
 
 
 @word
-def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
-    """With a dimension of size one at `axis`."""
-    return views.unsqueeze(x, axis)
+def expand_dims(x: Tensor, /, axis: Any) -> Tensor:
+    """With a dimension of size one at `axis`, or at each of several places in the result.
+
+    Raises IndexError for places out of range or named twice.
+    """
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    try:
+        places = several_axes(axis, x.ndim + count)
+    except ValueError as error:
+        raise IndexError(str(error)) from None
+    for place in places:
+        x = views.unsqueeze(x, place)
+    return x
 
 
 @word
 def squeeze(x: Tensor, /, axis: Any) -> Tensor:
     """Without the dimensions `axis`; ValueError unless their size is one."""
     shape = x._storage.array.shape
-    axes = normalize_dims(axis, len(shape))
+    axes = several_axes(axis, len(shape))
     if any([shape[a] != 1 for a in axes]):
         raise ValueError(f"squeeze: dimensions {axis} of shape {tuple(shape)} must have size one")
     return apply_view(views.Squeeze, x, axis=axes, shape=shape)
@@ -63,7 +76,10 @@ def squeeze(x: Tensor, /, axis: Any) -> Tensor:
 @word
 def broadcast_to(x: Tensor, /, shape: Any) -> Tensor:
     """`x` expanded to `shape`."""
-    return views.expand(x, tuple(shape))
+    shape = tuple(shape)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"broadcast_to: shape {shape} has a negative size")
+    return views.expand(x, shape)
 
 
 @word
@@ -74,46 +90,69 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
 
 @word
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape to which all shapes broadcast."""
-    return _broadcast_shapes(*shapes)
+    """The shape to which all shapes broadcast; ValueError when they do not."""
+    try:
+        return _broadcast_shapes(*shapes)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
 
 
 @word
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
-    """Arrays joined along `axis`; flattened first for None."""
+    """Arrays joined along `axis`, in their common dtype; flattened first for None."""
+    arrays = alike(arrays)
     if axis is None:
         arrays, axis = [views.reshape(x, (-1,)) for x in arrays], 0
-    return join.cat(arrays, axis)
+    ndim = arrays[0].ndim
+    if any([x.ndim != ndim for x in arrays]):
+        raise ValueError(f"concat: arrays of {[x.ndim for x in arrays]} dimensions do not fit")
+    return join.cat(arrays, one_axis(axis, ndim))
 
 
 @word
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
-    """Arrays joined along a new dimension."""
-    return join.stack(arrays, axis)
+    """Arrays joined along a new dimension, in their common dtype."""
+    return join.stack(alike(arrays), axis)
 
 
 @word
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """All slices along `axis`."""
-    return slices.unbind(x, axis)
+    return slices.unbind(x, one_axis(axis, x.ndim))
 
 
 @word
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
     """Elements in reversed order along `axis`, by default along all."""
-    axes = range(x.ndim) if axis is None else axis
-    return rearrange.flip(x, axes if hasattr(axes, "__index__") else tuple(axes))
+    return rearrange.flip(x, several_axes(axis, x.ndim))
 
 
 @word
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """Elements shifted cyclically along `axis`, by default along the flattened array."""
-    return rearrange.roll(x, shift, axis)
+    """Elements shifted cyclically along `axis`, by default along the flattened array.
+
+    One shift holds for all axes; of several each has its axis.
+    """
+    if axis is None:
+        return rearrange.roll(x, shift)
+    axes = (axis,) if hasattr(axis, "__index__") else tuple(axis)
+    shifts = (shift,) * len(axes) if hasattr(shift, "__index__") else tuple(shift)
+    axes = tuple([one_axis(one, x.ndim) for one in axes])
+    return rearrange.roll(x, shifts, axes) if axes else copy(x)
 
 
 @word
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    """Every element repeated."""
+    """Every element along `axis` repeated, as often as `repeats` says for all or for each.
+
+    Without an axis it is the flattened array's. A number of repeats for each must be known on the
+    host, so a GPU is waited for.
+    """
+    if isinstance(repeats, Tensor):
+        if repeats.dtype.kind not in "iu":
+            raise TypeError(f"repeat: repeats must be integers, not {repeats.dtype.name}")
+        repeats = cast(repeats, int64)
+    axis = None if axis is None else one_axis(axis, x.ndim)
     return rearrange.repeat_interleave(x, repeats, axis)
 
 
@@ -147,6 +186,8 @@ def diag(x: Tensor, /, k: int = 0) -> Tensor:
 @word
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate matrices of coordinate vectors."""
+    if not arrays:
+        return ()
     return join.meshgrid(*arrays, indexing=indexing)
 
 

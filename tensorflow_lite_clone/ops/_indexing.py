@@ -85,6 +85,16 @@ class IndexPut(Op):
         return F.index(g, index, places=places, shape=g.shape)
 
 
+class Flip(Op):
+    """Elements in reversed order along axes."""
+
+    def forward(F, x, *, axis):
+        return F.flip(x, axis=axis)
+
+    def backward_x(F, g, *, axis):
+        return F.flip(g, axis=axis)
+
+
 class IndexMask(Op):
     """``x[mask]``, a mask of x's leading dimensions; `shape` is that of x."""
 

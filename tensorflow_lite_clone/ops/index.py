@@ -1,7 +1,8 @@
 """``x[...]`` and ``x[...] = value``.
 
-Integers, slices, None and Ellipsis give views; index tensors and masks give copies. As in
-PyTorch the integers are taken first, so ``x[0, :, index]`` keeps the slice's dimension in front.
+Integers, slices, None and Ellipsis give views; index tensors and masks give copies, and so do
+slices with negative steps, which the array API standard has and PyTorch has not. As in PyTorch
+the integers are taken first, so ``x[0, :, index]`` keeps the slice's dimension in front.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.core.standard import fits
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.ops._indexing import (
+    Flip,
     Index,
     IndexAlong,
     IndexMask,
@@ -26,22 +29,22 @@ from tensorflow_lite_clone.ops._indexing import (
     result_shape,
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
+from tensorflow_lite_clone.ops._parsing import Parsed, as_tuple, is_mask, out_of_bounds, parsed
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.assign import copy_, fill_, held_value, write_value
-from tensorflow_lite_clone.ops.create import tensor as make_tensor
 from tensorflow_lite_clone.ops.shape import reshape, unsqueeze
-from tensorflow_lite_clone.ops.slices import BasicIndex, Select, Slice, unbind
+from tensorflow_lite_clone.ops.slices import Select, Slice, unbind
 from tensorflow_lite_clone.tensor import Tensor
 
 _active_hooks = hooks.active
-_ALL = slice(None)
 
 
 @public("method")
 def __getitem__(self: Tensor, index: Any) -> Tensor:
     """The part that `index` names: integers, slices, None, Ellipsis, index tensors, masks.
 
-    Raises IndexError for what is out of bounds or no index, ValueError for negative steps.
+    Slices that run backwards give copies. Raises IndexError for what is out of bounds or no
+    index.
     """
     kind = type(index)
     if kind is int:
@@ -49,7 +52,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         try:
             part = array[index, ...]
         except IndexError:
-            raise _out_of_bounds(array.shape, (index,)) from None
+            raise out_of_bounds(array.shape, (index,)) from None
         if _active_hooks:
             return apply_view(Select, self, index=(index, ...), shape=array.shape)
         return view_of(Select, self, part, {"index": (index, ...), "shape": array.shape})
@@ -64,7 +67,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         try:
             part = array[items]
         except IndexError:
-            raise _out_of_bounds(array.shape, index) from None
+            raise out_of_bounds(array.shape, index) from None
         op = Select if index and type(index[-1]) is int else Slice
         if _active_hooks:
             return apply_view(op, self, index=items, shape=array.shape)
@@ -78,10 +81,9 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
                 raise _for_dimensions(error) from None
     elif index is None:
         return unsqueeze(self, 0)
-    items, op, extra = _parsed(self, index)
-    if not extra:
-        return apply_view(op, self, index=items, shape=self._storage.array.shape)
-    return _advanced(_basic_part(self, items, op), extra)
+    found = parsed(self, index)
+    part = _basic_part(self, found)
+    return _advanced(part, found.extra) if found.extra else part
 
 
 def _for_dimensions(error: IndexError) -> IndexError:
@@ -117,13 +119,13 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
             return
         index = (...,)
     if kind is not tuple:
-        index = (index,) if kind is int or kind is slice else _as_tuple(index)
+        index = (index,) if kind is int or kind is slice else as_tuple(index)
     if not _active_hooks and _is_basic(index) and not _recorded(self, value):
         array = storage.array
         try:
             part = array[index if ... in index else (*index, ...)]
         except IndexError:
-            raise _out_of_bounds(array.shape, index) from None
+            raise out_of_bounds(array.shape, index) from None
         check_writable(part)
         write_value(storage, part, value)
         return
@@ -134,14 +136,22 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
                 f"can't assign a {_type_name(value)} to a torch.{self.dtype.short_name}Tensor"
             )
         value = number
-    items, op, extra = _parsed(self, index)
-    if extra:
-        _put(_basic_part(self, items, op), extra, value)
+    found = parsed(self, index)
+    if found.reversed:  # written the right way round, then turned back
+        part = _basic_part(self, found)
+        if found.extra:
+            _put(part, found.extra, value)
+        else:
+            __setitem__(part, ..., value)
+        forwards = apply_view(found.op, self, index=found.items, shape=storage.array.shape)
+        copy_(forwards, apply(Flip, part, axis=found.reversed))
+    elif found.extra:
+        _put(_basic_part(self, found), found.extra, value)
     elif isinstance(value, Tensor):
-        part = apply_view(op, self, index=items, shape=storage.array.shape)
+        part = apply_view(found.op, self, index=found.items, shape=storage.array.shape)
         copy_(part, _without_leading_ones(value, part._storage.array.ndim))
     else:
-        part = apply_view(op, self, index=items, shape=storage.array.shape)
+        part = apply_view(found.op, self, index=found.items, shape=storage.array.shape)
         check_writable(part._storage.array)
         fill_(part, value)
 
@@ -170,172 +180,21 @@ def _without_leading_ones(value: Tensor, ndim: int) -> Tensor:
     return reshape(value, shape[min(first, len(shape) - ndim) :])
 
 
-def _out_of_bounds(shape: tuple, index: tuple) -> IndexError:
-    """What is wrong with the integers of an index."""
-    dim = 0
-    named = sum([1 for item in index if item is not None and item is not Ellipsis])
-    if named > len(shape):
-        if not shape and len(index) == 1 and type(index[0]) is slice:
-            return IndexError("slice() cannot be applied to a 0-dim tensor.")
-        if not shape and len(index) == 1:
-            return IndexError(
-                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
-                "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
-            )
-        return IndexError(f"too many indices for tensor of dimension {len(shape)}")
-    for item in index:
-        if item is Ellipsis:
-            dim += len(shape) - named
-        elif item is not None:
-            if type(item) is int and not -shape[dim] <= item < shape[dim]:
-                return IndexError(
-                    f"index {item} is out of bounds for dimension {dim} with size {shape[dim]}"
-                )
-            dim += 1
-    return IndexError(f"index {index} does not fit a tensor of shape {list(shape)}")
-
-
-def _parsed(x: Tensor, index: Any) -> tuple[Any, Any, list]:
-    """The basic part of an index with the op that serves it, and the tensors in it.
-
-    The tensors come as (dimension of the basic part's result, tensor); where they look the basic
-    part has whole dimensions.
-    """
-    items = index if type(index) is tuple else _as_tuple(index)
-    prepared = [_prepared(item, x) for item in items]
-    shape = x._storage.array.shape
-    named = sum([_span(item) for item in prepared])
-    if named > len(shape):
-        if len(prepared) == 1 and type(prepared[0]) is slice:
-            raise _out_of_bounds(shape, tuple(prepared))
-        raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
-    basic: list = []
-    extra: list = []
-    dim = place = 0  # in `x`, and in the result of the basic part
-    whole = True  # nothing changes
-    for item in prepared:
-        if type(item) is int:
-            basic.append(item)
-            dim += 1
-            whole = False
-        elif type(item) is slice:
-            _check_slice(item)
-            basic.append(item)
-            dim, place = dim + 1, place + 1
-            whole = whole and item == _ALL
-        elif item is Ellipsis:
-            span = len(shape) - named
-            basic.extend([_ALL] * span)
-            dim, place, named = dim + span, place + span, len(shape)
-        elif item is None:
-            basic.append(None)
-            place += 1
-            whole = False
-        elif isinstance(item, Tensor):
-            extra.append((place, item))
-            span = _span(item)
-            basic.extend([_ALL] * span)
-            dim, place = dim + span, place + span
-        else:  # a truth value looks along a new dimension of size one
-            backend = x._storage.backend
-            found = backend.asarray([0] if item else [], int64)
-            extra.append((place, wrap(found, backend)))
-            basic.append(None)
-            place += 1
-            whole = False
-    if None in basic:
-        op: Any = BasicIndex
-        for number, item in enumerate(basic):
-            if type(item) is int:
-                size = shape[sum([1 for other in basic[:number] if other is not None])]
-                if not -size <= item < size:
-                    raise _out_of_bounds(shape, tuple(basic))
-        return tuple(basic), op, extra
-    if whole:
-        return (...,), Slice, extra
-    op = Select if basic and type(basic[-1]) is int else Slice
-    basic.append(...)
-    try:
-        x._storage.array[tuple(basic)]
-    except IndexError:
-        raise _out_of_bounds(shape, tuple(basic)) from None
-    return tuple(basic), op, extra
-
-
-def _check_slice(item: slice) -> None:
-    step = item.step
-    if step is not None:
-        step = step.__index__()
-        if step == 0:
-            raise ValueError("slice step cannot be zero")
-        if step < 0:
-            raise ValueError("step must be greater than zero")
-
-
-def _as_tuple(index: Any) -> tuple:
-    """A single index as a tuple; short lists of slices, lists and tensors count as tuples."""
-    if isinstance(index, (list, range)) and 0 < len(index) < 32:
-        for item in index:
-            if hasattr(item, "__len__") or type(item) is slice or item is None or item is ...:
-                warnings.warn(
-                    "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
-                    "x[tuple(seq)] instead of x[seq].",
-                    stacklevel=4,
-                )
-                return tuple(index)
-    elif isinstance(index, tuple):
-        return tuple(index)
-    return (index,)
-
-
-def _prepared(item: Any, x: Tensor) -> Any:
-    """An item of an index as an int, slice, None, Ellipsis, bool or Tensor.
-
-    Zero-dim tensors are numbers or truth values here.
-    """
-    if type(item) in (int, slice, bool) or item is None or item is Ellipsis:
-        return item
-    if isinstance(item, Tensor):
-        kind = item.dtype.kind
-        if item._storage.array.ndim or kind not in "biu" or item._storage.backend.batched:
-            return item if item._storage.backend is x._storage.backend else item.to(x.device)
-        return item.item() if kind == "i" else bool(item)
-    if isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):
-        if not isinstance(item, (list, tuple, range)) and item.shape == ():
-            return item.item()
-        made = make_tensor(list(item) if isinstance(item, range) else item, device=x.device)
-        if made.dtype.kind not in "biu":  # Python's sequences of floats count as integers
-            made = made.to(int64)
-        return made
-    if isinstance(item, str):
-        raise TypeError(f"new(): invalid data type '{type(item).__name__}'")
-    try:
-        return item.__index__()
-    except AttributeError:
-        raise IndexError(
-            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
-            f"valid indices (got {type(item).__name__})"
-        ) from None
-
-
-def _span(item: Any) -> int:
-    """How many dimensions an item of an index looks at."""
-    if isinstance(item, Tensor):
-        return item._storage.array.ndim if item.dtype.kind in "bu" else 1
-    return 0 if item is None or item is Ellipsis or type(item) is bool else 1
-
-
-def _basic_part(x: Tensor, items: tuple, op: Any) -> Tensor:
-    if items == (...,):
+def _basic_part(x: Tensor, found: Parsed) -> Tensor:
+    if found.extra and found.items == (...,):
         return x
-    return apply_view(op, x, index=items, shape=x._storage.array.shape)
+    part = apply_view(found.op, x, index=found.items, shape=x._storage.array.shape)
+    return apply(Flip, part, axis=found.reversed) if found.reversed else part
 
 
 def _one_mask(x: Tensor, extra: list) -> Any:
     """The mask, if the index is but a mask of leading dimensions."""
     place, mask = extra[0]
     if len(extra) == 1 and not place and mask.dtype.kind == "b" and mask.ndim:
-        _check_mask(x._storage.array.shape, mask, 0, 0)
+        shape = x._storage.array.shape
+        _check_mask(shape, mask, 0, 0)
+        if not mask._storage.array.size:  # it may be shorter than x, and finds nothing
+            return mask.new_zeros(shape[: mask.ndim])
         return mask
     return None
 
@@ -343,7 +202,7 @@ def _one_mask(x: Tensor, extra: list) -> Any:
 def _check_mask(shape: tuple, mask: Tensor, place: int, number: int) -> None:
     have = mask._storage.array.shape
     for offset, size in enumerate(have):
-        if size != shape[place + offset]:
+        if size and size != shape[place + offset]:
             raise IndexError(
                 f"The shape of the mask {list(have)} at index {offset} does not match the shape "
                 f"of the indexed tensor {list(shape)} at index {place + offset}"
@@ -358,9 +217,9 @@ def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
     arrays: list = []
     places: list = []
     for place, item in extra:
-        array, kind = item._storage.array, item.dtype.kind
-        if kind in "bu":
-            if kind == "u":
+        array = item._storage.array
+        if is_mask(item):
+            if item.dtype.kind == "u":
                 warnings.warn(
                     "indexing with dtype torch.uint8 is now deprecated, please use a dtype "
                     "torch.bool instead.",
@@ -369,7 +228,7 @@ def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
             _check_mask(shape, item, place, len(arrays))
             arrays.extend(F.nonzero(array))
             places.extend(range(place, place + array.ndim))
-        elif item.dtype.name in ("int64", "int32"):
+        elif item.dtype.kind in "iu":
             arrays.append(array)
             places.append(place)
         else:
@@ -425,10 +284,10 @@ def _put(x: Tensor, extra: list, value: Any) -> None:
     mask = _one_mask(x, extra)
     if not isinstance(value, Tensor):
         source = held_value(x, value)
-    elif value._storage.array.size == 1 and len(extra) == 1 and extra[0][1].dtype.kind == "b":
-        source = cast(value, x.dtype)
     else:
-        source = value
+        one = value._storage.array.size == 1 and len(extra) == 1 and extra[0][1].dtype.kind == "b"
+        promotes = mask is not None and fits(value.dtype, x.dtype)  # the array API standard's way
+        source = cast(value, x.dtype) if one or promotes else value
     if mask is not None:
         expect_dtype(x, source)
         if source.ndim:

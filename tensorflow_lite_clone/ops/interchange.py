@@ -59,14 +59,32 @@ def __array_wrap__(
 
 
 @public("method")
-def __dlpack__(self: Tensor, **kwargs: Any) -> Any:
-    """A DLPack capsule over this tensor's memory."""
+def __dlpack__(
+    self: Tensor,
+    /,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[Any, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A DLPack capsule over this tensor's memory, or over a copy where `copy` or `dl_device` ask.
+
+    Raises BufferError for what cannot be lent: a tensor that requires a gradient, a dtype that
+    DLPack lacks, another device with ``copy=False``.
+    """
     if self.requires_grad:
         raise BufferError(
             "Can't export tensors that require gradient, use tensor.detach()"
         )
+    if stream == -1 and self.is_cpu:  # "do not wait": there is nothing to wait for
+        stream = None
+    wanted = {
+        "stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy,
+    }  # fmt: skip
+    given = {name: value for name, value in wanted.items() if value is not None}
     storage = self._storage
-    return storage.backend.guarded(storage.array.__dlpack__)(**kwargs)
+    return storage.backend.guarded(storage.array.__dlpack__)(**given)
 
 
 @public("method")

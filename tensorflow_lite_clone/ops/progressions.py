@@ -68,6 +68,7 @@ def arange(
             if not step:
                 raise ValueError("step must be nonzero")
             count = max(0, -((start - end) // step))
+        start, step = _as_int64(start), _as_int64(step)
     else:
         step = float(step)
     array = backend.guarded(_stepped)(backend.F, count, step, start)
@@ -115,6 +116,11 @@ def closed_range(
 def _refuse(name: str, dtype: DType | None, kinds: str) -> None:
     if dtype is not None and dtype.kind in kinds:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype.short_name}'")
+
+
+def _as_int64(number: int) -> int:
+    """The int64 with the bits of a larger number; sums of uint64 wrap around in the same way."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def _stepped(F: Any, count: int, step: float, start: float) -> Any:

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import numpy_names
+from tensorflow_lite_clone.ops._indexing import Flip
 from tensorflow_lite_clone.ops._views import Embed, number_of, storage_of
 from tensorflow_lite_clone.ops.gather import index_select
 from tensorflow_lite_clone.ops.shape import reshape, transpose
@@ -42,16 +43,6 @@ class RepeatInterleave(Op):
     def backward_x(F, g, *, repeats, axis, shape):
         apart = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
         return F.sum(F.reshape(g, apart), axis=axis + 1)
-
-
-class Flip(Op):
-    """Elements in reversed order along axes."""
-
-    def forward(F, x, *, axis):
-        return F.flip(x, axis=axis)
-
-    def backward_x(F, g, *, axis):
-        return F.flip(g, axis=axis)
 
 
 class Roll(Op):

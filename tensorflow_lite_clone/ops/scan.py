@@ -278,7 +278,10 @@ def diff(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The `n`-th differences of neighbours along `dim`, after joining `prepend` and `append`."""
+    """The `n`-th differences of neighbours along `dim`, after joining `prepend` and `append`.
+
+    For ``n=0`` nothing is joined, as in PyTorch.
+    """
     ndim = input._storage.array.ndim
     if not ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
@@ -286,7 +289,7 @@ def diff(
         raise RuntimeError(f"order must be non-negative but got {n}")
     axis = axis_of(dim, ndim)
     joined = [tensor for tensor in (prepend, input, append) if tensor is not None]
-    result = cat(joined, axis) if len(joined) > 1 else input
+    result = cat(joined, axis) if n and len(joined) > 1 else input
     for _ in range(n):
         later, earlier = result[part(axis, 1, None)], result[part(axis, None, -1)]
         boolean = result._storage.array.dtype.kind == "b"

@@ -43,7 +43,7 @@ class IsIn(Op):
 
     def forward(F, x, y):
         if not y.size:
-            return F.astype(x, F.bool) & False
+            return (x == x) & False
         y = F.sort(F.reshape(y, (-1,)))
         place = F.minimum(F.searchsorted(y, x), y.size - 1)
         return F.reshape(F.take(y, F.reshape(place, (-1,)), axis=0), x.shape) == x

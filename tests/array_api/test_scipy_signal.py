@@ -71,6 +71,8 @@ convolve(v, w)
 convolve(v, w, mode="same", method="direct")
 convolve(image, image[:3, :3], method="fft")
 convolve2d(image, image[:3, :3], boundary="symm")
+correlate(v, w)
+correlate(z, z)
 correlate2d(image, image[:3, :3], mode="valid")
 cspline1d(v)
 cspline1d_eval(v, t * 4)
@@ -106,6 +108,7 @@ sosfiltfilt(sections, v)
 spline_filter(large, 1.0)
 upfirdn(arr([1.0, 0.5, 0.25]), v, 2, 3)
 vectorstrength(p, arr([0.7, 1.1]))
+wiener(image, 3)
 """
 WINDOWS = """
 barthann(12, xp=xp)
@@ -135,14 +138,10 @@ triang(12, xp=xp)
 tukey(12, 0.4, xp=xp)
 """
 _LTI = "SciPy computes with NumPy's arrays, and gives them back, for PyTorch's tensors too"
-_FLIP = "SciPy reverses with x[::-1], which PyTorch's tensors refuse; it flips those by name"
 REFUSED = {
     "bode((b, a), w=t + 1)": _LTI,
     "impulse((b, a), T=t)": _LTI,
     "place_poles(matrix, matrix[:, :2], arr([-1.0, -2.0, -3.0, -4.0])).computed_poles": _LTI,
-    "correlate(v, w)": _FLIP,
-    "correlate(z, z)": _FLIP,
-    "wiener(image, 3)": _FLIP,
 }
 # SciPy makes arrays of numbers on the way, which are of the default dtype.
 SINGLE_CALLS = """

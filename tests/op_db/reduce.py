@@ -157,7 +157,7 @@ SCANS = [
         for name in ("cummax", "cummin")),
     Op("logcumsumexp", S(T(5), 0), S(T(3, 4), 1), dtypes=WIDE + COMPLEX),
     Op("diff", S(T(5)), S(T(3, 4), 2), S(T(3, 4), dim=0), S(T(3, 4), prepend=T(3, 1)),
-        dtypes=WIDE + ("int64",)),
+        S(T(5), 0, prepend=T(2)), dtypes=WIDE + ("int64",)),
 ]
 
 COUNTING = [
