@@ -8,6 +8,8 @@ import os
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "2")
 os.environ.setdefault("MPLBACKEND", "agg")
+# SciPy asks once, when it is first imported, whether it is to serve other arrays than NumPy's.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 import importlib.metadata  # noqa: E402
 import importlib.util  # noqa: E402

@@ -42,8 +42,8 @@ def asarray(
 ) -> Tensor:
     """Numbers, nested sequences of numbers or arrays, or an array or buffer as an array.
 
-    Arrays and buffers share their memory unless `copy`; ValueError if ``copy=False`` and they
-    cannot.
+    Arrays and buffers share their memory unless `copy`, or unless they cannot, such as NumPy's
+    arrays that run backwards or may not be written; ValueError if ``copy=False`` and they cannot.
     """
     if isinstance(obj, (list, tuple)) and _has_arrays(obj):
         if copy is False:
@@ -52,7 +52,14 @@ def asarray(
     elif not (isinstance(obj, Tensor) or hasattr(obj, "__array__") or hasattr(obj, "__dlpack__")):
         obj, copied = _read_buffer(obj, copy)
         copy = None if copied else copy
+    elif copy is not False and _is_unlike_tensors(obj):
+        obj = obj.copy()
     return interchange.asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def _is_unlike_tensors(array: Any) -> bool:
+    backwards = any([stride < 0 for stride in getattr(array, "strides", None) or ()])
+    return backwards or not getattr(getattr(array, "flags", None), "writeable", True)
 
 
 def _has_arrays(sequence: Any) -> bool:
@@ -101,9 +108,11 @@ def ones(shape: Any, *, dtype: DType | None = None, device: Any = None) -> Tenso
 
 @creation_word
 def full(
-    shape: Any, fill_value: complex, *, dtype: DType | None = None, device: Any = None
+    shape: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None
 ) -> Tensor:
-    """One number everywhere."""
+    """One number everywhere, or the one of an array without dimensions, in whose dtype it is."""
+    if dtype is None and isinstance(fill_value, Tensor):
+        dtype = fill_value.dtype
     size = (shape,) if hasattr(shape, "__index__") else shape
     return create.full(size, fill_value, dtype=dtype, device=device)
 

@@ -57,7 +57,9 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The vector products of vectors of three elements along `axis`."""
+    """The vector products of vectors of three elements along `axis`, which is negative."""
+    missing = x2.ndim - x1.ndim
+    x1, x2 = x1[(None,) * missing], x2[(None,) * -missing]
     return products.linalg_cross(x1, x2, dim=axis)
 
 

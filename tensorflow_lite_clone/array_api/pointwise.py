@@ -14,11 +14,12 @@ from tensorflow_lite_clone.ops import (
     compare,
     complex_numbers,
     logical,
+    memory,
     multivariate,
     pointwise,
     power,
 )
-from tensorflow_lite_clone.ops._operands import Cast, cast
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops.convert import to_device
 from tensorflow_lite_clone.ops.memory import Clone
 from tensorflow_lite_clone.tensor import Tensor
@@ -67,7 +68,7 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
 @word
 def positive(x: Tensor, /) -> Tensor:
     """A copy of `x`."""
-    return apply(Cast, x, dtype=x.dtype)
+    return apply(memory.Clone, x)
 
 
 @word

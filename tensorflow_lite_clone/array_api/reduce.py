@@ -183,13 +183,16 @@ def cumulative_prod(
 def diff(
     x: Tensor,
     /,
+    n: int = 1,
     *,
     axis: int = -1,
-    n: int = 1,
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """The `n`-th differences of neighbours along `axis`, after joining `prepend` and `append`."""
+    """The `n`-th differences of neighbours along `axis`, after joining `prepend` and `append`.
+
+    `n` may stand second, as in NumPy and as scikit-learn has it; in the standard it is named.
+    """
     axis = one_axis(axis, x.ndim)
     joined = [array for array in (prepend, x, append) if array is not None]
     return scan.diff(cat(alike(joined), axis) if len(joined) > 1 else x, n, axis)

@@ -175,6 +175,15 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 
 
 @word
+def diag(x: Tensor, /, k: int = 0) -> Tensor:
+    """A matrix with the vector x on diagonal number `k`, or that diagonal of a matrix.
+
+    It is NumPy's, not the standard's: SciPy asks it of every namespace.
+    """
+    return rearrange.diag(x, k)
+
+
+@word
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate matrices of coordinate vectors."""
     if not arrays:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from tensorflow_lite_clone.array_api._axes import one_axis
 from tensorflow_lite_clone.array_api._promotion import together
 from tensorflow_lite_clone.array_api._register import word
+from tensorflow_lite_clone.array_api.index import nonzero
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.ops import choice
@@ -71,8 +72,13 @@ def searchsorted(
 
 
 @word
-def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    """`x1` where the condition holds, else `x2`: arrays or numbers, broadcast and promoted."""
+def where(condition: Tensor, x1: Any = None, x2: Any = None, /) -> Any:
+    """`x1` where the condition holds, else `x2`: arrays or numbers, broadcast and promoted.
+
+    Without the two the places where it holds, as `nonzero`: scikit-learn asks it of a namespace.
+    """
+    if x1 is x2 is None:
+        return nonzero(condition)
     if isinstance(x1, Tensor) or isinstance(x2, Tensor):
         x1, x2 = together(x1, x2)
     return choice.where(condition, x1, x2)

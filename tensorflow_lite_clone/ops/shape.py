@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, view_of
-from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import (
     broadcast_shapes,
@@ -150,10 +150,10 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
 
     Raises RuntimeError when the strides do not allow it; `reshape` copies then.
     """
-    if shape and type(shape[0]) is DType:
+    if shape and isinstance(shape[0], (DType, type)):
         dtype = shape[0]
     if dtype is not None:
-        return _view_dtype(self, dtype)
+        return _view_dtype(self, as_dtype(dtype))
     if not shape:
         if size is None:
             raise TypeError("view() received neither a shape nor a dtype")
