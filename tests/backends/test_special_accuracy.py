@@ -6,17 +6,14 @@ import importlib.util
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from tensorflow_lite_clone.backends.numpy import kit, kit_scipy
+from tests.backends.scipy_switch import needs_scipy, without_scipy
 from tests.backends.special_references import POINTS, TABLE, exact
 
-needs_scipy = pytest.mark.skipif(
-    importlib.util.find_spec("scipy") is None, reason="SciPy is not installed"
-)
 needs_mpmath = pytest.mark.skipif(
     importlib.util.find_spec("mpmath") is None, reason="mpmath is not installed"
 )
@@ -44,15 +41,6 @@ SINGLE = {
     "log_ndtr": np.array([*np.linspace(-30, 8, 301), -1e5, np.inf, -np.inf, np.nan]),
     "digamma": np.array([*np.linspace(-4.95, 12, 301), 0.0, -0.0, -3.0, 1e10, np.inf, -np.inf]),
 }
-
-
-@pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The kit as it is without SciPy."""
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    kit_scipy.ufunc.cache_clear()
-    yield
-    kit_scipy.ufunc.cache_clear()
 
 
 def columns(word: str) -> list[np.ndarray]:
@@ -95,9 +83,10 @@ def test_float32_is_rounded_once(word: str) -> None:
     np.testing.assert_array_equal(got, wanted.astype(np.float32))
 
 
-def test_without_scipy(own: None) -> None:
-    assert [kit_scipy.ufunc(word) for word in kit_scipy.UFUNCS] == [None] * len(SINGLE)
-    np.testing.assert_allclose(kit.erf(np.array([0.5, -2.0])), [math.erf(0.5), math.erf(-2.0)])
+def test_without_scipy() -> None:
+    with without_scipy():
+        assert [kit_scipy.ufunc(word) for word in kit_scipy.UFUNCS] == [None] * len(SINGLE)
+        np.testing.assert_allclose(kit.erf(np.array([0.5, -2.0])), [math.erf(0.5), math.erf(-2.0)])
 
 
 def test_every_word_of_scipy_is_compared() -> None:
@@ -106,15 +95,12 @@ def test_every_word_of_scipy_is_compared() -> None:
 
 @needs_scipy
 @pytest.mark.parametrize("word", SINGLE)
-def test_scipy_gives_the_same(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scipy_gives_the_same(word: str) -> None:
     x = SINGLE[word]
     assert kit_scipy.ufunc(word) is not None
     theirs = call(word, x)
-    monkeypatch.setattr(kit_scipy, "UFUNCS", {})
-    kit_scipy.ufunc.cache_clear()
-    ours = call(word, x)
-    monkeypatch.undo()
-    kit_scipy.ufunc.cache_clear()
+    with without_scipy():
+        ours = call(word, x)
     np.testing.assert_allclose(theirs, ours, rtol=2e-13, atol=1e-15)
 
 

@@ -14,7 +14,7 @@ import cupy
 import cupyx.scipy  # whose linalg is imported, with cuBLAS, when it is first named
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy import kit_factor, kit_solve
+from tensorflow_lite_clone.backends.numpy import kit_factor, kit_lu, kit_solve
 
 
 def _on_host(function: Callable[..., Any], *arrays: Any, **parameters: Any) -> Any:
@@ -37,7 +37,7 @@ def cholesky(x: Any) -> tuple[Any, Any]:
 
 def lu_factor(x: Any) -> tuple[Any, Any, Any]:
     if x.ndim > 2 or not x.size:
-        return _on_host(kit_factor.lu_factor, x)
+        return _on_host(kit_lu.lu_factor, x)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of zeros on the diagonal: in the info
         factors, pivots = cupyx.scipy.linalg.lu_factor(x, check_finite=False)
@@ -48,7 +48,7 @@ def lu_factor(x: Any) -> tuple[Any, Any, Any]:
 
 
 def lu_permutation(pivots: Any, size: int) -> Any:
-    return _on_host(kit_factor.lu_permutation, pivots, size=size)
+    return _on_host(kit_lu.lu_permutation, pivots, size=size)
 
 
 def solve(a: Any, b: Any) -> tuple[Any, Any]:

@@ -37,3 +37,20 @@ def ufunc(word: str) -> Any:
     except ImportError:
         return None
     return getattr(special, UFUNCS[word])
+
+
+@functools.cache
+def routine(name: str, dtype: Any) -> Any:
+    """LAPACK's or BLAS' routine of this name, without the letter of the dtype, in SciPy.
+
+    None for dtypes that LAPACK does not know, without SciPy, and where SciPy is too old for it.
+    """
+    letter = {"f": "s", "d": "d", "F": "c", "D": "z"}.get(dtype.char)
+    if letter is None:
+        return None
+    try:
+        from scipy import linalg
+    except ImportError:
+        return None
+    library = linalg.blas if name == "trsm" else linalg.lapack
+    return getattr(library, letter + name, None)
