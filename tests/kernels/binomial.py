@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tests.kernels.philox import words
 
-Pair = tuple[float, float]
+Pair = Sequence[float]
 
 
 def pairs(seed: int, offset: int, count: int) -> list[Iterator[Pair]]:
