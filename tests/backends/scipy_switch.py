@@ -21,7 +21,7 @@ both = pytest.mark.parametrize("scipy", [False, pytest.param(True, marks=needs_s
 @contextlib.contextmanager
 def without_scipy() -> Iterator[None]:
     """The kit as it is where SciPy is not installed."""
-    found = (kit_scipy.ufunc, kit_scipy.routine)
+    found = (kit_scipy._part, kit_scipy.ufunc, kit_scipy.routine)
     for cached in found:
         cached.cache_clear()
     with mock.patch.dict(sys.modules, {"scipy": None}):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -222,3 +225,28 @@ def test_lapack_serves_what_it_knows() -> None:
     with without_scipy():
         assert kit_scipy.routine("getrf", x.dtype) is None and kit_lapack.lu_factor(x) is None
     assert kit_lapack.lu_factor(x) is not None
+
+
+@needs_scipy
+def test_an_older_scipy_without_the_solvers_of_ldl(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = kit_scipy.routine
+    monkeypatch.setattr(
+        kit_lapack, "routine", lambda name, d: None if name.endswith("trs") else known(name, d)
+    )
+    x, b = symmetric((9, 9), "float64", False), made((9, 2), "float64", 1)
+    factors, pivots, _ = kit.ldl_factor(x, hermitian=False)
+    close(x @ kit.ldl_solve(factors, pivots, b, hermitian=False), b, "float64", 100.0)
+    assert kit_lapack.ldl_solve(factors, pivots, b, hermitian=False) is None
+
+
+@needs_scipy
+def test_the_number_of_threads_holds_for_scipy() -> None:
+    pytest.importorskip("threadpoolctl")
+    code = (
+        "import tensorflow_lite_clone as torch, threadpoolctl, sys; torch.set_num_threads(1); "
+        "torch.erfinv(torch.zeros(1)); torch.linalg.lu_factor(torch.eye(3)); "
+        "assert 'scipy.linalg' in sys.modules; pools = threadpoolctl.threadpool_info(); "
+        "assert len(pools) > 1 and all(pool['num_threads'] == 1 for pool in pools), pools"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)

@@ -7,8 +7,8 @@ Largest relative errors without and with SciPy 1.17, against 40-digit values at 
 erf 2e-16, 2e-16; erfcx 1e-15, 2e-15; erfinv 3e-16, 3e-16; ndtri 4e-16, 5e-16; log_ndtr 7e-15,
 7e-15; digamma beside its root at 1.46 5e-10, 2e-16, elsewhere 9e-15, 1e-13. For float32 alone:
 erfc 6e-16, 5e-14 in the tail; lgamma 3e-15, 4e-8 for numbers 1e-8 beside 1, but 3e-9 for float32
-numbers. For 1e-4 < a < 20: igamma 5e-14, 5e-15; igammac 1e-13, 7e-15 (beyond, up to a = 100, 2e-14 and
-1e-13; up to 1e5 4e-13 and 1e-11; of subnormal a SciPy's are wrong).
+numbers. For 1e-4 < a < 20: igamma 5e-14, 5e-15; igammac 1e-13, 7e-15. (Beyond, up to a = 100,
+2e-14 and 1e-13; up to 1e5 4e-13 and 1e-11; of subnormal a SciPy's are wrong.)
 
 Nanoseconds per element without and with SciPy, float64 (x = default_rng(0).uniform(0.01, 0.99,
 200_000)[:20_000], a = 300 x, f float32; best of 200 timeit runs of the kit's word, one thread of
@@ -52,14 +52,40 @@ BETWEEN = (1e-4, 20.0)
 
 
 @functools.cache
+def _part(name: str) -> Any:
+    """SciPy's `special` or `linalg`; None without SciPy."""
+    before = _blas()
+    try:
+        if name == "special":
+            from scipy import special as part
+        else:
+            from scipy import linalg as part
+    except ImportError:
+        return None
+    # SciPy brings a BLAS of its own, which knows nothing of `set_num_threads` until now.
+    if before:
+        for path, pool in _blas().items():
+            if path not in before:
+                pool.set_num_threads(min([known.num_threads for known in before.values()]))
+    return part
+
+
+def _blas() -> dict[str, Any]:
+    """The BLAS libraries in use, by their files; none where `threadpoolctl` is not installed."""
+    try:
+        import threadpoolctl
+    except ImportError:
+        return {}
+    libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+    return {library.filepath: library for library in libraries}
+
+
+@functools.cache
 def ufunc(word: str, narrow: bool = False) -> Any:
     """SciPy's function for a word; None where the kit's own formula is to be used."""
     name = UFUNCS.get(word) or PAIRS.get(word) or (NARROW.get(word) if narrow else None)
-    if name is None:
-        return None
-    try:
-        from scipy import special
-    except ImportError:
+    special = None if name is None else _part("special")
+    if special is None:
         return None
     function = getattr(special, name)
     return _log_gamma(function) if word == "lgamma" else function
@@ -77,11 +103,7 @@ def routine(name: str, dtype: Any) -> Any:
     None for dtypes that LAPACK does not know, without SciPy, and where SciPy is too old for it.
     """
     letter = {"f": "s", "d": "d", "F": "c", "D": "z"}.get(dtype.char)
-    if letter is None:
+    linalg = None if letter is None else _part("linalg")
+    if linalg is None:
         return None
-    try:
-        from scipy import linalg
-    except ImportError:
-        return None
-    library = linalg.blas if name == "trsm" else linalg.lapack
-    return getattr(library, letter + name, None)
+    return getattr(linalg.blas if name == "trsm" else linalg.lapack, f"{letter}{name}", None)
