@@ -207,7 +207,9 @@ def test_sides_of_ldl_broadcast(scipy: bool) -> None:
 
 
 @needs_scipy
-@pytest.mark.parametrize("pivots", [[1, 2, 9], [0, 2, 3], [1, 2, -3], [-2, 1, 3], [1, 2, -9]])
+@pytest.mark.parametrize(
+    "pivots", [[1, 2, 9], [0, 2, 3], [1, 2, -3], [-2, 1, 3], [-9, -9, 1], [-(2**31), -2, 1]]
+)
 def test_pivots_that_point_nowhere_do_not_reach_lapack(pivots: list[int]) -> None:
     x, b = np.eye(3), np.ones((3, 1))
     assert kit_lapack.ldl_solve(x, np.array(pivots, np.int32), b, hermitian=False) is None

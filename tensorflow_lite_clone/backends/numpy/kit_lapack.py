@@ -118,7 +118,7 @@ def ldl_solve(ld: Any, pivots: Any, b: Any, *, hermitian: bool) -> Any:
     size = ld.shape[-1]
     rows = pivots.reshape(-1, size)
     # The routine follows pivots wherever they point to.
-    if solve is None or ld.dtype != b.dtype or not all([_sound(row) for row in rows.tolist()]):
+    if solve is None or ld.dtype != b.dtype or not _sound(rows):
         return None
     batch = np.broadcast_shapes(ld.shape[:-2], b.shape[:-2])
     factors = _by_columns(ld)[1]
@@ -128,13 +128,10 @@ def ldl_solve(ld: Any, pivots: Any, b: Any, *, hermitian: bool) -> Any:
     return memory.swapaxes(-1, -2)
 
 
-def _sound(pivots: list[int]) -> bool:
+def _sound(pivots: Any) -> bool:
     """Whether they name rows, and the negative ones come in pairs."""
-    size, k = len(pivots), 0
-    while k < size:
-        wide = 1 if pivots[k] > 0 else 2
-        block = pivots[k : k + wide]
-        if len(block) < wide or any([p == 0 or abs(p) > size or p > 0 > pivots[k] for p in block]):
-            return False
-        k += wide
-    return True
+    negative = pivots < 0
+    odd = np.cumsum(negative, axis=-1) % 2 == 1
+    unpaired = (odd & ~negative).any() or odd[:, -1].any()
+    size = pivots.shape[-1]
+    return not unpaired and bool(((pivots >= -size) & (pivots <= size) & (pivots != 0)).all())
