@@ -24,6 +24,8 @@ import tensorflow_lite_clone as tlc  # noqa: E402
 from tests.device import DEVICE  # noqa: E402
 from tests.not_here import why_not_here  # noqa: E402
 
+if os.environ.get("WITHOUT") == "scipy":
+    sys.modules["scipy"] = None  # as if it were not installed
 if DEVICE == "cuda":
     # The oracle computes in float32; what TF32 does is tested in tests/kernels.
     tlc.backends.cudnn.allow_tf32 = False
@@ -32,8 +34,9 @@ if DEVICE == "strict":
 
 
 def pytest_report_header() -> str:
-    """Say which device is tested."""
-    return f"device: {DEVICE}"
+    """Say which device is tested, and whether SciPy is there."""
+    scipy = "with" if importlib.util.find_spec("scipy") else "without"
+    return f"device: {DEVICE}, {scipy} SciPy"
 
 
 def why_no_gpu(wanted: int = 1) -> str | None:

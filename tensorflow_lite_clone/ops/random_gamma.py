@@ -90,7 +90,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     """Numbers of successes in `count` trials of probability `prob`; the two broadcast.
 
     float32 or float64. On the CPU PyTorch's numbers, except for float32 counts above 2**24.
-    ValueError: `count` of integers; NotImplementedError: another dtype, or a CUDA device.
+    ValueError: `count` of integers; NotImplementedError: another dtype.
     """
     expect_tensors("binomial", count)
     expect_tensors("binomial", prob)

@@ -6,17 +6,14 @@ import importlib.util
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from tensorflow_lite_clone.backends.numpy import kit, kit_scipy
+from tensorflow_lite_clone.backends.numpy import kit, kit_incomplete_gamma, kit_scipy
+from tests.backends.scipy_switch import needs_scipy, without_scipy
 from tests.backends.special_references import POINTS, TABLE, exact
 
-needs_scipy = pytest.mark.skipif(
-    importlib.util.find_spec("scipy") is None, reason="SciPy is not installed"
-)
 needs_mpmath = pytest.mark.skipif(
     importlib.util.find_spec("mpmath") is None, reason="mpmath is not installed"
 )
@@ -46,13 +43,14 @@ SINGLE = {
 }
 
 
-@pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The kit as it is without SciPy."""
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    kit_scipy.ufunc.cache_clear()
-    yield
-    kit_scipy.ufunc.cache_clear()
+ODD = [0.0, -0.0, 1e-45, 1e-30, 3e38, -3e38, np.inf, -np.inf, np.nan, -1.0, -2.0, -2.5, -1e30]
+NARROW = {
+    "erfc": np.array([*np.linspace(-6, 12, 301), *ODD], np.float32),
+    "lgamma": np.array([*np.linspace(-9.95, 40, 301), *(1 + np.logspace(-6, -1, 50)), *ODD]),
+}
+# Shape parameters on either side of the bounds in which SciPy is asked, arguments around them.
+SHAPES = np.array([*np.logspace(-5, 2.5, 150), 19.9, 20.0, 20.1])[:, None]
+RATIOS = np.array([1e-8, 0.01, 0.3, 0.7, 0.95, 1.0, 1.05, 1.4, 3.0, 20.0])
 
 
 def columns(word: str) -> list[np.ndarray]:
@@ -95,27 +93,66 @@ def test_float32_is_rounded_once(word: str) -> None:
     np.testing.assert_array_equal(got, wanted.astype(np.float32))
 
 
-def test_without_scipy(own: None) -> None:
-    assert [kit_scipy.ufunc(word) for word in kit_scipy.UFUNCS] == [None] * len(SINGLE)
-    np.testing.assert_allclose(kit.erf(np.array([0.5, -2.0])), [math.erf(0.5), math.erf(-2.0)])
+def test_without_scipy() -> None:
+    with without_scipy():
+        served = [*kit_scipy.UFUNCS, *kit_scipy.NARROW, *kit_scipy.PAIRS]
+        assert not any(kit_scipy.ufunc(word, narrow) for word in served for narrow in (True, False))
+        np.testing.assert_allclose(kit.erf(np.array([0.5, -2.0])), [math.erf(0.5), math.erf(-2.0)])
 
 
 def test_every_word_of_scipy_is_compared() -> None:
-    assert set(SINGLE) == set(kit_scipy.UFUNCS)
+    assert set(SINGLE) == set(kit_scipy.UFUNCS) and set(NARROW) == set(kit_scipy.NARROW)
+    assert {"igamma", "igammac"} == set(kit_scipy.PAIRS)
+
+
+def both_ways(word: str, *arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """SciPy's values and the kit's own."""
+    with without_scipy():
+        ours = call(word, *arguments)
+    return call(word, *arguments), ours
 
 
 @needs_scipy
 @pytest.mark.parametrize("word", SINGLE)
-def test_scipy_gives_the_same(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = SINGLE[word]
+def test_scipy_gives_the_same(word: str) -> None:
     assert kit_scipy.ufunc(word) is not None
-    theirs = call(word, x)
-    monkeypatch.setattr(kit_scipy, "UFUNCS", {})
-    kit_scipy.ufunc.cache_clear()
-    ours = call(word, x)
-    monkeypatch.undo()
-    kit_scipy.ufunc.cache_clear()
+    theirs, ours = both_ways(word, SINGLE[word])
     np.testing.assert_allclose(theirs, ours, rtol=2e-13, atol=1e-15)
+
+
+@needs_scipy
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("word", NARROW)
+def test_scipy_gives_the_same_to_float32(word: str, dtype: str) -> None:
+    assert kit_scipy.ufunc(word) is None is not kit_scipy.ufunc(word, True)
+    with np.errstate(over="ignore"):
+        theirs, ours = both_ways(word, NARROW[word].astype(dtype))
+    assert theirs.dtype == ours.dtype == dtype
+    np.testing.assert_allclose(theirs, ours, rtol=np.finfo(dtype).eps, atol=1e-45)
+    theirs, ours = both_ways(word, NARROW[word].astype(np.float64))
+    np.testing.assert_array_equal(theirs, ours)  # float64 is left alone
+
+
+@needs_scipy
+@pytest.mark.parametrize("word", ["igamma", "igammac"])
+def test_scipy_gives_the_same_incomplete_gamma_functions(word: str) -> None:
+    assert kit_scipy.ufunc(word) is not None
+    theirs, ours = both_ways(word, *np.broadcast_arrays(SHAPES, SHAPES * RATIOS))
+    np.testing.assert_allclose(theirs, ours, rtol=2e-13, atol=1e-300)
+    odd = np.array([-1.0, -0.0, 0.0, 1e-310, 0.5, 3.0, np.inf, -np.inf, np.nan])
+    theirs, ours = both_ways(word, *np.meshgrid(odd, odd))
+    np.testing.assert_allclose(theirs, ours, rtol=2e-13)
+
+
+def test_scipy_is_asked_for_some_shape_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ones(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+        assert (a > 0).all() and (x > 0).all()
+        return np.ones_like(x)
+
+    monkeypatch.setattr(kit_incomplete_gamma, "ufunc", lambda word: ones)
+    shapes = np.array([0.5, 19.9, 20.0, 300.0, 1e-310, np.inf, -1.0])
+    np.testing.assert_array_equal(kit.igamma(shapes, np.full(7, 5.0))[:2], 1)
+    assert (kit.igamma(shapes, np.full(7, 5.0))[2:4] < 1e-4).all()
 
 
 @needs_scipy

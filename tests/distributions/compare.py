@@ -6,8 +6,6 @@ import math
 import re
 from typing import Any
 
-import pytest
-
 from tests.autograd.both import same
 from tests.device import DEVICE
 
@@ -78,8 +76,6 @@ def check_log_prob(expression: str, values: str, **tolerance: float) -> None:
 
 def check_samples(expression: str, **tolerance: float) -> None:
     """Samples of one seed: shapes, and on the CPU's streams the values."""
-    if DEVICE == "cuda" and expression.startswith("Binomial"):
-        pytest.skip("CUDA draws no binomial numbers")
 
     def script(lib):
         d = made(lib, expression)

@@ -52,6 +52,7 @@ _fill_choices = Kernel("random.cu", "fill_choices", params=("T",))
 _choose_each = Kernel("random.cu", "choose_each", params=("T", "A"))
 _fill_integers = Kernel("random.cu", "fill_integers", params=("T", "BITS"))
 _fill_poisson = Kernel("random.cu", "fill_poisson", params=("T", "A"))
+_fill_binomial = Kernel("binomial.cu", "fill_binomial", params=("T", "A"))
 _search_rows = Kernel("random.cu", "search_rows", params=("A",))
 _NARROW_RANGE = 1 << 16  # integer ranges up to here take 32-bit words
 
@@ -254,9 +255,17 @@ class Generator(Stream):
         means = cupy.ascontiguousarray(rates)
         return self._draw(_fill_poisson[dtype, "double"], cupy.empty(rates.shape, dtype), 1, means)
 
+    @_here
     def binomial(self, count: Any, prob: Any) -> Any:
-        """NotImplementedError: there is no kernel for it yet."""
-        raise NotImplementedError("binomial is not implemented on CUDA devices; draw it on the CPU")
+        """Successes among `count` trials of probability `prob` (of one shape and dtype, float32 or
+        float64; NotImplementedError for others). Where either is no more than 0 the result is 0,
+        where `prob` is 1 or more it is `count`; NaN gives NaN."""
+        dtype, described = describe(count.dtype)
+        if described.name not in ("float32", "float64"):
+            raise unsupported("binomial_cuda", described)
+        parameters = [cupy.ascontiguousarray(x) for x in (count, prob)]
+        instance = _fill_binomial[dtype, "double"]
+        return self._draw(instance, cupy.empty(count.shape, dtype), 1, *parameters)
 
     @_here
     def standard_gamma(self, shape_parameter: Any) -> Any:

@@ -25,8 +25,6 @@ from tensorflow_lite_clone.backends.numpy.kit_factor import (  # noqa: F401
     cholesky,
     ldl_factor,
     ldl_solve,
-    lu_factor,
-    lu_permutation,
 )
 from tensorflow_lite_clone.backends.numpy.kit_incomplete_gamma import (  # noqa: F401
     igamma,
@@ -53,6 +51,7 @@ from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
     take,
     write_at,
 )
+from tensorflow_lite_clone.backends.numpy.kit_lu import lu_factor, lu_permutation  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_matmul import matmul  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_pointwise import (  # noqa: F401
     clip,

@@ -1,6 +1,5 @@
-"""Factorizations of matrices beyond NumPy's: LU, LDL, and Cholesky's with the place of failure.
+"""Factorizations of symmetric matrices: LDL, and Cholesky's with the place of failure.
 
-Batches are computed together, a step for all matrices, where their steps are the same ones.
 Places of failure ("info") count from 1; 0 says that there was none.
 """
 
@@ -11,36 +10,31 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from tensorflow_lite_clone.backends.numpy.kit_triangular import solve_triangular
-
-_PANEL = 32  # columns that are factored before the rest of the matrix follows
-
-
-def size1(x: Any) -> Any:
-    """|re| + |im|, by which LAPACK chooses pivots."""
-    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+from tensorflow_lite_clone.backends.numpy import kit_lapack
+from tensorflow_lite_clone.backends.numpy.kit_lu import size1
 
 
 def cholesky(x: Any) -> tuple[Any, Any]:
-    info = np.zeros(x.shape[:-2], np.int32)
     if not x.size:
-        return x.copy(), info
+        return x.copy(), np.zeros(x.shape[:-2], np.int32)
+    served = kit_lapack.cholesky(x)
     try:
-        factor = np.linalg.cholesky(x)
+        factor, info = served or (np.linalg.cholesky(x), np.zeros(x.shape[:-2], np.int32))
     except LinAlgError:
-        return _cholesky_by_columns(x, info)
+        return _cholesky_by_columns(x)
     if np.isnan(np.diagonal(factor, axis1=-2, axis2=-1)).any():
-        return _cholesky_by_columns(x, info)
+        return _cholesky_by_columns(x)
     return factor, info
 
 
-def _cholesky_by_columns(x: Any, info: Any) -> tuple[Any, Any]:
+def _cholesky_by_columns(x: Any) -> tuple[Any, Any]:
     """Golub and Van Loan, Matrix Computations (4th ed.), section 4.2, for many matrices.
 
     A matrix without a positive pivot in column j has info j and stays as it is from there on.
     """
     shape, n = x.shape, x.shape[-1]
-    factor, info = np.tril(x).reshape(-1, n, n), info.reshape(-1)
+    factor = np.tril(x).reshape(-1, n, n)
+    info = np.zeros(len(factor), np.int32)
     for j in range(n):
         done = factor[:, j, None, :j].conj()
         column = factor[:, j:, j] - np.sum(factor[:, j:, :j] * done, axis=-1)
@@ -53,54 +47,22 @@ def _cholesky_by_columns(x: Any, info: Any) -> tuple[Any, Any]:
     return factor.reshape(shape), info.reshape(shape[:-2])
 
 
-def lu_factor(x: Any) -> tuple[Any, Any, Any]:
-    """Golub and Van Loan, sections 3.2 and 3.4: partial pivoting, by panels of columns."""
-    *batch, m, n = x.shape
-    least = min(m, n)
-    a = x.copy().reshape(int(np.prod(batch)), m, n)
-    pivots = np.empty((len(a), least), np.int32)
-    info = np.zeros(len(a), np.int32)
-    each = np.arange(len(a))
-    for start in range(0, least if len(a) else 0, _PANEL):
-        stop = min(start + _PANEL, least)
-        for j in range(start, stop):
-            place = j + np.argmax(size1(a[:, j:, j]), axis=1)
-            pivots[:, j] = place + 1
-            a[each, place], a[:, j] = a[:, j].copy(), a[each, place]
-            pivot = a[:, j, j]
-            zero = pivot == 0
-            info[zero & (info == 0)] = j + 1
-            a[:, j + 1 :, j] /= np.where(zero, 1, pivot)[:, None]
-            a[:, j + 1 :, j + 1 : stop] -= a[:, j + 1 :, j, None] * a[:, j, None, j + 1 : stop]
-        if stop < n:
-            corner = a[:, start:stop, start:stop]
-            beside = solve_triangular(
-                corner, a[:, start:stop, stop:], upper=False, unitriangular=True
-            )
-            a[:, start:stop, stop:] = beside
-            a[:, stop:, stop:] -= a[:, stop:, start:stop] @ beside
-    return a.reshape(x.shape), pivots.reshape(*batch, least), info.reshape(batch)
-
-
-def lu_permutation(pivots: Any, size: int) -> Any:
-    flat = pivots.reshape(int(np.prod(pivots.shape[:-1])), pivots.shape[-1])
-    order = np.tile(np.arange(size), (len(flat), 1))
-    each = np.arange(len(flat))
-    for j in range(flat.shape[1]):
-        place = flat[:, j] - 1
-        order[each, place], order[:, j] = order[:, j].copy(), order[each, place]
-    return order.reshape(*pivots.shape[:-1], size)
-
-
 def ldl_factor(x: Any, *, hermitian: bool) -> tuple[Any, Any, Any]:
     """A matrix at a time, as each has steps of its own."""
+    served = kit_lapack.ldl_factor(x, hermitian=hermitian) if x.size else None
+    if served is not None:
+        return served
     *batch, n, _ = x.shape
     count = int(np.prod(batch))
-    lower = np.tril(x).reshape(count, n, n)
+    lower = np.tril(x).swapaxes(-1, -2).copy().reshape(count, n, n).swapaxes(-1, -2)
     pivots, info = np.empty((count, n), np.int32), np.zeros(count, np.int32)
     for i in range(count):
         info[i] = _bunch_kaufman(lower[i], pivots[i], hermitian and x.dtype.kind == "c")
-    return lower.reshape(x.shape), pivots.reshape(*batch, n), info.reshape(batch)
+    return (
+        lower.swapaxes(-1, -2).reshape(x.shape).swapaxes(-1, -2),
+        pivots.reshape(*batch, n),
+        info.reshape(batch),
+    )
 
 
 _ALPHA = (1 + 17**0.5) / 8
@@ -186,6 +148,9 @@ def _times_inverse(columns: Any, block: Any, hermitian: bool) -> Any:
 
 def ldl_solve(ld: Any, pivots: Any, b: Any, *, hermitian: bool) -> Any:
     """A matrix at a time, as each has steps of its own."""
+    served = kit_lapack.ldl_solve(ld, pivots, b, hermitian=hermitian) if b.size else None
+    if served is not None:
+        return served
     n = ld.shape[-1]
     batch = np.broadcast_shapes(ld.shape[:-2], b.shape[:-2])
     x = np.array(np.broadcast_to(b, batch + b.shape[-2:]))

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.kit_scipy import BETWEEN, ufunc
 from tensorflow_lite_clone.backends.numpy.kit_special import (
     STIRLING,
     erfc_of_double,
@@ -183,6 +184,11 @@ def _function(a: Any, x: Any, lower: bool) -> Any:
     y[a == 0.0] = np.where(x[a == 0.0] > 0.0, one, np.nan)
     y[(a < 0.0) | (x < 0.0)] = np.nan
     regular = (a > 0.0) & (x > 0.0) & (a < np.inf) & (x < np.inf)
+    served = ufunc("igamma" if lower else "igammac")
+    if served is not None:
+        theirs = regular & (a > BETWEEN[0]) & (a < BETWEEN[1])
+        y[theirs] = served(a[theirs], x[theirs])
+        regular &= ~theirs
     y[regular] = _regular(a[regular], x[regular])[0 if lower else 1]
     return y
 

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from tensorflow_lite_clone.backends.numpy.kit_factor import lu_factor, lu_permutation
+from tensorflow_lite_clone.backends.numpy import kit_lapack
+from tensorflow_lite_clone.backends.numpy.kit_lu import lu_factor, lu_permutation
 from tensorflow_lite_clone.backends.numpy.kit_triangular import solve_triangular
 
 
 def solve(a: Any, b: Any) -> tuple[Any, Any]:
+    served = kit_lapack.solve(a, b) if b.size else None
+    if served is not None:
+        return served
     try:
         return np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
     except LinAlgError:  # some are singular: infinities there, and solutions for the others

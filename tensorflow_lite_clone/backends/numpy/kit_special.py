@@ -93,11 +93,11 @@ def _by_blocks(function: Callable[..., Any], x: Any) -> Any:
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     """A word over arrays of any floating dtype from a function over flat float64 arrays."""
-    name = function.__name__.strip("_")
+    name = function.__name__.strip("_").removesuffix("_of_double")
 
     def word(x: Any) -> Any:
         flat = x.reshape(-1).astype(_f64, copy=False)
-        served = ufunc(name)
+        served = ufunc(name, x.dtype != _f64)
         result = _by_blocks(function, flat) if served is None else served(flat)
         return result.astype(x.dtype, copy=False).reshape(x.shape)
 

@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from tensorflow_lite_clone.backends.numpy import kit_lapack
+
 _BLOCK = 64  # rows that are solved before the others see them
 
 
 def solve_triangular(a: Any, b: Any, *, upper: bool, unitriangular: bool) -> Any:
     """Golub and Van Loan, Matrix Computations (4th ed.), section 3.1.4: substitution by blocks."""
-    n = a.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    x = np.array(np.broadcast_to(b, batch + b.shape[-2:]))
-    if not x.size:
+    x = np.array(np.broadcast_to(b, batch + b.shape[-2:]), order="C")
+    if not x.size or kit_lapack.solve_triangular(a, x, upper=upper, unitriangular=unitriangular):
         return x
+    n = a.shape[-1]
     starts = range(0, n, _BLOCK)
     for start in reversed(starts) if upper else starts:
         own = slice(start, min(start + _BLOCK, n))
