@@ -7,7 +7,6 @@ host. LU factorizations of batches, and systems solved with them, are cuBLAS' ow
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -17,14 +16,10 @@ import numpy as np
 from cupy.cuda import device
 from cupy_backends.cuda import libs  # likewise cuBLAS
 
+from tensorflow_lite_clone.backends.cupy.host import on_host, on_host_told
 from tensorflow_lite_clone.backends.numpy import kit_factor, kit_lu, kit_solve
 
-
-def _on_host(function: Callable[..., Any], *arrays: Any, **parameters: Any) -> Any:
-    result = function(*[x.get() for x in arrays], **parameters)
-    if isinstance(result, tuple):
-        return tuple([cupy.asarray(part) for part in result])
-    return cupy.asarray(result)
+_LDL = "LDL factorizations"
 
 
 def _no_info(x: Any) -> Any:
@@ -35,7 +30,7 @@ def cholesky(x: Any) -> tuple[Any, Any]:
     try:
         return cupy.linalg.cholesky(x), _no_info(x)
     except np.linalg.LinAlgError:
-        return _on_host(kit_factor.cholesky, x)
+        return on_host(kit_factor.cholesky, x)
 
 
 def _suits_batches(x: Any) -> bool:
@@ -77,7 +72,7 @@ def _factor_batch(x: Any) -> tuple[Any, Any, Any]:
 
 def lu_factor(x: Any) -> tuple[Any, Any, Any]:
     if not x.size:
-        return _on_host(kit_lu.lu_factor, x)
+        return on_host(kit_lu.lu_factor, x)
     *batch, m, n = x.shape
     if _suits_batches(x):
         factors, pivots, info = _factor_batch(x)
@@ -101,7 +96,7 @@ def _factor_one(x: Any) -> tuple[Any, Any, Any]:
 
 
 def lu_permutation(pivots: Any, size: int) -> Any:
-    return _on_host(kit_lu.lu_permutation, pivots, size=size)
+    return on_host(kit_lu.lu_permutation, pivots, size=size)
 
 
 def solve(a: Any, b: Any) -> tuple[Any, Any]:
@@ -115,7 +110,7 @@ def solve(a: Any, b: Any) -> tuple[Any, Any]:
     try:
         return cupy.linalg.solve(whole, sides), _no_info(a)
     except np.linalg.LinAlgError:
-        return _on_host(kit_solve.solve, a, b)
+        return on_host(kit_solve.solve, a, b)
 
 
 def _solve_batch(a: Any, sides: Any) -> tuple[Any, Any]:
@@ -152,8 +147,8 @@ def solve_triangular(a: Any, b: Any, *, upper: bool, unitriangular: bool) -> Any
 
 
 def ldl_factor(x: Any, *, hermitian: bool) -> tuple[Any, Any, Any]:
-    return _on_host(kit_factor.ldl_factor, x, hermitian=hermitian)
+    return on_host_told(_LDL, kit_factor.ldl_factor, x, hermitian=hermitian)
 
 
 def ldl_solve(ld: Any, pivots: Any, b: Any, *, hermitian: bool) -> Any:
-    return _on_host(kit_factor.ldl_solve, ld, pivots, b, hermitian=hermitian)
+    return on_host_told(_LDL, kit_factor.ldl_solve, ld, pivots, b, hermitian=hermitian)

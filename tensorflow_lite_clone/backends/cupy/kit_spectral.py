@@ -9,16 +9,18 @@ from typing import Any
 
 import cupy
 
-from tensorflow_lite_clone.backends.numpy import kit_spectral as host
+from tensorflow_lite_clone.backends.cupy.host import on_host_told
+from tensorflow_lite_clone.backends.numpy import kit_spectral
+
+_EIGENVALUES = "eigenvalues of general matrices"
 
 
 def eigen(x: Any) -> tuple[Any, Any]:
-    values, vectors = host.eigen(x.get())
-    return cupy.asarray(values), cupy.asarray(vectors)
+    return on_host_told(_EIGENVALUES, kit_spectral.eigen, x)
 
 
 def eigenvalues(x: Any) -> Any:
-    return cupy.asarray(host.eigenvalues(x.get()))
+    return on_host_told(_EIGENVALUES, kit_spectral.eigenvalues, x)
 
 
 def geqrf(x: Any) -> tuple[Any, Any]:

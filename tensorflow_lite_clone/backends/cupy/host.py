@@ -1,0 +1,29 @@
+"""What CuPy has no word for is computed on the host, which costs two copies: said once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import cupy
+
+_told: set[str] = set()
+
+
+def on_host(function: Callable[..., Any], *arrays: Any, **parameters: Any) -> Any:
+    """What a function of the NumPy kit gives for CUDA arrays, back on the device."""
+    result = function(*[x.get() for x in arrays], **parameters)
+    if isinstance(result, tuple):
+        return tuple([cupy.asarray(part) for part in result])
+    return cupy.asarray(result)
+
+
+def on_host_told(what: str, function: Callable[..., Any], *arrays: Any, **parameters: Any) -> Any:
+    """`on_host`, with a UserWarning the first time that `what` needs it."""
+    if what not in _told:
+        _told.add(what)
+        warnings.warn(
+            f"CuPy has no {what}: computed on the host, now and later", UserWarning, stacklevel=2
+        )
+    return on_host(function, *arrays, **parameters)
