@@ -87,6 +87,8 @@ def fresh_state() -> Iterator[None]:
     if torch := sys.modules.get("torch"):  # the oracle is not imported for tests without one
         torch.manual_seed(0)
     yield
+    if DEVICE == "cuda":
+        tlc.cuda.synchronize()  # a value out of range belongs to this test
     state = {"grad mode": tlc.is_grad_enabled(), "default dtype": tlc.get_default_dtype()}
     tlc.set_grad_enabled(True)
     tlc.set_default_dtype(tlc.float32)

@@ -85,10 +85,20 @@ def test_where_it_is_told() -> None:
             wait()
 
 
-def test_numbers() -> None:
-    x = tlc.tensor([0.5, 1.5], device="cuda")
-    F.binary_cross_entropy(x, x)
-    with pytest.raises(tlc.AcceleratorError, match="between 0 and 1"):
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "between 0 and 1": lambda x: F.binary_cross_entropy(x + 2, x),
+    "p_in >= 0": tlc.bernoulli,
+    "invalid Poisson rate": tlc.poisson,
+    "an entry < 0": lambda x: x.multinomial(1),
+    "sum of probabilities": lambda x: (x * 0).multinomial(2, replacement=True),
+}
+
+
+@pytest.mark.parametrize("message", NUMBERS)
+def test_numbers(message: str) -> None:
+    x = tlc.tensor([0.5, -1.5], device="cuda")
+    NUMBERS[message](x)
+    with pytest.raises(tlc.AcceleratorError, match=message):
         tlc.cuda.synchronize()
 
 

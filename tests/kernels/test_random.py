@@ -258,6 +258,8 @@ def test_poisson(generator, mean):
 def test_odd_rates(generator):
     y = generator.poisson(cupy.asarray([-1.0, np.nan, np.inf, 0.0], np.float32)).get()
     assert np.isnan(y[:2]).all() and y[2] == np.inf and y[3] == 0
+    with pytest.raises(tlc.AcceleratorError, match="Poisson rate"):
+        tlc.cuda.synchronize()
 
 
 def test_refused(generator):

@@ -17,6 +17,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.faults import check_range
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 from tensorflow_lite_clone.backends.numpy.random_checks import (
     check_deviation,
@@ -55,6 +56,7 @@ _fill_poisson = Kernel("random.cu", "fill_poisson", params=("T", "A"))
 _fill_binomial = Kernel("binomial.cu", "fill_binomial", params=("T", "A"))
 _search_rows = Kernel("random.cu", "search_rows", params=("A",))
 _NARROW_RANGE = 1 << 16  # integer ranges up to here take 32-bit words
+_INVALID = "invalid multinomial distribution"
 
 
 def _here(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -243,16 +245,19 @@ class Generator(Stream):
         shape = flatten(shape)[0]
         p = p if wide else p.astype(np.float32, copy=False)
         p = cupy.ascontiguousarray(cupy.broadcast_to(p, shape))
+        check_range(p, 0.0, 1.0, "Expected p_in >= 0 && p_in <= 1 to be true, but got false")
         instance = _choose_each[dtype, "double" if wide else "float"]
         return self._draw(instance, cupy.empty(shape, dtype), 2 if wide else 4, p)
 
     @_here
     def poisson(self, rates: Any) -> Any:
-        """Counts with these expected values, of their shape and dtype; negative rates give NaN."""
+        """Counts with these expected values, of their shape and dtype."""
         dtype, described = describe(rates.dtype)
         if not described.is_floating_point:
             raise unsupported("poisson_cuda", described)
         means = cupy.ascontiguousarray(rates)
+        message = "invalid Poisson rate, expected rate to be non-negative"
+        check_range(means, 0.0, math.inf, message)
         return self._draw(_fill_poisson[dtype, "double"], cupy.empty(rates.shape, dtype), 1, means)
 
     @_here
@@ -314,10 +319,13 @@ class Generator(Stream):
         shape = (*probabilities.shape[:-1], num_samples)
         if not probabilities.size:
             if math.prod(shape):
-                raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+                raise RuntimeError(f"{_INVALID} (sum of probabilities <= 0)")
             return cupy.empty(shape, np.int64)
         real = np.dtype(np.float64 if described.name == "float64" else np.float32)
         weights = cupy.ascontiguousarray(probabilities).astype(real, copy=False)
+        largest, least = float(np.finfo(real).max), float(np.finfo(real).tiny)
+        check_range(weights, 0.0, largest, f"{_INVALID} (an entry < 0, infinity or NaN)")
+        check_range(weights.sum(-1), least, math.inf, f"{_INVALID} (sum of probabilities <= 0)")
         if replacement and num_samples > 1:
             samples = cupy.empty(shape, np.int64)
             sums = cupy.cumsum(weights, axis=-1)
