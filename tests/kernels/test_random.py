@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import tensorflow_lite_clone as tlc
 from tests.kernels.gpu import needs_gpu
 from tests.kernels.philox import words
 
