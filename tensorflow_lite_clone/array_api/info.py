@@ -96,15 +96,19 @@ def can_cast(from_: Any, to: DType, /) -> bool:
     return fits(_dtype_of(from_), to)
 
 
+class NothingToPromoteError(TypeError, ValueError):
+    """There are only numbers. SciPy catches a ValueError in one place, a TypeError in another."""
+
+
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype of an operation on arrays, dtypes and numbers, as the standard promotes.
 
-    Numbers take the dtype of what stands beside them. Raises TypeError where only numbers are
-    given, or a number of a kind that the dtype lacks.
+    Numbers take the dtype of what stands beside them. Raises NothingToPromoteError where only
+    numbers are given, and TypeError for a number of a kind that the dtype lacks.
     """
     typed = [_dtype_of(value) for value in arrays_and_dtypes if type(value) not in _KIND_OF_NUMBER]
     if not typed:
-        raise TypeError("result_type() needs at least one array or dtype")
+        raise NothingToPromoteError("result_type() needs at least one array or dtype")
     result = typed[0]
     for dtype in typed[1:]:
         result = promoted(result, dtype)

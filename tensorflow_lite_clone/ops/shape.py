@@ -151,7 +151,7 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
     Raises RuntimeError when the strides do not allow it; `reshape` copies then.
     """
     if shape and isinstance(shape[0], (DType, type)):
-        dtype = shape[0]
+        return _view_dtype(self, as_dtype(shape[0]))
     if dtype is not None:
         return _view_dtype(self, as_dtype(dtype))
     if not shape:

@@ -37,6 +37,7 @@ VIEWS = [
     Op("Tensor.view.dtype", S(V([1.0, -2.0], dtype="float32"), Name("int32")),
         S(V([[1.0, 2.0]], dtype="float64"), Name("int64")), S(V([[1.0, 2.0]], dtype="float64"),
         Name("float32")), S(V([1, 2], dtype="int64"), Name("uint8")),
+        S(V([[1.0, 2.0]], dtype="float64"), int), S(V([1, 2], dtype="int64"), float),
         call=lambda torch, x, dtype: x.view(dtype), grad=False, dtypes=("float32",), layout=False),
     view("reshape", S(T(3, 4), (12,)), S(T(3, 4), (2, -1)), S(T(3, 4), [4, 3]), S(T(), (1, 1)),
         S(T(0, 3), (3, 0)), S(T(3, 4), (-1,)), errors=[E(T(3, 4), (5,)), E(T(3, 4), (-1, -1))]),
