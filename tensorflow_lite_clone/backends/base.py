@@ -47,7 +47,7 @@ KIT = {
     "floor_divide": "(x, y), remainder, fmod: a host raises RuntimeError for an integer divided "
     "by zero, a device need not",
     "pow": "(x, y): as the standard's, but integers to negative powers are truncated",
-    "sign": "(x): as the standard's, but NaN has sign 0",
+    "sgn": "(x): as the standard's sign, but real NaNs have sign 0; booleans are their own",
     "clip": "(x, min, max): as the standard's; NaN stays NaN",
     "frexp": "(x): mantissa and exponent, int32",
     "make_complex": "(real, imag): infinities and NaNs stay in their part",

@@ -137,7 +137,7 @@ i0 = _function(
 )
 i0e = _function(
     "i0e",
-    lambda F, g, x, out: g * (F.i1e(x) - F.sign(x) * out),
+    lambda F, g, x, out: g * (F.i1e(x) - F.sgn(x) * out),
     "``exp(-|input|) * i0(input)``.",
     label="SpecialI0E",
     places=(),
@@ -153,7 +153,7 @@ i1 = _function(
 )
 i1e = _function(
     "i1e",
-    lambda F, g, x, out: g * (F.i0e(x) - F.where(x == 0, 0.5, out / x) - F.sign(x) * out),
+    lambda F, g, x, out: g * (F.i0e(x) - F.where(x == 0, 0.5, out / x) - F.sgn(x) * out),
     "``exp(-|input|) * i1(input)``.",
     label="SpecialI1E",
     places=(),
