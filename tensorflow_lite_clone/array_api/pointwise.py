@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -24,16 +25,22 @@ from tensorflow_lite_clone.ops import (
 from tensorflow_lite_clone.ops._operands import Cast, cast
 from tensorflow_lite_clone.tensor import Tensor
 
+_DOCUMENTS = {
+    "add": "x1 plus x2.",
+    "subtract": "x1 minus x2.",
+    "divide": "x1 over x2; integers give the default dtype.",
+}
+
 
 def _unary(name: str, function: Callable[..., Any]) -> None:
     def unary(x, /):
         return function(x)
 
-    _enter(unary, name, function)
+    _enter(unary, name, function, "x")
 
 
 def _binary(name: str, function: Callable[..., Any]) -> None:
-    function = getattr(function, "with_numbers", function)
+    call = getattr(function, "with_numbers", function)
 
     def binary(x1, x2, /):
         if (
@@ -42,14 +49,15 @@ def _binary(name: str, function: Callable[..., Any]) -> None:
             and x1._storage.array.dtype is not x2._storage.array.dtype
         ):
             x1, x2 = promoted(x1, x2)
-        return function(x1, x2)
+        return call(x1, x2)
 
-    _enter(binary, name, function)
+    _enter(binary, name, function, "x1")
 
 
-def _enter(made: Any, name: str, function: Any) -> None:
+def _enter(made: Any, name: str, function: Any, first: str) -> None:
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = (function.__doc__ or "").replace("`input`", "x1").replace("`other`", "x2")
+    text = function.__doc__ or _DOCUMENTS[name]
+    made.__doc__ = re.sub(r"\bother\b", "x2", re.sub(r"\binput\b", first, text))
     word(made)
 
 

@@ -59,14 +59,26 @@ def __array_wrap__(
 
 
 @public("method")
-def __dlpack__(self: Tensor, **kwargs: Any) -> Any:
-    """A DLPack capsule over this tensor's memory."""
+def __dlpack__(
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[Any, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A DLPack capsule over this tensor's memory, or over a copy of it.
+
+    Raises BufferError for a tensor that requires a gradient, or what cannot be lent as asked.
+    """
     if self.requires_grad:
         raise BufferError(
             "Can't export tensors that require gradient, use tensor.detach()"
         )
     storage = self._storage
-    return storage.backend.guarded(storage.array.__dlpack__)(**kwargs)
+    asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+    given = {name: value for name, value in asked.items() if value is not None}
+    return storage.backend.guarded(storage.array.__dlpack__)(**given)
 
 
 @public("method")
