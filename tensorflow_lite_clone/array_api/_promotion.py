@@ -28,6 +28,14 @@ def promoted_dtype(a: DType, b: DType) -> DType | None:
     return NAMES.get(f"int{8 * max(signed.itemsize, 2 * unsigned.itemsize)}")
 
 
+def promoted_pair(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
+    """Two arrays in one dtype, which is PyTorch's where the standard leaves it open."""
+    if x1._storage.array.dtype is x2._storage.array.dtype:
+        return x1, x2
+    dtype = promoted_dtype(x1.dtype, x2.dtype) or promote_types(x1.dtype, x2.dtype)
+    return cast(x1, dtype), cast(x2, dtype)
+
+
 def promoted(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
     """Two arrays in their common dtype; as they are where the standard leaves it open."""
     dtype = promoted_dtype(x1.dtype, x2.dtype)
