@@ -107,10 +107,10 @@ def inv(x: Tensor, /) -> Tensor:
 
 
 def matrix_norm(
-    x: Tensor, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] = "fro"
+    x: Tensor, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] | None = "fro"
 ) -> Tensor:
-    """The norms of (..., n, m) matrices."""
-    return norms.matrix_norm(x, ord, keepdim=keepdims)
+    """The norms of (..., n, m) matrices; None is Frobenius' one."""
+    return norms.matrix_norm(x, "fro" if ord is None else ord, keepdim=keepdims)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:

@@ -309,7 +309,7 @@ def test_rank_and_pinv(data: Any) -> None:
     both("pinv", x, rtol=tolerance)
 
 
-@pytest.mark.parametrize("order", [1, -1, 2, -2, math.inf, -math.inf, "fro", "nuc"])
+@pytest.mark.parametrize("order", [1, -1, 2, -2, math.inf, -math.inf, "fro", "nuc", None])
 @given(data=st.data())
 @few
 def test_matrix_norm(order: Any, data: Any) -> None:

@@ -71,12 +71,13 @@ def sign(x: Any) -> Any:
 
 def sgn(x: Any) -> Any:
     """As `sign`, but real NaNs have sign 0; booleans are their own."""
-    if x.dtype.kind in "bu":
-        return np.minimum(x, 1) if x.dtype.kind == "u" else x.copy()
-    y = sign(x)
-    if x.dtype.kind not in "ic":
-        y = np.where(y == y, y, y.dtype.type(0))
-    return y
+    kind = x.dtype.kind
+    if kind in "bu":
+        return np.minimum(x, 1) if kind == "u" else x.copy()
+    if kind == "c":
+        return sign(x)
+    y = np.sign(x)
+    return y if kind == "i" else np.where(y == y, y, y.dtype.type(0))
 
 
 def _as_arrays(x: Any, y: Any) -> tuple[Any, Any]:
