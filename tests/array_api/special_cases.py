@@ -253,3 +253,14 @@ EVEN = ["cosh"]
 TURNED = {"asin": "asinh", "atan": "atanh", "sin": "sinh", "tan": "tanh"}
 #: f(z) = log(z) / log(base).
 BASES = {"log2": 2, "log10": 10}
+#: Python's operators and the functions whose results they have.
+OPERATORS = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
+    "floordiv": "floor_divide", "mod": "remainder", "pow": "pow", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}  # fmt: skip
+COMPARISONS = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal",
+}  # fmt: skip

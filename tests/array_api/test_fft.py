@@ -11,11 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorflow_lite_clone as tlc
+from tests.array_api.oracle import (
+    COMPLEX,
+    FLOATING,
+    REAL,
+    few,
+    strict,
+    strictly,
+)
 from tests.array_api.strategies import xp, xps
-from tests.array_api.test_elementwise import COMPLEX, FLOATING, REAL, few, strictly
 from tests.array_api.test_linalg import drawn, same
-
-strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
 
 NORMS = ("backward", "ortho", "forward")
 #: The transforms, and the dtypes that they take.

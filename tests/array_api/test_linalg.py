@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorflow_lite_clone as tlc
-from tests.array_api.strategies import xp, xps
-from tests.array_api.test_elementwise import (
+from tests.array_api.oracle import (
     ALL,
     COMPLEX,
     FLOATING,
@@ -21,10 +20,11 @@ from tests.array_api.test_elementwise import (
     NUMERIC,
     PAIRS,
     few,
+    strict,
     strictly,
 )
+from tests.array_api.strategies import xp, xps
 
-strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
 SINGLE = {"float32", "complex64"}
 LEADS = xps.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=2)
 

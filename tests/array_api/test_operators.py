@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorflow_lite_clone as tlc
-from tests.array_api.strategies import xp, xps
-from tests.array_api.test_elementwise import (
+from tests.array_api.oracle import (
     ALL,
     BINARY,
     COMPLEX,
@@ -27,22 +26,12 @@ from tests.array_api.test_elementwise import (
     few,
     numbers,
     same,
+    strict,
     strictly,
 )
+from tests.array_api.special_cases import COMPARISONS, OPERATORS
+from tests.array_api.strategies import xp, xps
 
-strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
-
-#: Python's operators and the functions whose results they have.
-OPERATORS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-    "floordiv": "floor_divide", "mod": "remainder", "pow": "pow", "and": "bitwise_and",
-    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}  # fmt: skip
-COMPARISONS = {
-    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
-    "ge": "greater_equal",
-}  # fmt: skip
 SIGNS = {"abs": "abs", "neg": "negative", "pos": "positive", "invert": "bitwise_invert"}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests.array_api.special_cases import (
     EVEN,
     MIRRORED,
     ODD,
+    OPERATORS,
     PAIRS,
     REAL,
     TURNED,
@@ -38,9 +40,16 @@ def differs(found: float, wanted: float, signed: bool, rtol: float) -> bool:
     return not abs(found - wanted) <= rtol * wanted
 
 
-def check(name: str, operands: list, cases: list[Wanted], dtype: str, texts: list[str]) -> None:
-    """Assert that ``xp.name(*operands)`` are the wanted numbers."""
-    result = getattr(xp, name)(*operands)
+def check(
+    name: str,
+    operands: list,
+    cases: list[Wanted],
+    dtype: str,
+    texts: list[str],
+    function: Callable[..., Any] | None = None,
+) -> None:
+    """Assert that ``xp.name(*operands)``, or those of `function`, are the wanted numbers."""
+    result = (function or getattr(xp, name))(*operands)
     parts = (
         [xp.real(result), xp.imag(result)]
         if xp.isdtype(result.dtype, "complex floating")
@@ -79,6 +88,19 @@ def columns(wanted: list[Wanted], dtype: str) -> list[Any]:
 def test_real(name: str, dtype: str) -> None:
     wanted, texts = wanted_by((REAL if name in REAL else PAIRS)[name], dtype)
     check(name, columns(wanted, dtype), wanted, dtype, texts)
+
+
+@pytest.mark.parametrize("prefix", ["", "i"])
+@pytest.mark.parametrize("symbol", [s for s in OPERATORS if OPERATORS[s] in PAIRS])
+def test_operators(symbol: str, prefix: str) -> None:
+    """Those of two tensors, but for PyTorch's floor of a quotient at infinities."""
+    name = OPERATORS[symbol]
+    wanted, texts = wanted_by(PAIRS[name])
+    if name == "floor_divide":
+        kept = [i for i, (sample, *_) in enumerate(wanted) if math.inf not in map(abs, sample)]
+        wanted, texts = [wanted[i] for i in kept], [texts[i] for i in kept]
+    function = getattr(operator, f"__{prefix}{symbol}__")
+    check(name, columns(wanted, "float64"), wanted, "float64", texts, function)
 
 
 @pytest.mark.parametrize("numbers_first", [False, True])
@@ -176,3 +198,10 @@ def test_clip(bound: float) -> None:
             bounds = [value if value is None else kind(value) for value in (low, high)]
             found = xp.clip(x, *bounds).tolist()
             assert math.isnan(found[0]) and math.isnan(found[1]) == (bound != bound)
+
+
+def test_small_complex_numbers() -> None:
+    """Signs of the smallest numbers, which have no reciprocal."""
+    parts = [[5e-324, 0.0, -3e-310], [0.0, -5e-324, 4e-310]]
+    z = complex_of(*[xp.asarray(part, dtype=xp.float64) for part in parts])
+    assert np.allclose(np.asarray(xp.sign(z)), [1, -1j, -0.6 + 0.8j])

@@ -132,7 +132,8 @@ def sign(x: Any) -> Any:
         return cupy.minimum(x, 1)
     if kind == "c":
         size = cupy.abs(x)
-        return (x / cupy.where(size == 0, 1, size)).astype(x.dtype)
+        size = cupy.where(size == 0, 1, size)
+        return make_complex(x.real / size, x.imag / size)
     return cupy.sign(x)
 
 

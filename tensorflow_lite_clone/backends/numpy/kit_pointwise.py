@@ -66,7 +66,8 @@ def sign(x: Any) -> Any:
     if x.dtype.kind != "c":
         return np.sign(x)
     size = np.abs(x)
-    return x / np.where(size == 0, size.dtype.type(1), size)
+    size = np.where(size == 0, size.dtype.type(1), size)
+    return make_complex(x.real / size, x.imag / size)
 
 
 def sgn(x: Any) -> Any:
