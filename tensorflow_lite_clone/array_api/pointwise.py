@@ -22,6 +22,7 @@ from tensorflow_lite_clone.ops import (
     power,
     standard_forms,
 )
+from tensorflow_lite_clone.ops._elementwise import wrong_operands
 from tensorflow_lite_clone.ops._operands import Cast, cast
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -49,14 +50,17 @@ def _binary(name: str, function: Callable[..., Any]) -> None:
             and x1._storage.array.dtype is not x2._storage.array.dtype
         ):
             x1, x2 = promoted(x1, x2)
-        return call(x1, x2)
+        result = call(x1, x2)
+        if result is NotImplemented:
+            raise wrong_operands(name, x1, x2)
+        return result
 
     _enter(binary, name, function, "x1")
 
 
 def _enter(made: Any, name: str, function: Any, first: str) -> None:
     made.__name__ = made.__qualname__ = name
-    text = function.__doc__ or _DOCUMENTS[name]
+    text = function.__doc__ or _DOCUMENTS.get(name, "")
     made.__doc__ = re.sub(r"\bother\b", "x2", re.sub(r"\binput\b", first, text))
     word(made)
 

@@ -44,8 +44,8 @@ KIT = {
     "check_range(x, low, high, message): RuntimeError; may do nothing where reading back is dear",
     "cumulative_max": "(x, *, axis), cumulative_min, cumulative_logsumexp: scans",
     "exp2": "(x), (x, y): fmax, fmin, fmod, gcd, lcm, logaddexp2: as NumPy has them",
-    "floor_divide": "(x, y), remainder, fmod: a host raises RuntimeError for an integer divided "
-    "by zero, a device need not",
+    "floor_divide": "(x, y), remainder, fmod: as Python at infinities, where the standard prefers "
+    "others; a host raises RuntimeError for an integer divided by zero, a device need not",
     "pow": "(x, y): as the standard's, but integers to negative powers are truncated",
     "sgn": "(x): as the standard's sign, but real NaNs have sign 0; booleans are their own",
     "clip": "(x, min, max): as the standard's; NaN stays NaN",

@@ -152,6 +152,14 @@ def test_names_and_signatures() -> None:
         assert getattr(xp, name).__name__ == name and getattr(xp, name).__doc__
 
 
+@pytest.mark.parametrize("name", BINARY)
+def test_operands_are_arrays_or_numbers(name: str) -> None:
+    """One of them is an array."""
+    for operands in ((xp.ones(2), "word"), (xp.ones(2), None), ("word", xp.ones(2)), (1, 2)):
+        with pytest.raises(TypeError):
+            getattr(xp, name)(*operands)
+
+
 @pytest.mark.parametrize("name", ["exp", "expm1", "round", "sign", "floor_divide", "pow", "hypot"])
 def test_gradients(name: str) -> None:
     """The functions are differentiable; in pieces constant ones have the gradient 0."""
