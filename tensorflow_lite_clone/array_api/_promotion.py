@@ -26,6 +26,14 @@ def common_dtype(*values: Any) -> DType:
     return dtype
 
 
+def promoted_pair(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
+    """Two arrays, each cast to their common dtype."""
+    if x1._storage.array.dtype is x2._storage.array.dtype:
+        return x1, x2
+    dtype = promoted(x1.dtype, x2.dtype)
+    return cast(x1, dtype), cast(x2, dtype)
+
+
 def together(*values: Any) -> list[Tensor]:
     """Arrays and numbers as arrays of one dtype; numbers have no dimensions."""
     numbers = tuple([value if isinstance(value, Tensor) else _number(value) for value in values])

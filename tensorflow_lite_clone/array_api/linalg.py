@@ -1,12 +1,13 @@
-"""The standard's linear algebra extension, ``F.linalg``: what there is of it so far."""
+"""The standard's linear algebra extension, ``F.linalg``."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
+from tensorflow_lite_clone.array_api._promotion import promoted_pair
 from tensorflow_lite_clone.array_api.matmul import matmul, tensordot, vecdot
 from tensorflow_lite_clone.array_api.shape import matrix_transpose
-from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.dtypes import DType, uint64
 from tensorflow_lite_clone.ops import cholesky as _cholesky
 from tensorflow_lite_clone.ops import (
     decompositions,
@@ -57,9 +58,16 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The vector products of vectors of three elements along `axis`, which is negative."""
-    missing = x2.ndim - x1.ndim
-    x1, x2 = x1[(None,) * missing], x2[(None,) * -missing]
+    """The vector products of vectors of three elements along `axis`, which is negative.
+
+    Other axes broadcast. Raises ValueError where an axis has another size.
+    """
+    for x in (x1, x2):
+        if x.ndim < -axis or x.shape[axis] != 3:
+            raise ValueError(f"cross: axis {axis} of shape {tuple(x.shape)} must have size three")
+    x1, x2 = promoted_pair(x1, x2)
+    ndim = max(x1.ndim, x2.ndim)
+    x1, x2 = [x.reshape((1,) * (ndim - x.ndim) + tuple(x.shape)) for x in (x1, x2)]
     return products.linalg_cross(x1, x2, dim=axis)
 
 
@@ -99,10 +107,10 @@ def inv(x: Tensor, /) -> Tensor:
 
 
 def matrix_norm(
-    x: Tensor, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] = "fro"
+    x: Tensor, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] | None = "fro"
 ) -> Tensor:
-    """The norms of (..., n, m) matrices."""
-    return norms.matrix_norm(x, ord, keepdim=keepdims)
+    """The norms of (..., n, m) matrices; None is Frobenius' one."""
+    return norms.matrix_norm(x, "fro" if ord is None else ord, keepdim=keepdims)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
@@ -117,7 +125,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The products of all elements of two vectors with each other."""
-    return _matmul.outer(x1, x2)
+    return _matmul.outer(*promoted_pair(x1, x2))
 
 
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
@@ -137,6 +145,7 @@ def slogdet(x: Tensor, /) -> Any:
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """x with ``x1 @ x == x2``; only an `x2` of one dimension is a vector."""
+    x1, x2 = promoted_pair(x1, x2)
     if 1 < x2.ndim < x1.ndim:
         x2 = x2.reshape((1,) * (x1.ndim - x2.ndim) + tuple(x2.shape))
     return _solve.linalg_solve(x1, x2)
@@ -153,7 +162,9 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tensor:
-    """The sums of the diagonals of (..., n, m) matrices."""
+    """The sums of the diagonals of (..., n, m) matrices; of integers in 64 bits."""
+    if dtype is None and x.dtype.kind == "u":
+        dtype = uint64
     return diagonal(x, offset=offset).sum(-1, dtype=dtype)
 
 

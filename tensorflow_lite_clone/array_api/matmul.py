@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tensorflow_lite_clone.array_api._promotion import promoted_pair
 from tensorflow_lite_clone.array_api._register import word
-from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.ops import matmul as _matmul
 from tensorflow_lite_clone.ops import products as _products
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 
-def _promoted(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
-    if x1._storage.array.dtype is x2._storage.array.dtype:
-        return x1, x2
-    dtype = promote_types(x1.dtype, x2.dtype)
-    return cast(x1, dtype), cast(x2, dtype)
-
-
 @word
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The matrix product of the last two axes; vectors and broadcasting as in NumPy."""
-    return _matmul.matmul(*_promoted(x1, x2))
+    return _matmul.matmul(*promoted_pair(x1, x2))
 
 
 @word
@@ -30,10 +23,11 @@ def tensordot(
     x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
 ) -> Tensor:
     """Sums of products over the last and first `axes`, or over the two lists of axes."""
-    return _products.tensordot(*_promoted(x1, x2), axes)
+    return _products.tensordot(*promoted_pair(x1, x2), axes)
 
 
 @word
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sums of ``conj(x1) * x2`` over `axis`, which is negative; other axes broadcast."""
-    return _matmul.vecdot(*_promoted(x1, x2), dim=axis)
+    x1, x2 = promoted_pair(x1, x2)
+    return cast(_matmul.vecdot(x1, x2, dim=axis), x1.dtype)  # PyTorch's sums are of int64

@@ -44,10 +44,10 @@ KIT = {
     "check_range(x, low, high, message): RuntimeError; a device may raise them later",
     "cumulative_max": "(x, *, axis), cumulative_min, cumulative_logsumexp: scans",
     "exp2": "(x), (x, y): fmax, fmin, fmod, gcd, lcm, logaddexp2: as NumPy has them",
-    "floor_divide": "(x, y), remainder, fmod: a host raises RuntimeError for an integer divided "
-    "by zero, a device need not",
+    "floor_divide": "(x, y), remainder, fmod: as Python at infinities, where the standard prefers "
+    "others; a host raises RuntimeError for an integer divided by zero, a device need not",
     "pow": "(x, y): as the standard's, but integers to negative powers are truncated",
-    "sign": "(x): as the standard's, but NaN has sign 0",
+    "sgn": "(x): as the standard's sign, but real NaNs have sign 0; booleans are their own",
     "clip": "(x, min, max): as the standard's; NaN stays NaN",
     "frexp": "(x): mantissa and exponent, int32",
     "make_complex": "(real, imag): infinities and NaNs stay in their part",

@@ -92,6 +92,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     sort,
     special_functions,
     spectral,
+    standard_forms,
     statistics,
     stft,
     svd,

@@ -216,7 +216,8 @@ angle = unary(
 )
 
 
-def _sgn_gradient(F, g, x, out):
+def sgn_gradient(F, g, x, out):
+    """0 for real numbers; for complex ones what turns x about the origin."""
     if x.dtype.kind != "c":
         return F.zeros_like(g)
     size = F.abs(x)
@@ -225,13 +226,13 @@ def _sgn_gradient(F, g, x, out):
 
 sgn = unary(
     "sgn",
-    "sign",
-    x=_sgn_gradient,
+    x=sgn_gradient,
     inplace=("method",),
     document="``input / abs(input)`` for complex numbers, the sign for real ones; 0 for 0.",
 )
 sign = unary(
     "sign",
+    "sgn",
     x=lambda F, g: F.zeros_like(g),
     refuses="c",
     inplace=("method",),
@@ -239,7 +240,7 @@ sign = unary(
 )
 absolute = unary(
     "abs",
-    x=lambda F, g, x: g * F.sign(x),
+    x=lambda F, g, x: g * F.sgn(x),
     refuses="b",
     inplace=(),
     alias=("absolute",),

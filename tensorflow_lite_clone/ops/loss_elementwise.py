@@ -56,7 +56,7 @@ class L1Loss(Op):
 def l1_loss_backward(F, g, x, y, *, reduction):
     """``gx = g * sign(x - y)``."""
     d = x - y
-    return F.sign(d) * spread(g, reduction, d.shape)
+    return F.sgn(d) * spread(g, reduction, d.shape)
 
 
 class SmoothL1Loss(Op):
@@ -77,7 +77,7 @@ class SmoothL1Loss(Op):
 def smooth_l1_loss_backward(F, g, x, y, *, reduction, beta):
     """``gx = g * d / beta`` between -1 and 1."""
     d = x - y
-    slope = F.where(F.abs(d) < beta, d / beta, F.sign(d))
+    slope = F.where(F.abs(d) < beta, d / beta, F.sgn(d))
     return slope * spread(g, reduction, d.shape)
 
 
@@ -99,7 +99,7 @@ class HuberLoss(Op):
 def huber_loss_backward(F, g, x, y, *, reduction, delta):
     """``gx = g * d`` between -delta and delta."""
     d = x - y
-    slope = F.where(F.abs(d) <= delta, d, F.sign(d) * delta)
+    slope = F.where(F.abs(d) <= delta, d, F.sgn(d) * delta)
     return slope * spread(g, reduction, d.shape)
 
 

@@ -64,18 +64,18 @@ def _norm(F: Any, size: Any, ord: float, axis: tuple, keepdims: bool) -> Any:
 def norm_backward(F, g, x, y, *, ord, axis):
     """``gx = g * x * |x|^(ord - 2) / y^(ord - 1)``; zero where all elements are."""
     if ord == 1:
-        return g * F.sign(x)
+        return g * F.sgn(x)
     if ord == 2:
         return x * F.where(y == 0, 0, g / y)
     size = F.abs(x)
     if math.isinf(ord):
         ties = F.astype(size == y, size.dtype)
-        return F.sign(x) * (ties * (g / F.sum(ties, axis=axis, keepdims=True)))
+        return F.sgn(x) * (ties * (g / F.sum(ties, axis=axis, keepdims=True)))
     if ord < 1:
-        return F.where(x == 0, 0, F.sign(x) * size ** (ord - 1.0)) * (g * y ** (1.0 - ord))
+        return F.where(x == 0, 0, F.sgn(x) * size ** (ord - 1.0)) * (g * y ** (1.0 - ord))
     scale = F.where(y == 0, 0, g / y ** (ord - 1.0))
     if ord < 2:
-        return F.sign(x) * size ** (ord - 1.0) * scale
+        return F.sgn(x) * size ** (ord - 1.0) * scale
     return x * size ** (ord - 2.0) * scale
 
 

@@ -134,7 +134,7 @@ i0 = _function(
 )
 i0e = _special(
     "i0e",
-    lambda F, g, x, out: g * (F.i1e(x) - F.sign(x) * out),
+    lambda F, g, x, out: g * (F.i1e(x) - F.sgn(x) * out),
     "``exp(-|input|) * i0(input)``.",
     label="SpecialI0E",
 )
@@ -146,7 +146,7 @@ i1 = _special(
 )
 i1e = _special(
     "i1e",
-    lambda F, g, x, out: g * (F.i0e(x) - F.where(x == 0, 0.5, out / x) - F.sign(x) * out),
+    lambda F, g, x, out: g * (F.i0e(x) - F.where(x == 0, 0.5, out / x) - F.sgn(x) * out),
     "``exp(-|input|) * i1(input)``.",
     label="SpecialI1E",
 )

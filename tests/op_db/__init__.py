@@ -24,6 +24,7 @@ FAMILIES = {
         "linalg_decomp",
         "native",
         "segments",
+        "standard_forms",
     )
 }
 OPS = [op for rows in FAMILIES.values() for op in rows]

@@ -171,8 +171,10 @@ ARITHMETIC = [
     binary("pow", POSITIVE, NORMAL, S(T(3, 4, of=NONZERO), 2), S(T(3, 4, of=NONZERO), 3),
         S(T(3, 4, of=NONZERO), -1), S(2.5, T(3, 4)), S(2, T(3)), S(T(3), 0.5), S(T(3), 0),
         S(T(3), 1), Kink(V([0.0, 1.0, 2.0]), 2), Kink(V([0.0, 1.0, 2.0]), V([2.0, 0.0, 1.0])),
-        Kink(V([0.0, 0.0]), 0), Kink(0.0, V([1.0, 2.0])), scalars=(2.5,), order3=True, tol=LOOSE,
-        why="relative error grows with the exponent"),
+        Kink(V([0.0, 0.0]), 0), Kink(0.0, V([1.0, 2.0])),
+        Forward(V([-inf, -0.0, 4.0]), 0.5), *(Forward(V([-inf, -0.0, 4.0]), V(half))
+        for half in (0.5, [0.5], [0.5, 0.5, 0.5], [[0.5], [-0.5], [3.0]])),
+        scalars=(2.5,), order3=True, tol=LOOSE, why="relative error grows with the exponent"),
     Op("pow.int", S(T(3, 4), T(3, 4, of=whole(0, 4))), S(T(3, 4), 2), S(T(3), 0), S(T(3), 0.5),
         S(2, T(3)), Forward(T(3, 4), 3), of=whole(0, 5), dtypes=INTS, grad=False),
     Op("float_power", S(T(3, 4), T(4)), S(T(3), 2), S(2.0, T(3)), of=POSITIVE,
@@ -291,6 +293,8 @@ COMPLEX_ROWS = [
     *(Op(f"complex.{name}", S(T(3, 4), T(4)), S(T(3), 2.5), S(T(3), 1 - 2j), dtypes=COMPLEX,
         grad=False, call=lambda torch, x, y, name=name: getattr(torch, name)(x, y))
         for name in ("add", "sub", "mul", "div", "eq", "pow")),
+    Op("sgn.special", Forward(V([0j, inf, -inf * 1j, nan, complex(nan, inf), 3 - 4j, 1e-20j])),
+        dtypes=COMPLEX, grad=False),
     Op("complex", S(T(3, 4), T(3, 4)), S(T(), T()), dtypes=WIDE, grad=False, out=True,
         errors=[E(T(3, dtype="int64"), T(3))]),
     Op("polar", S(T(3, 4, of=POSITIVE), T(3, 4)), dtypes=WIDE, grad=False),

@@ -57,6 +57,7 @@ from tensorflow_lite_clone.backends.cupy.kit_pointwise import (  # noqa: F401
     pow,
     remainder,
     round,
+    sgn,
     sign,
     where,
 )

@@ -126,17 +126,24 @@ def pow(x: Any, y: Any) -> Any:
 
 
 def sign(x: Any) -> Any:
-    """-1, 0 or 1, where NaN has sign 0; x / abs(x) for complex numbers."""
+    """-1, 0 or 1; x / abs(x) for complex numbers."""
     kind = x.dtype.kind
-    if kind == "b":
-        return x.copy()
     if kind == "u":
         return cupy.minimum(x, 1)
     if kind == "c":
         size = cupy.abs(x)
-        return cupy.where(size == 0, 0, x / cupy.where(size == 0, 1, size)).astype(x.dtype)
-    y = cupy.sign(x)
-    return y if kind == "i" else where(y == y, y, 0)
+        size = cupy.where(size == 0, 1, size)
+        return make_complex(x.real / size, x.imag / size)
+    return cupy.sign(x)
+
+
+def sgn(x: Any) -> Any:
+    """As `sign`, but real NaNs have sign 0; booleans are their own."""
+    kind = x.dtype.kind
+    if kind == "b":
+        return x.copy()
+    y = sign(x)
+    return y if kind in "iuc" else where(y == y, y, 0)
 
 
 def _operand(value: Any, other: Any) -> Any:

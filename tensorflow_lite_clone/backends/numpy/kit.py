@@ -67,6 +67,7 @@ from tensorflow_lite_clone.backends.numpy.kit_pointwise import (  # noqa: F401
     make_complex,
     pow,
     remainder,
+    sgn,
     sign,
     where,
 )

@@ -52,17 +52,33 @@ def pow(x: Any, y: Any) -> Any:
         odd = (y & 1).astype(x.dtype)
         inverse = np.where(x == 1, 1, np.where(x == -1, 1 - 2 * odd, 0)).astype(x.dtype)
         return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)))
-    return np.power(x, y)
+    z = np.power(x, y)
+    if y.dtype.kind == "f" and (y.shape != x.shape or y.size == 1 or 0 in y.strides):
+        # Of one exponent for many numbers NumPy makes a square root: NaN of -inf and -0 of -0.
+        half = y == 0.5
+        if half.any():
+            return np.where(half & ((x == 0) | (x == -np.inf)), np.abs(x), z)
+    return z
 
 
 def sign(x: Any) -> Any:
-    """-1, 0 or 1, where NaN has sign 0; x / abs(x) for complex numbers."""
-    if x.dtype.kind in "bu":
-        return np.minimum(x, 1) if x.dtype.kind == "u" else x.copy()
+    """-1, 0 or 1; x / abs(x) for complex numbers, where NumPy looks for infinite parts first."""
+    if x.dtype.kind != "c":
+        return np.sign(x)
+    size = np.abs(x)
+    size = np.where(size == 0, size.dtype.type(1), size)
+    return make_complex(x.real / size, x.imag / size)
+
+
+def sgn(x: Any) -> Any:
+    """As `sign`, but real NaNs have sign 0; booleans are their own."""
+    kind = x.dtype.kind
+    if kind in "bu":
+        return np.minimum(x, 1) if kind == "u" else x.copy()
+    if kind == "c":
+        return sign(x)
     y = np.sign(x)
-    if x.dtype.kind != "i":
-        y = np.where(y == y, y, y.dtype.type(0))
-    return y
+    return y if kind == "i" else np.where(y == y, y, y.dtype.type(0))
 
 
 def _as_arrays(x: Any, y: Any) -> tuple[Any, Any]:

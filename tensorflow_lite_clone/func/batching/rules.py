@@ -18,7 +18,7 @@ Word = Callable[..., Any]
     "maximum minimum multiply negative nextafter not_equal positive pow real reciprocal remainder "
     "round sign signbit sin sinh square sqrt subtract tan tanh trunc where astype broadcast_arrays "
     "copy digamma erf erfc erfcx erfinv exp2 fmax fmin fmod frexp gcd i0 i0e i1 i1e lcm lgamma "
-    "log_ndtr logaddexp2 make_complex ndtri polygamma bitcast"
+    "log_ndtr logaddexp2 make_complex ndtri polygamma bitcast sgn"
 )
 def elementwise(B: Any, word: Word, *values: Any, **parameters: Any) -> Any:
     """Samples' axes are aligned, and the word broadcasts."""
