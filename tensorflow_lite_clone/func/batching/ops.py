@@ -25,5 +25,18 @@ def _folded(name: str) -> None:
     override(name, "batched")(fold)
 
 
+def _of_matrices(name: str) -> None:
+    """Leading axes number matrices, and samples are one more of them."""
+    op = TABLE[name]
+
+    def run(F: Any, x: Any, **parameters: Any) -> Any:
+        B = F.backend
+        data = x.data if type(x) is B.array_type else x
+        return B.make(B.base.F.run(op, data, **parameters), not B.is_batched(x))
+
+    override(name, "batched")(run)
+
+
+_of_matrices("matrix_exp")
 for _name in ("conv", "conv_backward_input", "conv_transpose"):
     _folded(_name)
