@@ -11,7 +11,6 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import bool_, int64
 from tensorflow_lite_clone.core.public import export, public
@@ -99,7 +98,7 @@ def _batch_normed(
     )  # fmt: skip
     given = [statistic for statistic in (running_mean, running_var) if statistic is not None]
     for statistic, new in zip(given, moved):
-        write(statistic, new._storage.array)
+        batch_norms._move(statistic, new)
     if not moved:
         for statistic in given:
             statistic._storage.bump()  # the device has written it

@@ -71,7 +71,7 @@ for _type, _flatten, _unflatten in (
 ):
     register_pytree_node(_type, _flatten, _unflatten)  # type: ignore[arg-type]
 for _type in names_of("return_types").values():
-    register_pytree_node(_type, lambda x: (list(x), None), lambda values, _, make=_type: make(values))  # type: ignore[misc]
+    register_pytree_node(_type, lambda x: (list(x), None), lambda values, _, t=_type: t(values))  # type: ignore[misc]
 
 
 def _kind_of(tree: Any) -> Any:
