@@ -231,9 +231,9 @@ def _move(statistic: Tensor, new: Tensor) -> None:
             raise RuntimeError(
                 "Batch norm got a batched tensor as input while the running_mean or running_var, "
                 "which will be updated in place, were not batched.\nIf you are using a module and "
-                "do not need eval mode, please set `track_running_stats` to be False.If you are using "
-                "a prebuilt module and do not need eval mode, please see the functorch website for "
-                "resources on how to patch your module to work with vmap"
+                "do not need eval mode, please set `track_running_stats` to be False.If you are "
+                "using a prebuilt module and do not need eval mode, please see the functorch "
+                "website for resources on how to patch your module to work with vmap"
             )
         array, backend = array.data, backend.base
     write(statistic, array)
