@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.func import _functions  # noqa: F401  custom functions
 from tensorflow_lite_clone.func._gradients import grad, grad_and_value, jvp, linearize, vjp
 from tensorflow_lite_clone.func._jacobians import hessian, jacfwd, jacrev
 from tensorflow_lite_clone.func._modules import (
