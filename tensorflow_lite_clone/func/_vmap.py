@@ -105,7 +105,7 @@ def _inputs(func: Any, in_dims: Any, args: tuple) -> tuple[int, list, list, Tree
         if not -leaf.ndim <= dim < leaf.ndim:
             raise ValueError(
                 f"{what}: Got in_dim={dim} for some input, but that input is a Tensor of "
-                f"dimensionality {leaf.ndim} so expected in_dim to satisfy {-leaf.ndim} <= in_dim "
+                f"dimensionality {leaf.ndim} so expected in_dim to satisfy -{leaf.ndim} <= in_dim "
                 f"< {leaf.ndim}."
             )
         dims[number] = dim % leaf.ndim

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.tensor import Tensor
@@ -93,6 +94,23 @@ def drawing_backend(device: Any) -> Any:
     for redirect in redirections:
         backend = redirect(backend)
     return backend
+
+
+#: What tensors become before numbers are drawn for them, and what is asked before numbers are
+#: written into one; set by `func.vmap`.
+preparations: list[Any] = []
+questions: list[Any] = []
+
+
+def drawing(input: Tensor) -> Tensor:
+    """`input` on the backend on which numbers in its shape are drawn."""
+    return preparations[0](input) if mode.mappings else input
+
+
+def expect_drawing(target: Tensor) -> None:
+    """RuntimeError when `func.vmap` allows no numbers to be written into a tensor."""
+    if mode.mappings:
+        questions[0](target)
 
 
 def source_of(generator: Generator | None, backend: Any) -> Any:

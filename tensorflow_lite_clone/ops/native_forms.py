@@ -19,8 +19,9 @@ from tensorflow_lite_clone.ops import conv, normalization
 from tensorflow_lite_clone.ops import embedding_bag as bags
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._samples import per_sample
-from tensorflow_lite_clone.ops.create import empty, full, tensor
+from tensorflow_lite_clone.ops.create import empty, empty_like, full, tensor
 from tensorflow_lite_clone.ops.embedding import _renormalize
+from tensorflow_lite_clone.ops.generators import drawing
 from tensorflow_lite_clone.ops.grid import grid_sampler
 from tensorflow_lite_clone.ops.interpolate import interpolate
 from tensorflow_lite_clone.ops.norms import norm
@@ -186,7 +187,8 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         return input.clone(), input.new_ones(input.shape, dtype=bool_)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={1 - p}")
-    kept = empty(input.shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    input = drawing(input)
+    kept = empty_like(input.detach()).bernoulli_(1 - p)
     return input * (kept * (1 / (1 - p) if p < 1 else 0.0)), kept.bool()
 
 

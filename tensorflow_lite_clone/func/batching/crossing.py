@@ -16,9 +16,11 @@ from tensorflow_lite_clone.autograd.levels import preparations
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import GraphNode, next_sequence_number
 from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
-from tensorflow_lite_clone.func.batching.random import REFUSED, randomness
+from tensorflow_lite_clone.func.batching.random import REFUSED, SHARED, randomness
 from tensorflow_lite_clone.func.batching.words import announce
 from tensorflow_lite_clone.ops._samples import loops
+from tensorflow_lite_clone.ops.generators import preparations as drawing_tensors
+from tensorflow_lite_clone.ops.generators import questions as drawing_questions
 from tensorflow_lite_clone.ops.generators import redirections
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.storage import Storage
@@ -273,8 +275,8 @@ def _with_active(x: Tensor) -> Tensor:
     return lift(x, missing, tuple(mode.mappings)) if missing else x
 
 
-def _drawing(backend: Any) -> Any:
-    """The backend with the levels whose samples draw different numbers; else RuntimeError."""
+def _drawing_levels() -> dict[int, int]:
+    """The levels whose samples draw different numbers; RuntimeError when one may not draw."""
     levels = {}
     for level in mode.mappings:
         how = randomness[level.number]
@@ -282,10 +284,28 @@ def _drawing(backend: Any) -> Any:
             raise RuntimeError(REFUSED)
         if how == "different":
             levels[level.number] = level.size
+    return levels
+
+
+def _drawing(backend: Any) -> Any:
+    levels = _drawing_levels()
     return _with_levels(backend, levels) if levels else backend
 
 
+def _drawing_tensor(x: Tensor) -> Tensor:
+    own = levels_of(x._storage.backend)
+    missing = {n: size for n, size in _drawing_levels().items() if n not in own}
+    return lift(x, missing) if missing else x
+
+
+def _expect_drawing(x: Tensor) -> None:
+    if not _drawing_levels().keys() <= {*levels_of(x._storage.backend)}:
+        raise RuntimeError(SHARED)
+
+
 redirections.append(_drawing)
+drawing_tensors.append(_drawing_tensor)
+drawing_questions.append(_expect_drawing)
 loops.append(_looped)
 lifters.append(_lift_all)
 preparations.append(_with_active)
