@@ -43,13 +43,20 @@ LOOP_JUDGES = {
     ),
     **dict.fromkeys(("fft.fftn.none", "fft.ifftn.none"), "PyTorch transforms over the samples"),
     "native_dropout": "the mask of nothing or all is of numbers in PyTorch",
-    "bucketize": "numbers between boundaries that do not rise",
-    "linalg.cond": "PyTorch's inverse of a singular matrix of a batch is finite",
+    **dict.fromkeys(
+        ("F.ctc_loss", "ctc_loss"), "PyTorch reads labels that are not neighbours in memory wrongly"
+    ),
+    "getitem.advanced": "PyTorch puts the samples behind an empty dimension",
+    "getitem.empty": "PyTorch puts the samples behind an empty dimension",
 }
 #: Of the tensors of a call so many are mapped over: those of layers alike go on and on.
 FIRST = 4
-#: Rows that end PyTorch's process.
-CRASH = ("linalg.ldl_solve", "linalg.ldl_solve.hermitian")
+#: Rows that are not mapped over alone in the last dimension.
+LEFT_OUT = {
+    **dict.fromkeys(("linalg.ldl_solve", "linalg.ldl_solve.hermitian"), "PyTorch's process ends"),
+    "bucketize": "boundaries whose elements are rolled do not rise",
+    "slice_inverse": "it shows memory as it lies, and a sample's lies in steps",
+}
 
 
 def rolled(value, number):
@@ -131,7 +138,7 @@ class TestWays(unittest.TestCase):
                 rtol=max(relative, 1e-9), atol=max(absolute, 1e-11),
             )  # fmt: skip
 
-    @each([op for op in OPS if op.name not in CRASH])
+    @each([op for op in OPS if op.name not in LEFT_OUT])
     def test_each_tensor(self, op):
         for sample, drawn in samples(op):
             for number in range(min(FIRST, len(leaves(drawn, Value)))):
