@@ -201,6 +201,9 @@ class _Transposed(GraphNode):
 
     several = True
     makes_new_gradients = False
+    edges: tuple
+    owner: FunctionNode
+    saved: tuple
 
     @classmethod
     def of(cls, owner: FunctionNode, duals: list) -> list[Tensor | None]:

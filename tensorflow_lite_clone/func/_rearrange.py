@@ -76,12 +76,10 @@ def _side(text: str) -> list[Group]:
             if inside is None:
                 raise ValueError("Brackets are not balanced")
             inside = None
+        elif inside is not None:
+            inside += _name(word)
         else:
-            name = _name(word)
-            if inside is not None:
-                inside += name
-            else:
-                groups.append(name)
+            groups.append(_name(word))
     if inside is not None:
         raise ValueError(f"Imbalanced parentheses in expression: '{text}'")
     names = [name for group in groups for name in group]
