@@ -216,3 +216,15 @@ TRANSFORMS = [
 def test_transforms(name, f):
     # PyTorch's forward mode warns of what it compiles.
     assert not isinstance(same(f, warned=False), Failure)
+
+
+def test_branches():
+    """Every sample takes its own."""
+
+    def script(lib):
+        def call(x):
+            return lib.cond(x.sum() > 0, lambda x: x.sin() * 2, lambda x: x.exp(), (x,))
+
+        return lib.func.vmap(call)(double(lib, 5, 3))
+
+    assert not isinstance(same(script, warned=False), Failure)

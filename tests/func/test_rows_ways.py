@@ -20,7 +20,6 @@ from tests.op_db._device import OURS, TORCH, tlc
 
 #: Row -> why it raises here, or something else, for samples that PyTorch computes.
 REFUSED_HERE = {
-    "cond": "PyTorch computes both branches",
     "embedding_renorm_": "which rows are written depends on values",
     "F.instance_norm.running": "the weights' samples reach the statistics, which have none",
     "F.grouped_mm": "the number of rows depends on values, which PyTorch leaves undefined",
