@@ -90,6 +90,9 @@ def vmap(
     return mapped(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
 
 
+autograd.gradients.mappers.append(vmap)
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")

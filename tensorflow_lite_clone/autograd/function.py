@@ -8,186 +8,16 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, edges_of, recording, wrap
+from tensorflow_lite_clone.autograd.apply import edges_of, recording
+from tensorflow_lite_clone.autograd.function_node import FunctionCtx, FunctionNode, SavedTensor
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.inplace import check_inplace, record_in_base
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.node import SeveralNode, creation_hooks, next_sequence_number
-from tensorflow_lite_clone.autograd.saved import active as saved_hooks
-from tensorflow_lite_clone.autograd.saved import pack_all
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.autograd.node import creation_hooks, next_sequence_number
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
-
-class FunctionCtx:
-    """What ``forward`` and ``backward`` of a `Function` share; also any attribute set on it."""
-
-    needs_input_grad: tuple[bool, ...] = ()
-
-    def __init__(self) -> None:
-        self._saved: tuple[Tensor | None, ...] = ()
-        self._node: Callable[[], FunctionNode | None] | None = None
-        self._nondifferentiable: set[int] = set()
-        self._dirty: set[int] = set()
-        self._materialize = True
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep inputs, outputs or other tensors for ``backward``."""
-        for tensor in tensors:
-            if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(
-                    f"save_for_backward can only save variables, but got {type(tensor).__name__}"
-                )
-        self._saved = tensors
-
-    save_for_forward = save_for_backward
-
-    @property
-    def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """The tensors given to `save_for_backward`; RuntimeError once the graph was freed."""
-        if self._node is None:
-            return self._saved
-        node = self._node()
-        return () if node is None else node.unpack()
-
-    def mark_non_differentiable(self, *outputs: Tensor) -> None:
-        """Declare outputs that have no gradient, such as indices."""
-        self._nondifferentiable.update(map(id, outputs))
-
-    def mark_dirty(self, *inputs: Tensor) -> None:
-        """Declare inputs that ``forward`` wrote to and returns."""
-        self._dirty.update(map(id, inputs))
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Whether ``backward`` gets zeros (the default) or None for outputs nobody used."""
-        self._materialize = value
-
-
-class _SavedTensor:
-    """A saved tensor as storage + place in the graph, so that outputs make no cycle.
-
-    `output` is its number if it is an output of the function.
-    """
-
-    __slots__ = ("edge", "output", "storage", "version")
-
-    def __init__(self, tensor: Tensor, output: int | None) -> None:
-        self.edge = current_edge(tensor)
-        self.output = output
-        self.version = tensor._storage.current_version()
-        held = [tensor._storage]
-        if saved_hooks:
-            pack_all(held)
-        self.storage: Any = held[0]
-
-    def restored(self, node: FunctionNode) -> Tensor:
-        """The tensor at its place in the graph; RuntimeError if it was written to since."""
-        storage = self.storage
-        if type(storage) is not Storage:
-            storage = storage.storage()  # unpack
-        elif storage.current_version() != self.version:
-            name = storage.backend.dtypes[storage.array.dtype].short_name
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: [torch.{name}Tensor {list(storage.array.shape)}], saved by "
-                f"{node.name()}, is at version {storage.current_version()}; expected version "
-                f"{self.version} instead. Hint: enable anomaly detection to find the operation "
-                "that failed to compute its gradient, with "
-                "torch.autograd.set_detect_anomaly(True, check_nan=False)."
-            )
-        tensor = new_tensor(storage)
-        tensor._edge = self.edge if self.output is None else (node, self.output)
-        return tensor
-
-
-class FunctionNode(SeveralNode):
-    """The node of a `Function` call."""
-
-    __slots__ = ("context", "function", "slots")
-
-    context: Any
-    function: Any
-    slots: list[Any]
-
-    makes_new_gradients = False
-
-    def name(self) -> str:
-        return f"{self.function.__name__}Backward"
-
-    def unpack(self) -> tuple[Tensor | None, ...]:
-        """The saved tensors at their places in the graph."""
-        if self.saved is None:
-            self._unpack((0,), False)  # raises
-        entries: list[Any] = self.saved or []
-        return tuple([None if entry is None else entry.restored(self) for entry in entries])
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "context":
-            raise AttributeError(name)
-        return getattr(self.context, name)  # in PyTorch the context is the node
-
-    def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> Any:
-        given: list[Tensor | None] = []
-        for index, g in enumerate(grads):
-            if g is None:
-                if self.context._materialize and self.shapes[index] is not None:
-                    zeros = self.backend.F.zeros(self.shapes[index], dtype=self.dtypes[index])
-                    g = wrap(zeros, self.backend)
-            elif not create_graph:
-                g = wrap(g, self.backend)
-            given.append(g)
-        results = self.function._gradient()(self.context, *given)
-        if not isinstance(results, tuple):
-            results = (results,)
-        count = len(self.slots)
-        if len(results) > count and all(extra is None for extra in results[count:]):
-            results = results[:count]
-        if len(results) != count:
-            raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected "
-                f"{count}, got {len(results)})"
-            )
-        values: list[Any] = []
-        for slot, result in zip(self.slots, results, strict=True):
-            if slot is None:
-                if result is not None:
-                    raise RuntimeError(
-                        f"function {self.name()} returned a gradient different than None at "
-                        f"position {len(values) + 1}, but the corresponding forward input was not "
-                        "a Variable"
-                    )
-                continue
-            if result is not None and not isinstance(result, Tensor):
-                raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
-            values.append(result)
-        self._check(values)
-        if create_graph:
-            return values
-        return [None if value is None else value._storage.array for value in values]
-
-    def _check(self, values: list) -> None:
-        """Raise RuntimeError for gradients that cannot be reduced to their input's shape."""
-        for position, (edge, value) in enumerate(zip(self.edges, values, strict=True)):
-            if edge is None or value is None:
-                continue
-            shape = edge[0].shape_of(edge[1])
-            dtype = edge[0].backend.dtypes[edge[0].dtype_of(edge[1])]
-            given = value._storage.array.shape
-            problem = f"Function {self.name()} returned an invalid gradient at index {position} - "
-            if given != shape and not _reducible(given, shape):
-                raise RuntimeError(
-                    f"{problem}got {list(given)} but expected shape compatible with {list(shape)}"
-                )
-            if value.dtype.kind == "c" and dtype.kind != "c":
-                raise RuntimeError(f"{problem}got {value.dtype} but expected {dtype}")
-
-
-def _reducible(given: tuple, shape: tuple) -> bool:
-    """Whether `given` is a shape to which `shape` could have been broadcast."""
-    offset = len(given) - len(shape)
-    return offset >= 0 and all(
-        [have == want or want == 1 for have, want in zip(given[offset:], shape)]
-    )
+#: What `func` does where one of its transforms is under way: called with a class and arguments.
+transformed: list[Callable[..., Any]] = []
 
 
 class Function:
@@ -223,6 +53,32 @@ class Function:
         )
 
     vjp = backward
+    #: Whether `func.vmap` may map over the function by mapping over its forward and backward.
+    generate_vmap_rule = False
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The tangents of forward's outputs from those of its arguments.
+
+        Where it is not defined, they are derived from ``backward``.
+        """
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with "
+            "forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
+        """What `func.vmap` computes: outputs and the dimensions in which the samples are.
+
+        `info` has the number of samples (``batch_size``) and ``randomness``; `in_dims` says in
+        which dimension of each argument the samples are, None where there are none.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
+            "set generate_vmap_rule=True."
+        )
+
     #: Called with (ctx, inputs, output) when forward takes no ctx.
     setup_context: Callable[..., None] | None = None
 
@@ -237,6 +93,11 @@ class Function:
             "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
             "should only implement one of them."
         )
+
+    @classmethod
+    def _pushes(cls) -> bool:
+        """Whether the class defines ``jvp``."""
+        return cls.jvp is not Function.jvp
 
     @classmethod
     def _bound(cls, args: tuple, kwargs: dict) -> tuple:
@@ -262,9 +123,23 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward`` and record one node whose gradient is ``backward``."""
-        context = FunctionCtx()
         if kwargs or cls.setup_context is not None:
             args = cls._bound(args, kwargs)
+        if mode.transforms:
+            if cls.setup_context is None:
+                raise RuntimeError(
+                    "In order to use an autograd.Function with functorch transforms (vmap, grad, "
+                    "jvp, jacrev, ...), it must override the setup_context staticmethod. For more "
+                    "details, please see "
+                    "https://pytorch.org/docs/main/notes/extending.func.html"
+                )
+            return transformed[0](cls, args)
+        return cls._run(args, cls.forward)
+
+    @classmethod
+    def _run(cls, args: tuple, forward: Callable[..., Any]) -> Any:
+        """Call `forward`, set up the context, and record a node."""
+        context = FunctionCtx()
         tensors = [argument for argument in args if isinstance(argument, Tensor)]
         edges, mask = edges_of(tuple(tensors))
         recorded = bool(mask) and mode.grad
@@ -273,9 +148,9 @@ class Function:
         )
         with recording(False):
             if cls.setup_context is None:
-                output = cls.forward(context, *args)
+                output = forward(context, *args)
             else:
-                output = cls.forward(*args)
+                output = forward(*args)
                 cls.setup_context(context, args, output)
         single = not isinstance(output, tuple)
         outputs = [output] if single else list(output)
@@ -327,19 +202,25 @@ def _record(
     node.mask = mask
     node.parameters = {}
     node.sequence = next_sequence_number()
-    node.slots = [True if isinstance(argument, Tensor) else None for argument in args]
-    saved: list[Any] = []
-    for tensor in context._saved:
-        if tensor is None:
-            saved.append(None)
-            continue
-        output = made.get(id(tensor))
-        if output is not None and id(outputs[output]) in context._nondifferentiable:
-            output = None
-        saved.append(_SavedTensor(tensor, output))
-    node.saved = saved
+    node.slots = [
+        (x._storage.array.shape, x._storage.array.dtype) if isinstance(x, Tensor) else None
+        for x in args
+    ]
+
+    def held(tensors: tuple) -> list:
+        saved: list[Any] = []
+        for tensor in tensors:
+            output = None if tensor is None else made.get(id(tensor))
+            if output is not None and id(outputs[output]) in context._nondifferentiable:
+                output = None
+            saved.append(None if tensor is None else SavedTensor(tensor, output))
+        return saved
+
+    node.saved = held(context._saved)
+    forward = context._saved_forward
+    node.saved_forward = None if forward is None else held(forward)
     node.versions = []
-    context._saved = ()
+    context._saved, context._saved_forward = (), None
     context._node = weakref.ref(node)  # a strong reference would be a cycle
     first = next(value for value in outputs if isinstance(value, Tensor))
     node.backend = first._storage.backend
@@ -388,9 +269,15 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 class _OnceDifferentiableError(Function):
     """Hands gradients through; differentiating them again is the error."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, *values: Tensor) -> Any:
+    def forward(*values: Tensor) -> Any:
         return tuple(value.detach() for value in values)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Any) -> None:
+        """There is nothing to keep."""
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

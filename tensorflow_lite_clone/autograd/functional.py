@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
-from tensorflow_lite_clone.autograd.gradients import grad
+from tensorflow_lite_clone.autograd.gradients import grad, mappers
+from tensorflow_lite_clone.autograd.levels import Level, forward_products, zeros_of
 from tensorflow_lite_clone.autograd.mode import enable_grad
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.tensor import Tensor
@@ -155,23 +157,121 @@ def jacobian(
 ) -> Any:
     """dy/dx of shape ``y.shape + x.shape``, nested in tuples over outputs and inputs.
 
-    `vectorize` and `strategy` are accepted; rows are computed one by one in reverse mode.
+    With `vectorize` all rows are computed at once by `func.vmap`, or, with the `strategy`
+    "forward-mode", all columns; else row by row. Raises RuntimeError for `vectorize` or forward
+    mode together with `strict`, NotImplementedError for forward mode with `create_graph` or
+    without `vectorize`, AssertionError for another strategy.
     """
-    with enable_grad():
-        several, given = _as_tuple(inputs, "inputs", "jacobian")
-        xs = _prepared(given, create_graph)
-        many, outputs = _as_tuple(func(*xs), "outputs", "jacobian")
-        rows = []
-        for output in outputs:
-            if strict and not output.requires_grad:
-                raise RuntimeError(
-                    "Output of the user-provided function does not require gradients. The outputs "
-                    "must be computed in a differentiable manner from the input when running in "
-                    "strict mode."
-                )
-            rows.append(_rows(output, xs, create_graph, strict))
-    finished = tuple([_finished(row, several, create_graph) for row in rows])
+    _check_strategy(strategy, "reverse-mode")
+    several, given = _as_tuple(inputs, "inputs", "jacobian")
+    if strategy == "forward-mode":
+        _check_forward(create_graph, strict, vectorize)
+        many, blocks = _columns(func, given)
+    else:
+        if strict and vectorize:
+            raise RuntimeError(
+                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                "supported together. Please either set `strict=False` or `vectorize=False`."
+            )
+        with enable_grad():
+            xs = _prepared(given, create_graph)
+            many, outputs = _as_tuple(func(*xs), "outputs", "jacobian")
+            if vectorize:
+                blocks = _all_rows(outputs, xs, create_graph)
+            else:
+                blocks = [_rows(output, xs, create_graph, strict) for output in outputs]
+    finished = tuple([_finished(row, several, create_graph) for row in blocks])
     return finished if many else finished[0]
+
+
+def _check_strategy(strategy: str, hinted: str | None = None) -> None:
+    if strategy not in ("forward-mode", "reverse-mode"):
+        hint = (
+            ' Hint: If your function has more outputs than inputs, "forward-mode" tends to be '
+            f'more performant. Otherwise, prefer to use "{hinted}".'
+        )
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode".'
+            + (hint if hinted else "")
+        )
+
+
+def _check_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
+    for given, name, error in (
+        (create_graph, "create_graph", NotImplementedError),
+        (strict, "strict", RuntimeError),
+    ):
+        if given:
+            raise error(
+                f'torch.autograd.functional.jacobian: `{name}=True` and `strategy="forward-mode"` '
+                f"are not supported together (yet). Please either set `{name}=False` or "
+                '`strategy="reverse-mode"`.'
+            )
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly "
+            "implemented for `vectorize=True`."
+        )
+
+
+def standard_basis(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Per tensor the rows of the standard basis of all their elements together."""
+    sizes = [tensor.numel() for tensor in tensors]
+    basis = []
+    for tensor, start, size in zip(tensors, accumulate([0, *sizes]), sizes):
+        rows = tensor.detach().new_zeros((sum(sizes), size))
+        rows.diagonal(-start).fill_(1)
+        basis.append(rows.reshape((sum(sizes), *tensor.shape)))
+    return basis
+
+
+def _all_rows(outputs: tuple, xs: tuple, create_graph: bool) -> list[list[Tensor]]:
+    """The Jacobian per output and input, all rows at once."""
+    variable = [output for output in outputs if output.requires_grad and output.numel()]
+    found: Any = (None,) * len(xs)
+    if variable:
+        found = grad(
+            variable,
+            xs,
+            standard_basis(variable),
+            retain_graph=True,
+            create_graph=create_graph,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
+    blocks, start = [], 0
+    for output in outputs:
+        stop = start + (output.numel() if output.requires_grad else 0)
+        row = []
+        for g, x in zip(found, xs, strict=True):
+            shape = (*output.shape, *x.shape)
+            known = stop > start and g is not None
+            row.append(g[start:stop].reshape(shape) if known else x.detach().new_zeros(shape))
+        blocks.append(row)
+        start = stop
+    return blocks
+
+
+def _columns(func: Callable[..., Any], inputs: tuple) -> tuple[bool, list[list[Tensor]]]:
+    """Whether `func` gives a tuple, and the Jacobian per output and input, all columns at once."""
+    with Level() as level:
+        xs = [level.enter(x.detach()) for x in inputs]
+        many, outputs = _as_tuple(func(*xs), "outputs", "jacobian")
+        level.end()
+
+    def column(*tangents: Tensor) -> tuple[Tensor, ...]:
+        found = forward_products(list(outputs), xs, list(tangents), record=False)
+        return tuple([zeros_of(y) if t is None else t for t, y in zip(found, outputs)])
+
+    columns = mappers[0](column, out_dims=-1)(*standard_basis(inputs))
+    sizes = [x.numel() for x in inputs]
+    blocks = []
+    for whole, output in zip(columns, outputs, strict=True):
+        row = []
+        for x, start, size in zip(inputs, accumulate([0, *sizes]), sizes):
+            row.append(whole[..., start : start + size].reshape((*output.shape, *x.shape)))
+        blocks.append(row)
+    return many, blocks
 
 
 def _rows(output: Tensor, xs: tuple, create_graph: bool, strict: bool) -> list[Tensor]:
@@ -208,7 +308,11 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of a scalar function: ``x_i.shape + x_j.shape`` per pair of inputs."""
+    """The second derivatives of a scalar function: ``x_i.shape + x_j.shape`` per pair of inputs.
+
+    `vectorize` and `outer_jacobian_strategy` say how `jacobian` differentiates the gradient.
+    """
+    _check_strategy(outer_jacobian_strategy)
     several, _ = _as_tuple(inputs, "inputs", "hessian")
 
     def gradient(*xs: Tensor) -> Any:
@@ -216,7 +320,7 @@ def hessian(
         rows = _rows(output, xs, True, strict)
         return tuple(rows) if several else rows[0]
 
-    return jacobian(gradient, inputs, create_graph, strict, vectorize)
+    return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
 def _scalar(output: Any, caller: str) -> Tensor:

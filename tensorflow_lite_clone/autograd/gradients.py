@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.autograd.apply import current_edge, wrap
@@ -13,6 +13,9 @@ from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
+
+#: `func.vmap`, which is above this room.
+mappers: list[Callable[..., Any]] = []
 
 
 class GradientEdge(NamedTuple):
@@ -144,7 +147,9 @@ def grad(
     """The gradients of `outputs` with respect to `inputs`, without touching any ``.grad``.
 
     Returns one tensor per input; an input that the outputs do not depend on is an error, None
-    with `allow_unused`, or zeros with `materialize_grads`.
+    with `allow_unused`, or zeros with `materialize_grads`. With `is_grads_batched` the
+    `grad_outputs` have a dimension more in front, and so have the results: all products are
+    computed at once by `func.vmap`, with its errors.
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(
@@ -199,24 +204,28 @@ def _vector_products(
 def _batched(
     outs: tuple, ins: tuple, grads: tuple, retain: bool, create_graph: bool, allow_unused: bool
 ) -> list[Tensor | None]:
-    """`_vector_products` for every entry along the first dimension of `grads`, stacked."""
-    sizes = {len(g) for g in grads if g is not None}
-    if len(sizes) != 1:
-        raise RuntimeError("grad(): is_grads_batched=True expects grad_outputs of one batch size")
-    size = sizes.pop()
-    rows = []
-    for i in range(size):
-        vectors = tuple([None if g is None else g[i] for g in grads])
-        keep = retain or i < size - 1
-        rows.append(_vector_products(outs, ins, vectors, keep, create_graph, allow_unused))
-    stacked: list[Tensor | None] = []
-    for column in zip(*rows):
-        if column[0] is None:
-            stacked.append(None)
-        else:
-            F = recorded(column[0]._storage.backend)
-            stacked.append(F.stack(column, axis=0))
-    return stacked
+    """`_vector_products` for every entry along the first dimension of `grads`, by `func.vmap`."""
+    for index, (out, g) in enumerate(zip(outs, grads)):
+        if g is None:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if isinstance(out, Tensor) and g.ndim and g.shape[1:] != out.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
+                "as the batch dimension. The sizes of the remaining dimensions are expected to "
+                f"match the shape of corresponding output, but a mismatch was detected: "
+                f"grad_output[{index}] has a shape of {g.shape[1:]} and output[{index}] has a "
+                f"shape of {out.shape}. If you only want some tensors in `grad_output` to be "
+                "considered batched, consider using vmap."
+            )
+    used: list[bool] = []
+
+    def vjp(*vectors: Tensor) -> tuple[Tensor, ...]:
+        found = _vector_products(outs, ins, vectors, retain, create_graph, allow_unused)
+        used[:] = [g is not None for g in found]
+        return tuple([g for g in found if g is not None])
+
+    products = iter(mappers[0](vjp)(*grads))
+    return [next(products) if one else None for one in used]
 
 
 def _zeros(like: Any) -> Tensor:

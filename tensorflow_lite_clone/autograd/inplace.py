@@ -270,6 +270,11 @@ def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
     if not can_cast(result.dtype, out.dtype):
         raise uncastable(result.dtype, out.dtype)
     if out._storage.backend is not result._storage.backend:
+        if out._storage.backend.batched or result._storage.backend.batched:
+            raise RuntimeError(
+                f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't "
+                "work on out= or view ops."
+            )
         raise RuntimeError(
             "Expected all tensors to be on the same device, but found at least two devices, "
             f"{result.device} and {out.device}! ({name}() with out=)"

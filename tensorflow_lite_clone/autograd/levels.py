@@ -179,14 +179,18 @@ def forward_products(
     """J t per output, None where it depends on no input: the derivative of u -> u^T J at t.
 
     The double-backward trick (J. Townsend, "A new trick for calculating Jacobian vector
-    products", 2017).
+    products", 2017). The first of the two passes is marked by ``mode.pushing``.
     """
     with Level() as level:
         duals = [level.enter(zeros_of(y)) if y._edge is not None else None for y in outputs]
         pairs = [(y, u) for y, u in zip(outputs, duals) if u is not None]
-        found = vector_products(
-            [y for y, _ in pairs], inputs, [u for _, u in pairs], record=True
-        )
+        outside, mode.pushing = mode.pushing, True
+        try:
+            found = vector_products(
+                [y for y, _ in pairs], inputs, [u for _, u in pairs], record=True
+            )
+        finally:
+            mode.pushing = outside
         level.end()
         used = [(g, t) for g, t in zip(found, tangents, strict=True) if g is not None]
         if not used:

@@ -15,9 +15,11 @@ _GENERATOR = 0x20  # of a code object's flags; `inspect` is slow to import
 class _Mode(threading.local):
     grad = True
     inference = False
+    pushing = False  # whether a backward pass is one of forward mode: see `levels`
 
     def __init__(self) -> None:  # called once per thread
         self.mappings: list[Any] = []  # levels of `func.vmap` under way, innermost last
+        self.transforms: list[Any] = []  # these, and the levels of `func`'s derivatives
 
 
 mode = _Mode()

@@ -30,6 +30,19 @@ from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_flatten, treespec_pprint
 
 
+class _Transform(Level):
+    """A level that custom functions take notice of."""
+
+    def __enter__(self) -> _Transform:
+        mode.transforms.append(self)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        super().__exit__(*exception)
+        mode.transforms.pop()
+
+
 def _as_leaves(found: list, inputs: list[Tensor]) -> list[Tensor]:
     """Gradients, with zeros for inputs that had no part."""
     return [zeros_of(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
@@ -51,7 +64,7 @@ def grad_and_value(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         numbers = checked_argnums(argnums, len(args))
-        with Level() as level:
+        with _Transform() as level:
             flat, spec = flat_inputs(chosen(args, numbers))
             xs = [level.enter(x) for x in flat]
             result = func(*replaced(args, numbers, spec.unflatten(xs)), **kwargs)
@@ -103,7 +116,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     output does.
     """
     caller = "vjp(f, *primals)"
-    with Level() as level:
+    with _Transform() as level:
         flat, spec = flat_inputs(primals)
         xs = [level.enter(x) for x in flat]
         output, aux = split_aux(func(*spec.unflatten(xs)), has_aux, caller)
@@ -178,7 +191,7 @@ def jvp(
                 )
     for x, t in zip(flat, vectors, strict=True):
         check_tangent(x, t)
-    with Level() as level:
+    with _Transform() as level:
         xs = [level.enter(x) for x in flat]
         output, aux = split_aux(func(*spec.unflatten(xs)), has_aux, caller)
         ys, out_spec = flat_outputs(output, caller)
@@ -204,7 +217,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     primals' structure and shapes (RuntimeError otherwise).
     """
     flat, spec = flat_inputs(primals)
-    with Level() as level:
+    with _Transform() as level:
         xs = [level.enter(x) for x in flat]
         ys, out_spec = tree_flatten(func(*spec.unflatten(xs)))
         tensors = [y for y in ys if isinstance(y, Tensor)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
+from tensorflow_lite_clone.autograd.functional import standard_basis
 from tensorflow_lite_clone.func._arguments import (
     ArgNums,
     checked_argnums,
@@ -18,18 +19,6 @@ from tensorflow_lite_clone.func._gradients import jvp, vjp
 from tensorflow_lite_clone.func._vmap import vmap
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_flatten
-
-
-def _basis(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Per tensor the rows of the standard basis of all their elements together."""
-    sizes = [tensor.numel() for tensor in tensors]
-    total = sum(sizes)
-    basis = []
-    for tensor, start, size in zip(tensors, accumulate([0, *sizes]), sizes):
-        rows = tensor.detach().new_zeros((total, size))
-        rows.diagonal(-start).fill_(1)
-        basis.append(rows.reshape((total, *tensor.shape)))
-    return basis
 
 
 def _of_chosen(
@@ -70,7 +59,7 @@ def jacrev(
         given, primals, of_primals = _of_chosen(func, argnums, args, kwargs)
         output, pull, *aux = vjp(of_primals, *primals, has_aux=has_aux)
         ys, out_spec = tree_flatten(output)
-        basis = _basis(ys)
+        basis = standard_basis(ys)
         xs, _ = flat_inputs(primals)
 
         def row(*vectors: Tensor) -> Any:
@@ -119,7 +108,7 @@ def jacfwd(
             return tuple(results[1:]), tuple(ys)
 
         specs: list = []
-        aux, rows = vmap(column, 0, (None, -1), randomness)(*_basis(xs))
+        aux, rows = vmap(column, 0, (None, -1), randomness)(*standard_basis(xs))
         out_spec = specs[0]
         sizes = [x.numel() for x in xs]
         blocks = []

@@ -126,6 +126,7 @@ def _outputs(
     """The level, and what `func` returns at it."""
     level = Level(size)
     mode.mappings.append(level)
+    mode.transforms.append(level)
     randomness_of[level.number] = randomness
     try:
         args = spec.unflatten(
@@ -134,6 +135,7 @@ def _outputs(
         return level, func(*args, **kwargs)
     finally:
         mode.mappings.pop()
+        mode.transforms.pop()
         del randomness_of[level.number]
 
 

@@ -6,7 +6,12 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.inplace import apply_inplace, beside, check_writable
+from tensorflow_lite_clone.autograd.inplace import (
+    apply_inplace,
+    beside,
+    check_writable,
+    copy_beside,
+)
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
@@ -199,7 +204,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 @public("torch", names=("fill",))
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor of `input`'s shape and dtype with one value everywhere."""
-    return fill_(input.clone(), value)
+    return fill_(copy_beside(input, value), value)
 
 
 @public("torch", "method")

@@ -11,6 +11,7 @@ from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops.generators import drawing
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -276,6 +277,7 @@ def scaled_dot_product_attention(
     if dropout_p > 0:
         op = AttentionDropout
         parameters["p"] = dropout_p
+        query = drawing(query)
     return apply(op, query, key, value, attn_mask, **parameters)[0]
 
 

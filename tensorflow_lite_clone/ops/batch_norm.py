@@ -232,5 +232,21 @@ def normalized_by_batch(
             statistic._storage.bump()  # the device has written it
     else:
         for statistic, new in zip(running, moved, strict=True):
-            write(statistic, new._storage.array)
+            _move(statistic, new)
     return output, mean, variance
+
+
+def _move(statistic: Tensor, new: Tensor) -> None:
+    """Write the new value of a running statistic, which may have been lifted by `func.vmap`."""
+    array, backend = new._storage.array, new._storage.backend
+    while backend is not statistic._storage.backend:
+        if backend.differs(array):
+            raise RuntimeError(
+                "Batch norm got a batched tensor as input while the running_mean or running_var, "
+                "which will be updated in place, were not batched.\nIf you are using a module and "
+                "do not need eval mode, please set `track_running_stats` to be False.If you are "
+                "using a prebuilt module and do not need eval mode, please see the functorch "
+                "website for resources on how to patch your module to work with vmap"
+            )
+        array, backend = array.data, backend.base
+    write(statistic, array)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import float32_on_cpu
 from tensorflow_lite_clone.autograd.inplace import with_out
@@ -24,6 +24,7 @@ from tensorflow_lite_clone.ops._matrices import (
     failure,
 )
 from tensorflow_lite_clone.ops._results import result_type
+from tensorflow_lite_clone.ops._samples import of_all_samples
 from tensorflow_lite_clone.ops.create import eye
 from tensorflow_lite_clone.ops.solve_triangular import solved
 from tensorflow_lite_clone.tensor import Tensor
@@ -161,11 +162,12 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     expect_matrices("cholesky_inverse", input)
     expect_square("cholesky_inverse", input)
     expect_wide("cholesky_inverse_out_cpu", input)
-    zeros = (input.detach().diagonal(0, -2, -1) == 0).nonzero().tolist()
+    where, backend = of_all_samples(input.detach().diagonal(0, -2, -1) == 0)
+    zeros = wrap(where, backend).nonzero().tolist()
     if zeros:
         *batch, place = zeros[0]
         number = 0
-        for index, size in zip(batch, input.shape):
+        for index, size in zip(batch, where.shape):
             number = number * size + index
         which = f"(Batch element {number}): " if batch else ""
         raise LinAlgError(

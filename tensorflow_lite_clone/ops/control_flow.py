@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -21,7 +22,8 @@ def cond(
 ) -> Any:
     """``true_fn(*operands)`` if `pred` is true, else ``false_fn(*operands)``.
 
-    `pred` is a bool or a tensor of one element. Raises RuntimeError for other arguments.
+    `pred` is a bool or a tensor of one element. Where `func.vmap` maps over it, both are called,
+    and every sample has what its own says. Raises RuntimeError for other arguments.
     """
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
@@ -30,7 +32,18 @@ def cond(
             "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists "
             f"of tensor leaves, but got {operands}."
         )
+    if isinstance(pred, Tensor) and pred.dtype.kind == "b" and pred._storage.backend.batched:
+        return _chosen(pred, true_fn(*operands), false_fn(*operands))
     return (true_fn if _is_true(pred) else false_fn)(*operands)
+
+
+def _chosen(pred: Tensor, yes: Any, no: Any) -> Any:
+    """The results of one branch or of the other, tensor by tensor."""
+    if isinstance(yes, Tensor):
+        return where(pred, yes, no)
+    if isinstance(yes, dict):
+        return {name: _chosen(pred, value, no[name]) for name, value in yes.items()}
+    return type(yes)([_chosen(pred, *pair) for pair in zip(yes, no, strict=True)])
 
 
 @public("torch")

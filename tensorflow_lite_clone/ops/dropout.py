@@ -9,6 +9,7 @@ from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops.generators import drawing, expect_drawing
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -77,6 +78,10 @@ def _dropped(
     if p == 1:
         zero = input.new_zeros(())
         return input.mul_(zero) if inplace else input * zero
+    if inplace:
+        expect_drawing(input)
+    else:
+        input = drawing(input)
     if not (inplace or features or alpha):
         return apply(Dropout, input, p=p)[0]
     noise = _noise(input, features, p)

@@ -9,6 +9,7 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -142,13 +143,12 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
     else:
-        if int(tensor.min()) < 0:
+        if not holds(tensor >= 0):
             raise RuntimeError("Class values must be non-negative.")
-        highest = int(tensor.max())
         if num_classes == -1:
-            num_classes = highest + 1
+            num_classes = int(tensor.max()) + 1
         elif num_classes < 1:
             raise RuntimeError("num_classes should be positive")
-        elif highest >= num_classes:
+        elif not holds(tensor < num_classes):
             raise RuntimeError("Class values must be smaller than num_classes.")
     return apply(OneHot, tensor, classes=num_classes)

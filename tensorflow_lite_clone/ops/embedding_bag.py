@@ -7,12 +7,14 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.create import tensor
 from tensorflow_lite_clone.ops.embedding import embedding
 from tensorflow_lite_clone.tensor import Tensor
 
 
 @public("functional")
+@per_sample("input", "offsets")
 def embedding_bag(
     input: Tensor,
     weight: Tensor,

@@ -20,6 +20,7 @@ from tensorflow_lite_clone.ops._indexing import (
     MaskPut,
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
+from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops._views import number_of, storage_of
 from tensorflow_lite_clone.ops.assign import held_value
 from tensorflow_lite_clone.ops.index import expect_dtype, put_at, stacked
@@ -339,6 +340,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 @public("torch", "method")
+@per_sample("mask", "source")
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Out-of-place form of `masked_scatter_`; `input` and `mask` are broadcast."""
     common = broadcast_shapes(input._storage.array.shape, mask._storage.array.shape)
@@ -360,6 +362,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 
 @public("torch", "method")
+@per_sample()
 def argwhere(input: Tensor) -> Tensor:
     """Where the elements are not zero, a row of indices each."""
     return nonzero(input)

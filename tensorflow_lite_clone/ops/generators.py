@@ -97,6 +97,23 @@ def drawing_backend(device: Any) -> Any:
     return backend
 
 
+#: What tensors become before numbers are drawn for them, and what is asked before numbers are
+#: written into one; set by `func.vmap`.
+preparations: list[Any] = []
+questions: list[Any] = []
+
+
+def drawing(input: Tensor) -> Tensor:
+    """`input` on the backend on which numbers in its shape are drawn."""
+    return preparations[0](input) if mode.mappings else input
+
+
+def expect_drawing(target: Tensor) -> None:
+    """RuntimeError when `func.vmap` allows no numbers to be written into a tensor."""
+    if mode.mappings:
+        questions[0](target)
+
+
 def source_of(generator: Generator | None, backend: Any) -> Any:
     """The backend's generator to draw from; RuntimeError for one of another device."""
     if generator is None:

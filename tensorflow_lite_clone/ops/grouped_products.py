@@ -7,6 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16, float16, float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.join import cat, stack
 from tensorflow_lite_clone.ops.loss import cross_entropy
 from tensorflow_lite_clone.ops.matmul import bmm, linear, mm
@@ -14,6 +15,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 
 @public("functional")
+@per_sample("offs")
 def grouped_mm(
     mat_a: Tensor,
     mat_b: Tensor,

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._results import result_type
+from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.progressions import linspace
 from tensorflow_lite_clone.ops.sort import searchsorted
 from tensorflow_lite_clone.tensor import Tensor
@@ -19,6 +20,7 @@ HistogramDD = result_type("histogramdd", "hist", "bin_edges")
 
 
 @public("torch", "method")
+@per_sample()
 def histogram(
     input: Tensor,
     bins: Any = 100,
@@ -50,6 +52,7 @@ def histogram(
 
 
 @public("torch")
+@per_sample()
 def histogramdd(
     input: Tensor,
     bins: Any,

@@ -291,7 +291,7 @@ def _put(x: Tensor, extra: list, value: Any) -> None:
     if mask is not None:
         expect_dtype(x, source)
         if source.ndim:
-            backend = x._storage.backend
+            backend = mask._storage.backend
             count = number_of(backend.F.sum(mask._storage.array), backend)
             source = _fitting(source, (count, *shape[mask.ndim :]))
         apply_inplace(MaskPut, x, mask, source)

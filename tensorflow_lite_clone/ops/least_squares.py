@@ -13,6 +13,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import adjoint, expect_tensor
 from tensorflow_lite_clone.ops._results import result_type
+from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.tensor import Tensor
 
 _Lstsq = result_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
@@ -97,7 +98,7 @@ def linalg_lstsq(
     solution, rank, values = apply(LeastSquares, input, columns, rcond=float(rcond))
     residuals = solution.flatten()[:0]  # in the graph, as PyTorch's
     residuals = residuals.real if residuals.is_complex() else residuals
-    if driver != "gelsy" and m > n and (driver == "gels" or bool((rank == n).all())):
+    if driver != "gelsy" and m > n and (driver == "gels" or holds(rank == n)):
         error = input @ solution - columns
         squares = (error * error.conj()).real if error.is_complex() else error * error
         residuals = squares.sum(-2)

@@ -7,6 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._losses import finish
+from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -15,6 +16,7 @@ _NEVER = -1e30
 
 
 @public("functional")
+@per_sample("targets", "input_lengths", "target_lengths")
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -11,6 +11,7 @@ from tensorflow_lite_clone.core.dtypes import float32, uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
+from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.ops.loss_elementwise import binary_cross_entropy_with_logits
 from tensorflow_lite_clone.ops.norms import pairwise_distance
 from tensorflow_lite_clone.tensor import Tensor
@@ -206,7 +207,7 @@ def multi_margin_loss(
         raise RuntimeError(
             f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
         )
-    if rows and not bool(((target >= 0) & (target < classes)).all()):
+    if rows and not holds((target >= 0) & (target < classes)):
         raise RuntimeError("target out of range")
     index = target.reshape(rows, 1)
     x = input.reshape(rows, classes)
@@ -241,7 +242,7 @@ def multilabel_margin_loss(
         )
     if target.dtype.kind not in "iu":
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.short_name}")
-    if not bool(((target >= -1) & (target < classes)).all()):
+    if not holds((target >= -1) & (target < classes)):
         raise RuntimeError("argument #2 'target' is out of range")
     labels = target.reshape(rows, classes)
     x = input.reshape(rows, classes)

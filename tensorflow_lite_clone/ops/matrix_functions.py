@@ -16,8 +16,7 @@ from tensorflow_lite_clone.ops._matrices import (
     expect_square,
 )
 from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.join import stack
-from tensorflow_lite_clone.ops.linear_algebra import LinAlgError, inv
+from tensorflow_lite_clone.ops.linear_algebra import inv_ex
 from tensorflow_lite_clone.ops.norms import matrix_norm, vector_norm
 from tensorflow_lite_clone.ops.svd import svdvals
 from tensorflow_lite_clone.tensor import Tensor
@@ -124,12 +123,10 @@ def cond(input: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
 def _by_inverse(input: Tensor, p: Any) -> Tensor:
     """|A| |A^-1|, and infinity where there is no inverse."""
     size = matrix_norm(input, p)
-    try:
-        result = size * matrix_norm(inv(input), p)
-    except LinAlgError:
-        if input.ndim > 2:
-            return stack([_by_inverse(matrix, p) for matrix in input.unbind()])
-        result = size * math.inf
+    inverse, info = inv_ex(input)
+    regular = info == 0
+    found = matrix_norm(where(regular[..., None, None], inverse, 0.0), p)
+    result = size * where(regular, found, math.inf)
     return result if p == "nuc" else where(result.isnan(), math.inf, result)
 
 

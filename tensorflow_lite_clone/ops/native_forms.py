@@ -16,6 +16,7 @@ from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops import conv
 from tensorflow_lite_clone.ops import embedding_bag as bags
 from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.create import full, tensor
 from tensorflow_lite_clone.ops.embedding import _renormalize
 from tensorflow_lite_clone.ops.grid import grid_sampler
@@ -31,6 +32,7 @@ _MODES = ("sum", "mean", "max")
 
 
 @public("torch")
+@per_sample("offsets")
 def embedding_bag(
     weight: Tensor,
     indices: Tensor,

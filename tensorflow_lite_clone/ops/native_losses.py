@@ -14,6 +14,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.ops import loss_ctc, loss_elementwise, loss_margin
 from tensorflow_lite_clone.ops._losses import finish
+from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.norms import pairwise_distance
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -107,6 +108,7 @@ def binary_cross_entropy_with_logits(
 
 
 @public("torch")
+@per_sample("targets", "input_lengths", "target_lengths")
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -15,7 +15,8 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops import batch_norm as batch_norms
 from tensorflow_lite_clone.ops import normalization
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create import empty, empty_like
+from tensorflow_lite_clone.ops.generators import drawing
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -147,5 +148,6 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         return input.clone(), input.new_ones(input.shape, dtype=bool_)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={1 - p}")
-    kept = empty(input.shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    input = drawing(input)
+    kept = empty_like(input.detach()).bernoulli_(1 - p)
     return input * (kept * (1 / (1 - p) if p < 1 else 0.0)), kept.bool()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import edges_of, wrap
+from tensorflow_lite_clone.autograd.apply import edges_of, together, wrap
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_writable,
@@ -19,8 +19,16 @@ from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import expect_tensor
+from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.ops.create import empty_like, explicit_size, finish, size_of
-from tensorflow_lite_clone.ops.generators import Generator, as_drawn, drawing_backend, source_of
+from tensorflow_lite_clone.ops.generators import (
+    Generator,
+    as_drawn,
+    drawing,
+    drawing_backend,
+    expect_drawing,
+    source_of,
+)
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -64,7 +72,7 @@ def _sampler(name: str, draw: str, document: str) -> None:
         memory_format: Any = None,
     ) -> Tensor:
         expect_tensor(f"{name}_like", input)
-        result = empty_like(input, dtype=dtype, device=device, memory_format=memory_format)
+        result = empty_like(drawing(input), dtype=dtype, device=device, memory_format=memory_format)
         result = _write_drawn(result, draw, generator)
         return result.requires_grad_() if requires_grad else result
 
@@ -186,6 +194,7 @@ class Sampled(Op):
 
 def _fill(target: Tensor, label: str, generator: Generator | None, draw: Any) -> Tensor:
     """Write ``draw(source, shape, native dtype)`` into `target`, in the order of memory."""
+    expect_drawing(target)
     edges, mask = edges_of((target,)) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
     storage = target._storage
@@ -315,6 +324,7 @@ def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None
 ) -> Tensor:
     """Ones with the probabilities that `input` holds (or `p`), zeros elsewhere."""
+    input = drawing(input)
     storage = input._storage
     array = storage.array
     source = source_of(generator, storage.backend)
@@ -332,7 +342,7 @@ def multinomial(
     generator: Generator | None = None,
 ) -> Tensor:
     """Indices drawn with probabilities proportional to each row of `input`; int64."""
-    storage = input._storage
+    storage = drawing(input)._storage
     source = source_of(generator, storage.backend)
     return wrap(source.multinomial(storage.array, num_samples, replacement), storage.backend)
 
@@ -341,6 +351,7 @@ def multinomial(
 @with_out
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers drawn from Poisson distributions with the rates that `input` holds."""
+    input = drawing(input)
     storage = input._storage
     source = source_of(generator, storage.backend)
     return _sampled(source.poisson(storage.array), "PoissonBackward0", input)
@@ -367,8 +378,11 @@ def normal(
         shape = size_of((size,))
         return _drawn("normal", shape, dtype, device, requires_grad, generator, mean, std)
     model = mean + std * 0 if isinstance(mean, Tensor) else std + mean * 0
-    if isinstance(std, Tensor) and (std < 0).any():
+    if isinstance(std, Tensor) and not holds((std < 0).logical_not()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     noise = _drawn("normal", model.shape, model.dtype, model.device, False, generator)
     drawn = (noise * std + mean).detach()
-    return _sampled(drawn._storage.array, "NormalBackward3", mean, std)
+    given = [x for x in (mean, std) if isinstance(x, Tensor)]
+    if {x._storage.backend for x in given} != {drawn._storage.backend}:
+        drawn, *given = together((drawn, *given), Sampled)
+    return _sampled(drawn._storage.array, "NormalBackward3", *given)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.apply import apply, together
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._implicit import beta_gradient, gamma_gradient
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops.generators import Generator, as_drawn, source_of
+from tensorflow_lite_clone.ops.generators import Generator, as_drawn, drawing, source_of
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -81,6 +81,8 @@ def _expect_float(kernel: str, *tensors: Tensor) -> None:
 
 
 def _common_shape(*tensors: Tensor) -> list[Tensor]:
+    if len({tensor._storage.backend for tensor in tensors}) > 1:
+        tensors = together(tensors, StandardGammaGrad)
     shape = broadcast_shapes(*[tensor.shape for tensor in tensors])
     return [tensor.expand(shape) for tensor in tensors]
 
@@ -102,7 +104,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         raise ValueError(
             f"binomial only supports floating-point dtypes for prob, got: {prob.dtype.short_name}"
         )
-    count, prob = _common_shape(count, prob)
+    count, prob = _common_shape(drawing(count), drawing(prob))
     _expect_float("binomial_cpu", count, prob)
     source = source_of(generator, count._storage.backend)
     array = source.binomial(count._storage.array, prob._storage.array)
@@ -118,6 +120,7 @@ def standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
     """
     expect_tensors("_standard_gamma", input)
     _expect_float("gamma_cpu", input)
+    input = drawing(input)
     source = source_of(generator, input._storage.backend)
     return as_drawn(source.standard_gamma(input._storage.array), StandardGamma, input)
 
@@ -144,6 +147,7 @@ def sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tenso
     """
     expect_tensors("_sample_dirichlet", input)
     _expect_float("dirichlet", input)
+    input = drawing(input)
     source = source_of(generator, input._storage.backend)
     return as_drawn(source.dirichlet(input._storage.array), SampleDirichlet, input)
 

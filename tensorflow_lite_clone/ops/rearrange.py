@@ -15,6 +15,7 @@ from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._indexing import Flip
+from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops._views import Embed, number_of, storage_of
 from tensorflow_lite_clone.ops.gather import index_select
 from tensorflow_lite_clone.ops.shape import reshape, transpose
@@ -128,6 +129,7 @@ def tile(input: Tensor, *args: Any, **dims: Any) -> Tensor:
 
 @public("torch", "method")
 @numpy_names
+@per_sample("repeats")
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:

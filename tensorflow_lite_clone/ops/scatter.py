@@ -23,6 +23,7 @@ from tensorflow_lite_clone.ops.gather import (
     checked,
     expect_index,
     leading,
+    masked_fill_,
 )
 from tensorflow_lite_clone.ops.shape import reshape
 from tensorflow_lite_clone.tensor import Tensor
@@ -217,7 +218,13 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     F, length = backend.F, x.shape[axis]
     F.check_index(places, length, axis, negative=True)
     if isinstance(value, Tensor):  # its gradient counts every slice once
-        places = F.unique_values(F.where(F.less(places, 0), F.add(places, length), places))
+        places = F.where(F.less(places, 0), F.add(places, length), places)
+        if backend.batched:  # how many slices are written differs from sample to sample
+            hit = F.any(F.equal(F.expand_dims(places, axis=1), F.arange(length)), axis=0)
+            hit = F.reshape(hit, tuple([length if d == axis else 1 for d in range(x.ndim)]))
+            masked_fill_(x, wrap(hit, backend), value)
+            return input
+        places = F.unique_values(places)
     _put_slices(x, wrap(places, backend), source, axis)
     return input
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._samples import holds, per_sample
 from tensorflow_lite_clone.ops.gather import nonzero
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.sort import searchsorted
@@ -75,9 +76,9 @@ def _check_lengths(data: Tensor, lengths: Tensor, axis: int, unsafe: bool) -> No
             f"segment_reduce(): lengths of shape {list(lengths.shape)} do not belong to data of "
             f"shape {list(data.shape)}"
         )
-    if lengths.numel() and bool((lengths < 0).any()):
+    if lengths.numel() and not holds(lengths >= 0):
         raise RuntimeError("lengths contains negative value!")
-    if not unsafe and bool((lengths.sum(-1) != data.shape[axis]).any()):
+    if not unsafe and not holds(lengths.sum(-1) == data.shape[axis]):
         raise RuntimeError(
             "segment_reduce(): Expected all rows of lengths along axis to sum to "
             "data.size(lengths.dim()-1) when !unsafe."
@@ -104,6 +105,7 @@ def _reduced(data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: Any
 
 
 @public("torch", "method")
+@per_sample()
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The first `size` rows of `nonzero`, filled up with `fill_value`: (size, dimensions)."""
     expect_tensors("nonzero_static", input)

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.ops._arguments import (
     restored,
 )
 from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops._samples import holds, per_sample
 from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.reduce import mean
@@ -178,6 +179,7 @@ class Bincount(Op):
 
 
 @public("torch", "method")
+@per_sample()
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each value of a 1-d tensor of non-negative integers occurs, as int64.
 
@@ -215,6 +217,7 @@ class Histc(Op):
 
 
 @public("torch", "method")
+@per_sample()
 def histc(
     input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None
 ) -> Tensor:
@@ -295,7 +298,7 @@ def _checked_probabilities(name: str, q: Any, input: Tensor) -> Tensor:
             raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
         if q.dtype is not input.dtype:
             raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-        if not bool(((q >= 0) & (q <= 1)).all()):
+        if not holds((q >= 0) & (q <= 1)):
             raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
         return q.detach()
     if not 0 <= q <= 1:

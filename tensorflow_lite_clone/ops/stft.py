@@ -16,6 +16,7 @@ from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops import complex_numbers
 from tensorflow_lite_clone.ops._arguments import expect_tensor, whole_number
+from tensorflow_lite_clone.ops._samples import of_all_samples
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.create import ones
 from tensorflow_lite_clone.ops.fft import FftR2C, fft, ifft, irfft, rfft
@@ -236,7 +237,7 @@ def _check_spectrum(input: Tensor, n_fft: int, hop: int, length: int, one_half: 
 
 
 def _check_envelope(envelope: Tensor) -> None:
-    backend, array = envelope._storage.backend, envelope._storage.array
+    array, backend = of_all_samples(envelope)
     if not array.size:
         raise RuntimeError("istft: nothing is left of the signal")
     least = number_of(backend.F.min(backend.F.abs(array)), backend)

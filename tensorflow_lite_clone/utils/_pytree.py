@@ -1,7 +1,7 @@
 """Trees of containers with values at the leaves, as ``torch.utils._pytree``.
 
-Tuples, lists, dictionaries, named tuples, `OrderedDict`, `defaultdict`, `deque` and the classes
-given to `register_pytree_node` are nodes; everything else, None included, is a leaf.
+Tuples, lists, dictionaries, named tuples and results, `OrderedDict`, `defaultdict`, `deque` and the
+classes given to `register_pytree_node` are nodes; everything else, None included, is a leaf.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
+
+from tensorflow_lite_clone._bind import names_of
 
 PyTree = Any
 IsLeaf = Callable[[Any], bool] | None
@@ -68,6 +70,8 @@ for _type, _flatten, _unflatten in (
     (namedtuple, lambda x: (list(x), type(x)), lambda values, kind: kind(*values)),
 ):
     register_pytree_node(_type, _flatten, _unflatten)  # type: ignore[arg-type]
+for _type in names_of("return_types").values():
+    register_pytree_node(_type, lambda x: (list(x), None), lambda values, _, t=_type: t(values))  # type: ignore[misc]
 
 
 def _kind_of(tree: Any) -> Any:

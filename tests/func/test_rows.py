@@ -20,18 +20,16 @@ _SIZES = "the shape of its result depends on values"
 #: Row -> why it is refused for some of its samples; RuntimeError is then expected, or the result.
 REFUSED = {
     **dict.fromkeys(
-        "allclose equal bincount histc cov Tensor.tolist Tensor.item Tensor.numpy Tensor.repr "
-        "Tensor.repr.int quantile F.gaussian_nll_loss F.multi_margin_loss histogram histogramdd "
-        "embedding_renorm_ cholesky_inverse linalg.lstsq linalg.matrix_exp "
-        "linalg.matrix_exp.complex matrix_exp lobpcg".split(),
+        "allclose equal cov Tensor.tolist Tensor.item Tensor.numpy F.gaussian_nll_loss "
+        "embedding_renorm_ lobpcg".split(),
         _READS,
     ),
     **dict.fromkeys(
-        "unique unique.dim unique_consecutive repeat_interleave getitem.empty masked_select "
-        "nonzero nonzero.tuple nonzero_static argwhere where.one".split(),
+        "unique unique.dim unique_consecutive getitem.empty masked_select nonzero nonzero.tuple "
+        "where.one".split(),
         _SIZES,
     ),
-}  # fmt: skip
+}
 #: Rows that write statistics of the mapped input into tensors that are not mapped over.
 WRITES_CONSTANTS = ("F.batch_norm.training", "F.instance_norm.running")
 #: Rows whose gradient by the mapped tensors is looked at.

@@ -16,10 +16,16 @@ from tensorflow_lite_clone.autograd.levels import preparations
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import GraphNode, next_sequence_number
 from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
-from tensorflow_lite_clone.func.batching.random import REFUSED, randomness
+from tensorflow_lite_clone.func.batching.random import REFUSED, SHARED, randomness
+from tensorflow_lite_clone.func.batching.words import announce
+from tensorflow_lite_clone.ops._samples import loops
+from tensorflow_lite_clone.ops.generators import preparations as drawing_tensors
+from tensorflow_lite_clone.ops.generators import questions as drawing_questions
 from tensorflow_lite_clone.ops.generators import redirections
+from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
+from tensorflow_lite_clone.utils._pytree import tree_flatten
 
 _free: list[int] = []
 _numbers = iter(range(1 << 62))
@@ -239,6 +245,29 @@ def _lift_all(inputs: tuple) -> tuple | None:
     return tuple(result)
 
 
+def _looped(function: Any, args: tuple, kwargs: dict) -> Any:
+    """What a function gives for every sample of the highest of its tensors' levels, stacked."""
+    leaves, spec = tree_flatten((args, kwargs))
+    backends = [x._storage.backend for x in leaves if isinstance(x, Tensor)]
+    number = max([backend.level for backend in backends if backend.batched])
+    level = next(level for level in mode.mappings if level.number == number)
+    announce(function.__name__, level.size)
+    columns = [
+        leave(x, 0, level).unbind() if isinstance(x, Tensor) and differs_at(x, level) else x
+        for x in leaves
+    ]
+    results, out_spec = [], None
+    for row in range(level.size):
+        values = [column[row] if type(column) is tuple else column for column in columns]
+        positional, named = spec.unflatten(values)
+        found, out_spec = tree_flatten(function(*positional, **named))
+        results.append(found)
+    assert out_spec is not None
+    return out_spec.unflatten(
+        [enter(stack(list(column)), 0, level) for column in zip(*results, strict=True)]
+    )
+
+
 def _with_active(x: Tensor) -> Tensor:
     """The tensor with all the levels under way."""
     own = levels_of(x._storage.backend)
@@ -246,8 +275,8 @@ def _with_active(x: Tensor) -> Tensor:
     return lift(x, missing, tuple(mode.mappings)) if missing else x
 
 
-def _drawing(backend: Any) -> Any:
-    """The backend with the levels whose samples draw different numbers; else RuntimeError."""
+def _drawing_levels() -> dict[int, int]:
+    """The levels whose samples draw different numbers; RuntimeError when one may not draw."""
     levels = {}
     for level in mode.mappings:
         how = randomness[level.number]
@@ -255,9 +284,28 @@ def _drawing(backend: Any) -> Any:
             raise RuntimeError(REFUSED)
         if how == "different":
             levels[level.number] = level.size
+    return levels
+
+
+def _drawing(backend: Any) -> Any:
+    levels = _drawing_levels()
     return _with_levels(backend, levels) if levels else backend
 
 
+def _drawing_tensor(x: Tensor) -> Tensor:
+    own = levels_of(x._storage.backend)
+    missing = {n: size for n, size in _drawing_levels().items() if n not in own}
+    return lift(x, missing) if missing else x
+
+
+def _expect_drawing(x: Tensor) -> None:
+    if not _drawing_levels().keys() <= {*levels_of(x._storage.backend)}:
+        raise RuntimeError(SHARED)
+
+
 redirections.append(_drawing)
+drawing_tensors.append(_drawing_tensor)
+drawing_questions.append(_expect_drawing)
+loops.append(_looped)
 lifters.append(_lift_all)
 preparations.append(_with_active)

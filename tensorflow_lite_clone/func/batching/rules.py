@@ -18,7 +18,8 @@ Word = Callable[..., Any]
     "maximum minimum multiply negative nextafter not_equal positive pow real reciprocal remainder "
     "round sign signbit sin sinh square sqrt subtract tan tanh trunc where astype broadcast_arrays "
     "copy digamma erf erfc erfcx erfinv exp2 fmax fmin fmod frexp gcd i0 i0e i1 i1e lcm lgamma "
-    "log_ndtr logaddexp2 make_complex ndtri polygamma bitcast sgn"
+    "log_ndtr logaddexp2 make_complex ndtri polygamma bitcast j0 j1 y0 y1 k0 k0e k1 k1e airy_ai "
+    "igamma igammac zeta polynomial sgn"
 )
 def elementwise(B: Any, word: Word, *values: Any, **parameters: Any) -> Any:
     """Samples' axes are aligned, and the word broadcasts."""
@@ -167,6 +168,35 @@ def vecdot(B: Any, word: Word, x: Any, y: Any, /, *, axis: int = -1) -> Any:
 def of_matrices(B: Any, word: Word, x: Any, *args: Any, **parameters: Any) -> Any:
     """Leading axes number matrices, and samples are one more of them."""
     return B.make(word(_plain(B, x), *args, **parameters), not B.is_batched(x))
+
+
+@rule("cholesky lu_factor lu_permutation ldl_factor eigen eigenvalues geqrf singular_values")
+def factors(B: Any, word: Word, x: Any, *args: Any, **parameters: Any) -> Any:
+    """Likewise the kit's words of matrices."""
+    return of_matrices(B, word, x, *args, **parameters)
+
+
+@rule("solve solve_triangular ldl_solve")
+def solution(B: Any, word: Word, a: Any, *others: Any, **parameters: Any) -> Any:
+    """Of systems whose leading axes broadcast; what is right of the matrix has columns.
+
+    The pivots of `ldl_solve` number rows, and have one axis less.
+    """
+    if not any(map(B.is_batched, (a, *others))):
+        return B.make(word(*[_plain(B, x) for x in (a, *others)], **parameters), True)
+    *pivots, b = others
+    ndim = max(a.ndim, b.ndim)
+    if any(map(B.is_batched, pivots)):
+        a = B.make(B.rows(a), False)
+    matrices, columns = B.aligned((a, b), ndim)
+    made = word(matrices, *B.aligned(tuple(pivots), ndim - 1), columns, **parameters)
+    if not isinstance(made, tuple):
+        return B.make(made, False)
+    solved, info = made  # of the matrices alone, which may be the same for all samples
+    if not B.is_batched(a):
+        return B.make(solved, False), B.make(info, True)
+    info = B.base.F.reshape(info, (B.size, *a.shape[:-2]))
+    return B.make(solved, False), B.make(info, False)
 
 
 @rule("fft ifft rfft irfft hfft ihfft", SUBRULES)

@@ -71,19 +71,29 @@ def looped(backend: Any, word: Callable[..., Any], name: str, *args: Any, **kwar
     """A word without a rule: once for every sample, with a warning the first time."""
     if not any(map(backend.is_batched, _leaves((args, kwargs)))):
         return backend.make(word(*_chosen(backend, args, 0), **_chosen(backend, kwargs, 0)), True)
+    announce(name, backend.size)
+    rows = [
+        word(*_chosen(backend, args, number), **_chosen(backend, kwargs, number))
+        for number in range(backend.size)
+    ]
+    return _stacked(backend, rows)
+
+
+def announce(name: str, size: int) -> None:
+    """Say, once, that something is called for each of `size` samples; RuntimeError for none."""
+    if not size:
+        raise RuntimeError(
+            f"There is no batching rule for {name}. The fallback path does not support vmap over "
+            "dims of size 0."
+        )
     if name not in announced:
         announced.add(name)
         warnings.warn(
             "There is a performance drop because we have not yet implemented the batching rule "
             f"for {name}.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    rows = [
-        word(*_chosen(backend, args, number), **_chosen(backend, kwargs, number))
-        for number in range(backend.size)
-    ]
-    return _stacked(backend, rows)
 
 
 def _stacked(backend: Any, rows: list) -> Any:

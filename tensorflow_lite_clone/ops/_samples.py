@@ -1,0 +1,58 @@
+"""What values are asked, and computed, for every sample when `func.vmap` maps over them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.ops._views import number_of
+from tensorflow_lite_clone.tensor import Tensor
+
+#: How to call a function of tensors with samples: ``loop(function, args, kwargs)``; set by `func`.
+loops: list[Callable[..., Any]] = []
+
+
+def of_all_samples(x: Tensor) -> tuple[Any, Any]:
+    """The array of a tensor and its backend; of all samples, as if they were a batch."""
+    backend, array = x._storage.backend, x._storage.array
+    while backend.batched:
+        backend, array = backend.base, array.data
+    return array, backend
+
+
+def holds(condition: Tensor) -> bool:
+    """Whether all elements are true, in every sample; the host waits for it."""
+    array, backend = of_all_samples(condition)
+    return bool(number_of(backend.F.all(array), backend))
+
+
+def per_sample(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function be called once for every sample where `func.vmap` maps over arguments whose
+    values it reads: those of these names, by default all."""
+
+    def decorate(function: Any) -> Any:
+        code = function.__code__
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        read = [n for n, name in enumerate(arguments) if not names or name in names]
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if mode.mappings:
+                values = [args[n] if n < len(args) else kwargs.get(arguments[n]) for n in read]
+                if any([x._storage.backend.batched for x in _tensors(values)]):
+                    return loops[0](wrapper, args, kwargs)
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    return decorate
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for entry in value:
+            yield from _tensors(entry)
