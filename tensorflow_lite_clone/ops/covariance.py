@@ -119,8 +119,8 @@ def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[Tensor, int]
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by the trapezoidal rule, at places `x` or `dx` apart."""
     axis = axis_of(dim, y.ndim)
-    if x is None and not y.shape[axis]:
-        return y.sum(axis, dtype=y.dtype)
+    if not y.shape[axis]:
+        return y.detach().sum(axis, dtype=y.dtype)
     areas, axis = _areas(y, x, dx, dim)
     return areas.sum(axis)
 

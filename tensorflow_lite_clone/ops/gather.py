@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, wrap
-from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside, with_out
+from tensorflow_lite_clone.autograd.inplace import (
+    apply_inplace,
+    check_writable,
+    copy_beside,
+    with_out,
+)
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
 from tensorflow_lite_clone.ops._arguments import numpy_names
+from tensorflow_lite_clone.ops._index_tensors import stacked
 from tensorflow_lite_clone.ops._indexing import (
     Gather,
     Index,
@@ -19,10 +25,11 @@ from tensorflow_lite_clone.ops._indexing import (
     MaskedFill,
     MaskPut,
 )
+from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._operands import as_number, cast
 from tensorflow_lite_clone.ops._views import number_of, storage_of
 from tensorflow_lite_clone.ops.assign import held_value
-from tensorflow_lite_clone.ops.index import expect_dtype, put_at, stacked
+from tensorflow_lite_clone.ops.index import expect_dtype, put_at
 from tensorflow_lite_clone.ops.shape import expand, reshape, transpose
 from tensorflow_lite_clone.ops.slices import Slice, unbind
 from tensorflow_lite_clone.tensor import Tensor
@@ -170,6 +177,7 @@ def _check_flat(index: Tensor, size: int) -> None:
 @public("method")
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Write (or add) the elements of `source` at the places `index` of the flat tensor."""
+    expect_tensor("put_", source, "source", 2)
     if index.dtype is not int64:
         raise RuntimeError(
             f"put_(): Expected a long tensor for index, but got {index.dtype.short_name}"
@@ -322,6 +330,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 @public("method")
 def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Write the elements of `source`, in order, to where `mask`, broadcast, is true."""
+    expect_tensor("masked_scatter_", source, "source", 2)
+    check_writable(self._storage.array)
     _check_mask("masked_scatter_", mask)
     if source.dtype is not self.dtype:
         raise RuntimeError(

@@ -14,15 +14,19 @@ from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.ops._index_tensors import (
+    check_mask,
+    for_dimensions,
+    nothing_read,
+    stacked,
+)
 from tensorflow_lite_clone.ops._indexing import (
     Index,
     IndexAlong,
     IndexMask,
     IndexPut,
     MaskPut,
-    on_one_backend,
     result_shape,
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
@@ -75,20 +79,13 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
             try:
                 return apply(IndexAlong, self, index, axis=0, shape=array.shape)
             except IndexError as error:
-                raise _for_dimensions(error) from None
+                return nothing_read(self, [(0, index)], error)
     elif index is None:
         return unsqueeze(self, 0)
     items, op, extra = _parsed(self, index)
     if not extra:
         return apply_view(op, self, index=items, shape=self._storage.array.shape)
     return _advanced(_basic_part(self, items, op), extra)
-
-
-def _for_dimensions(error: IndexError) -> IndexError:
-    """An array's IndexError in torch's words."""
-    if "empty" in str(error):
-        return IndexError("index is out of bounds for dimension with size 0")
-    return IndexError(str(error).replace("axis", "dimension"))
 
 
 def _is_basic(index: tuple) -> bool:
@@ -117,6 +114,8 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
             return
         index = (...,)
     if kind is not tuple:
+        if kind is slice:
+            _check_slice(index)
         index = (index,) if kind is int or kind is slice else _as_tuple(index)
     if not _active_hooks and _is_basic(index) and not _recorded(self, value):
         array = storage.array
@@ -207,6 +206,8 @@ def _parsed(x: Tensor, index: Any) -> tuple[Any, Any, list]:
     named = sum([_span(item) for item in prepared])
     if named > len(shape):
         if len(prepared) == 1 and type(prepared[0]) is slice:
+            if type(index) is slice:
+                _check_slice(index)
             raise _out_of_bounds(shape, tuple(prepared))
         raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     basic: list = []
@@ -335,62 +336,9 @@ def _one_mask(x: Tensor, extra: list) -> Any:
     """The mask, if the index is but a mask of leading dimensions."""
     place, mask = extra[0]
     if len(extra) == 1 and not place and mask.dtype.kind == "b" and mask.ndim:
-        _check_mask(x._storage.array.shape, mask, 0, 0)
+        check_mask(x._storage.array.shape, mask, 0, 0)
         return mask
     return None
-
-
-def _check_mask(shape: tuple, mask: Tensor, place: int, number: int) -> None:
-    have = mask._storage.array.shape
-    for offset, size in enumerate(have):
-        if size != shape[place + offset]:
-            raise IndexError(
-                f"The shape of the mask {list(have)} at index {offset} does not match the shape "
-                f"of the indexed tensor {list(shape)} at index {place + offset}"
-            )
-
-
-def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
-    """Index tensors and masks as one stacked index and the dimensions where it looks."""
-    shape = x._storage.array.shape
-    extra, backend = on_one_backend(x, extra)
-    F = backend.F
-    arrays: list = []
-    places: list = []
-    for place, item in extra:
-        array, kind = item._storage.array, item.dtype.kind
-        if kind in "bu":
-            if kind == "u":
-                warnings.warn(
-                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype "
-                    "torch.bool instead.",
-                    stacklevel=4,
-                )
-            _check_mask(shape, item, place, len(arrays))
-            arrays.extend(F.nonzero(array))
-            places.extend(range(place, place + array.ndim))
-        elif item.dtype.name in ("int64", "int32"):
-            arrays.append(array)
-            places.append(place)
-        else:
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    if len(arrays) == 1:
-        index = F.reshape(F.astype(arrays[0], F.int64), (1, *arrays[0].shape))
-        _, first = extra[0]
-        if first.dtype is int64:  # a later write into the index must be noticed
-            view = wrap(index, backend)
-            view._storage.root = first._storage.root or first._storage
-            return view, tuple(places)
-        return wrap(index, backend), tuple(places)
-    try:
-        common = broadcast_shapes(*[array.shape for array in arrays])
-    except RuntimeError:
-        shapes = ", ".join([str(list(array.shape)) for array in arrays])
-        raise IndexError(
-            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
-        ) from None
-    spread = [F.broadcast_to(F.astype(array, F.int64), common) for array in arrays]
-    return wrap(F.stack(spread, axis=0), backend), tuple(places)
 
 
 def _advanced(x: Tensor, extra: list) -> Tensor:
@@ -405,18 +353,21 @@ def _advanced(x: Tensor, extra: list) -> Tensor:
         index, places = stacked(x, extra)
         return apply(Index, x, index, places=places, shape=shape)
     except IndexError as error:
-        raise _for_dimensions(error) from None
+        return nothing_read(x, extra, error)
 
 
 def put_at(x: Tensor, index: Tensor, value: Tensor, places: tuple, accumulate: bool) -> Tensor:
     """Write (or add) `value` at a stacked index in place."""
+    found = result_shape(x._storage.array.shape, index._storage.array.shape[1:], places)
     if value.ndim:
-        shape = x._storage.array.shape
-        value = _fitting(value, result_shape(shape, index._storage.array.shape[1:], places))
+        value = _fitting(value, found)
     try:
         return apply_inplace(IndexPut, x, index, value, places=places, accumulate=accumulate)
     except IndexError as error:
-        raise _for_dimensions(error) from None
+        if 0 in found:  # as in PyTorch the index is looked at where something is written
+            x._storage.bump()
+            return x
+        raise for_dimensions(error) from None
 
 
 def _put(x: Tensor, extra: list, value: Any) -> None:

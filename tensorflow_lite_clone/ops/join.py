@@ -192,8 +192,8 @@ def block_diag(*tensors: Tensor) -> Tensor:
                 "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
                 f"{place} has {tensor.ndim} dimensions"
             )
-        blocks.append(_two(tensor))
-    blocks = _of_one_dtype(blocks)
+        blocks.append(tensor)
+    blocks = [_two(block) for block in _of_one_dtype(blocks)]
     width = sum([block.shape[1] for block in blocks])
     rows = []
     left = 0

@@ -295,6 +295,13 @@ def expect_expandable(x: Tensor, shape: tuple) -> None:
             )
 
 
+def _of_other_dtypes(name: str, left: Tensor, mat2: Tensor) -> RuntimeError:
+    return RuntimeError(
+        f"{name} and mat2 must have the same dtype, but got {left.dtype.short_name} and "
+        f"{mat2.dtype.short_name}"
+    )
+
+
 def _check_addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> None:
     expect_tensors("addmm", input, mat1, mat2)
     for name, matrix in (("mat1", mat1), ("mat2", mat2)):
@@ -321,6 +328,10 @@ def addmm_(
 ) -> Tensor:
     """In-place form of `addmm`."""
     _check_addmm(input, mat1, mat2)
+    if input.dtype is not mat2.dtype:
+        raise _of_other_dtypes("self", input, mat2)
+    if mat1.dtype is not mat2.dtype:
+        raise _of_other_dtypes("mat1", mat1, mat2)
     return apply_inplace(Addmm, input, mat1, mat2, **_scales(input, beta, alpha))
 
 

@@ -127,4 +127,6 @@ def triangular_solve(
     triangle, side = (A.mT, not upper) if transpose else (A, upper)
     solution = solved(triangle, input, upper=side, unitriangular=unitriangular)
     clone = A.expand(*batch, *A.shape[-2:]).clone()
+    if input.requires_grad:  # as in PyTorch the clone requires gradients with `input`, too: zeros
+        clone = clone + input[..., :0].sum()
     return delivered(name, _TriangularSolve((solution, clone)), out)
