@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
+from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops.scan import part
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -97,6 +98,9 @@ def _widths(y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Any:
     """The distances between the places of `y` along `axis`."""
     if x is None:
         return 1 if dx is None else dx
+    expect_tensor("trapezoid", x, "x", 2)
+    if not x.ndim:
+        x = x.reshape((1,) * y.ndim)
     if dx is not None:
         raise TypeError("trapezoid() takes either 'x' or 'dx', not both")
     if x.ndim == 1:

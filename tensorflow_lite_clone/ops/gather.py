@@ -104,14 +104,17 @@ def _nothing(x: Tensor, shape: tuple) -> Tensor:
 @numpy_names
 @with_out
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """As `gather` with negative indices and broadcasting; without `dim` of the flat tensor."""
+    """As `gather`, indices modulo the size, and broadcasting; without `dim` of the flat tensor.
+
+    Of the flat tensor the indices are not taken modulo its size.
+    """
     if indices.dtype.name != "int64":
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got "
             f"{indices.dtype.short_name}"
         )
     if dim is None:
-        return take_along_dim(input.view(-1), indices.view(-1), 0)
+        return gather(input.view(-1), 0, indices.view(-1))
     if input.ndim != indices.ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, "
@@ -122,7 +125,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     size, have[axis] = have[axis], want[axis]
     common = list(broadcast_shapes(have, want))
     indices = expand(indices, tuple(common))
-    indices = indices.where(indices >= 0, indices + size)
+    if size:  # as in PyTorch what is out of range begins anew
+        indices = indices.remainder(size)
     common[axis] = size
     return gather(expand(input, tuple(common)), axis, indices)
 
@@ -234,7 +238,6 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
             "index_put_(): argument 'values' (position 2) must be Tensor, not "
             f"{type(values).__name__}"
         )
-    expect_dtype(self, values)
     shape = self._storage.array.shape
     extra = []
     place = 0
@@ -251,6 +254,9 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
         extra.append((place, index))
         place += span
     index, places = stacked(self, extra)
+    if values.numel() == 1 and len(extra) == 1 and extra[0][1].dtype.kind == "b" and not accumulate:
+        values = cast(values, self.dtype)  # one number where a mask is true has any dtype
+    expect_dtype(self, values)
     return put_at(self, index, values, places, accumulate)
 
 
@@ -351,6 +357,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 @public("torch", "method")
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Out-of-place form of `masked_scatter_`; `input` and `mask` are broadcast."""
+    expect_tensor("masked_scatter", source, "source", 2)
     common = broadcast_shapes(input._storage.array.shape, mask._storage.array.shape)
     return masked_scatter_(expand(input, common).clone(), mask, source)
 

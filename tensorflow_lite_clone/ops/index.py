@@ -216,6 +216,10 @@ def _parsed(x: Tensor, index: Any) -> tuple[Any, Any, list]:
     whole = True  # nothing changes
     for item in prepared:
         if type(item) is int:
+            if not -shape[dim] <= item < shape[dim]:
+                raise IndexError(
+                    f"index {item} is out of bounds for dimension {dim} with size {shape[dim]}"
+                )
             basic.append(item)
             dim += 1
             whole = False
@@ -245,22 +249,11 @@ def _parsed(x: Tensor, index: Any) -> tuple[Any, Any, list]:
             place += 1
             whole = False
     if None in basic:
-        op: Any = BasicIndex
-        for number, item in enumerate(basic):
-            if type(item) is int:
-                size = shape[sum([1 for other in basic[:number] if other is not None])]
-                if not -size <= item < size:
-                    raise _out_of_bounds(shape, tuple(basic))
-        return tuple(basic), op, extra
+        return tuple(basic), BasicIndex, extra
     if whole:
         return (...,), Slice, extra
-    op = Select if basic and type(basic[-1]) is int else Slice
-    basic.append(...)
-    try:
-        x._storage.array[tuple(basic)]
-    except IndexError:
-        raise _out_of_bounds(shape, tuple(basic)) from None
-    return tuple(basic), op, extra
+    op: Any = Select if basic and type(basic[-1]) is int else Slice
+    return (*basic, ...), op, extra
 
 
 def _check_slice(item: slice) -> None:

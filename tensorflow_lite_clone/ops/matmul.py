@@ -9,6 +9,7 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, product, times
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -93,6 +94,8 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
             if x == 1:
                 result = product("matmul", Bmm, input.unsqueeze(0), other).squeeze(-2)
             else:
+                if x > 2 and input.dtype is not other.dtype and _empty(input, other):
+                    input = cast(input, other.dtype)
                 result = product("matmul", Bmm, input, other)
         elif x > 1:
             result = product("matmul", Mv, input, other)
@@ -101,6 +104,11 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     except ValueError:
         raise _misfit(input.shape, other.shape) from None
     return result if out is None else write_out("matmul", out, result)
+
+
+def _empty(input: Tensor, other: Tensor) -> bool:
+    """Whether nothing is multiplied: PyTorch does not look at the dtypes then."""
+    return not (input.numel() and other.numel())
 
 
 def _misfit(x: tuple, y: tuple) -> RuntimeError:

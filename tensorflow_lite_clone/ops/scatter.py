@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
@@ -104,7 +105,7 @@ def scatter_(
         raise TypeError("scatter_() missing a required argument: 'src' or 'value'")
     if reduce is not None and reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
-    if not isinstance(source, Tensor) or (not source.ndim and input.ndim):
+    if not isinstance(source, Tensor) or (src is None and not source.ndim):
         number = _fill_value("scatter_", input, source)
         x, index, _, axis = _scatter_operands("scatter", input, dim, index, None)
         source = number
@@ -187,6 +188,11 @@ def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha:
             f"index_add_(): self ({input.dtype.short_name}) and source "
             f"({source.dtype.short_name}) must have the same scalar type"
         )
+    if source.ndim != input.ndim:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. "
+            f"Got self.shape = {list(input.shape)} source.shape = {list(source.shape)}"
+        )
     source = as_line(source)
     if index.numel() != source.shape[axis]:
         raise RuntimeError(
@@ -207,6 +213,11 @@ def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tenso
     """Write the slices of `source` over those number `index` along `dim`."""
     _expect_source("index_copy_", source)
     x, index, axis = _index_operands("index_copy_", input, dim, index)
+    if not source.ndim and index.numel() != 1:
+        raise IndexError(
+            "index_copy_(): When source is scalar, index should have one element (got "
+            f"{index.numel()})"
+        )
     if source.ndim != x.ndim and source.ndim and input.ndim:
         raise IndexError(
             "index_copy_(): When source and destination are not scalars, their dimensionality must "
@@ -243,7 +254,8 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     backend, places = index._storage.backend, index._storage.array
     F, length = backend.F, x.shape[axis]
     if not x.numel():
-        if not length and index.numel():
+        others = prod(x.shape[:axis]) * prod(x.shape[axis + 1 :])
+        if not length and others and index.numel():
             raise RuntimeError(f"index is out of bounds for dimension {axis} with size 0")
         return _nothing_written(input, value)
     F.check_index(places, length, axis, negative=True)

@@ -149,7 +149,8 @@ REPEATS = [
     moving("diag_embed", S(T(3)), S(T(2, 3), 1), S(T(2, 3), offset=-1, dim1=0, dim2=2), dtypes=FEW),
     moving("diagflat", S(T(3)), S(T(2, 2), 1), dtypes=FEW),
     *(moving(name, S(T(3, 4)), S(T(3, 4), 1), S(T(2, 3, 3), diagonal=-1), S(T(4, 3), 9),
-        inplace=name + "_", errors=[E(T(3))], accidents=("expanded",)) for name in ("tril", "triu")),
+        inplace=name + "_", errors=[E(T(3))], accidents=("expanded",))
+        for name in ("tril", "triu")),
     Op("Tensor.to.dtype", *[S(T(2, 3), Name(d)) for d in ("float64", "float32", "float16", "int64",
         "bool")], S(T(2), dtype=Name("float64")), call=lambda torch, x, *args, **kw: x.to(*args,
         **kw), dtypes=ALL, grad=False),
@@ -174,10 +175,10 @@ PADS = [
         errors=[E(T(2, 3), (4, 4, 4, 4, 4), mode=mode)] + ([E(T(1, 2, 3), (4, 1), mode=mode)]
         if mode != "replicate" else [])) for mode in ("reflect", "replicate", "circular")),
     Op("F.pixel_shuffle", S(T(2, 8, 3, 3), 2), S(T(4, 2, 3), 2), dtypes=WIDE,
-        errors=[E(T(1, 3, 2, 2), 2)]),
+        errors=[E(T(1, 3, 2, 2), 2)], accidents=("gradient",)),  # PyTorch refuses those
     Op("F.pixel_unshuffle", S(T(2, 2, 4, 6), 2), dtypes=WIDE, errors=[E(T(1, 3, 3, 2), 2)],
-        accidents=("sizes",)),  # PyTorch refuses the second derivative of nothing
-    Op("F.channel_shuffle", S(T(2, 6, 2, 2), 3), dtypes=WIDE),
+        accidents=("gradient",)),
+    Op("F.channel_shuffle", S(T(2, 6, 2, 2), 3), dtypes=WIDE, accidents=("gradient",)),
 ]
 
 INPLACE_VIEWS = [

@@ -9,7 +9,16 @@ import numpy as np
 from tests.op_db._case import leaves
 from tests.op_db._device import Side
 from tests.tools.fuzz.drawing import Drawn, on
-from tests.tools.fuzz.judging import SIDES, afterwards, alike, dtype_tolerance, outcome, refusals, said, unknown
+from tests.tools.fuzz.judging import (
+    SIDES,
+    afterwards,
+    alike,
+    dtype_tolerance,
+    outcome,
+    refusals,
+    said,
+    unknown,
+)
 
 
 class PlainCall:
@@ -51,7 +60,8 @@ class PlainCall:
                 return found
         if isinstance(theirs, Exception) and not isinstance(ours, Exception):
             return None  # PyTorch lacks a kernel
-        return afterwards(ours, left, right, [drawn.array for drawn in leaves([self.arguments, self.options], Drawn)])
+        before = [drawn.array for drawn in leaves([self.arguments, self.options], Drawn)]
+        return afterwards(ours, left, right, before)
 
 
 Random = np.random.Generator
