@@ -264,10 +264,10 @@ def _age_aliases(target: Tensor) -> None:
 #: Functions whose `out=` has the result's own dtype; the others cast into it. The rounding ones,
 #: and products and solvers that PyTorch lets write there directly.
 EXACT_OUT = frozenset(
-    """neg abs floor ceil trunc frac sign sgn round nan_to_num bitwise_not clip clamp clamp_min
-    clamp_max heaviside complex mm bmm mv inv linalg_cholesky linalg_lu_solve lu_solve ldl_solve
-    linalg_solve solve_triangular ormqr linalg_svdvals linalg_matrix_norm frobenius_norm
-    alias_copy detach_copy slice_copy view_as_real_copy""".split()
+    """neg abs floor ceil trunc frac sign sgn round nan_to_num bitwise_not clamp heaviside
+    complex mm bmm mv inv linalg_cholesky linalg_lu_solve lu_solve ldl_solve linalg_solve
+    solve_triangular ormqr linalg_svdvals linalg_matrix_norm frobenius_norm alias_copy
+    detach_copy slice_copy view_as_real_copy""".split()
 )
 
 

@@ -168,7 +168,8 @@ def _extreme(name: str, op: type[Op], input: Tensor, dim: Any, keepdim: bool) ->
         if not reduced_count(shape, axis):
             empty = next(i for i in axis if not shape[i])
             raise IndexError(f"{name}(): Expected reduction dim {empty} to have non-zero size.")
-    _require_real(name, input)
+    else:
+        _require_real(name, input)
     return apply_single(op, input, {"axis": axis, "keepdims": keepdim, "shape": shape})
 
 

@@ -85,6 +85,8 @@ def _frequencies(
         places = ifftshift(arange(-(n // 2), n - n // 2, dtype=kind, device=device))
     places *= step
     if out is not None:
+        if out.numel() == places.numel():  # no surprise worth a warning, as in `arange`
+            out.resize_(places.shape)
         places = write_out(name, out, places)
     return requiring_grad(places) if requires_grad else places
 

@@ -144,6 +144,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     expect_index("index_select", index, "int32 or int64")
     line = as_line(index)
     storage = line._storage
+    if not shape[axis] and line.numel() and len(shape) > 1:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     try:
         storage.backend.F.check_index(storage.array, shape[axis], axis)
     except IndexError:

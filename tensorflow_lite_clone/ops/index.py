@@ -75,7 +75,10 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         return view_of(op, self, part, {"index": items, "shape": array.shape})
     elif kind is Tensor:
         array, places = self._storage.array, index._storage.array
-        if index.dtype is int64 and places.ndim and array.ndim and type(places) is type(array):
+        if (
+            index.dtype is int64 and places.ndim and array.size and array.ndim
+            and type(places) is type(array)
+        ):
             try:
                 return apply(IndexAlong, self, index, axis=0, shape=array.shape)
             except IndexError as error:
@@ -341,7 +344,10 @@ def _advanced(x: Tensor, extra: list) -> Tensor:
         return apply(IndexMask, x, mask, shape=shape)
     place, only = extra[0]
     try:
-        if len(extra) == 1 and only.dtype is int64 and only._storage.array.ndim == 1:
+        if (
+            len(extra) == 1 and only.dtype is int64 and only._storage.array.ndim == 1
+            and shape[place]
+        ):
             return apply(IndexAlong, x, only, axis=place, shape=shape)
         index, places = stacked(x, extra)
         return apply(Index, x, index, places=places, shape=shape)

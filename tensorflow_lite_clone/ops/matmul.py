@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
+from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -85,8 +86,18 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     except AttributeError:
         expect_tensors("matmul", input, other)
         raise
+    if x > 2 and y > 2 and not (input._storage.array.size and other._storage.array.size) and (
+        input.dtype is not other.dtype or input.dtype.kind == "b"
+    ):  # PyTorch does not look at the dtypes of nothing
+        result = product("matmul", Bmm, cast(input, float32), cast(other, float32))
+        result = cast(result, other.dtype)
+        return result if out is None else write_out("matmul", out, result)
     if input.dtype.kind == "b":
         raise _unsupported("matmul")
+    if not (x and y):
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {x}D and {y}D"
+        )
     try:
         if y == 2:
             result = product("matmul", Mm, input, other)
@@ -94,8 +105,6 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
             if x == 1:
                 result = product("matmul", Bmm, input.unsqueeze(0), other).squeeze(-2)
             else:
-                if x > 2 and input.dtype is not other.dtype and _empty(input, other):
-                    input = cast(input, other.dtype)
                 result = product("matmul", Bmm, input, other)
         elif x > 1:
             result = product("matmul", Mv, input, other)
@@ -104,11 +113,6 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     except ValueError:
         raise _misfit(input.shape, other.shape) from None
     return result if out is None else write_out("matmul", out, result)
-
-
-def _empty(input: Tensor, other: Tensor) -> bool:
-    """Whether nothing is multiplied: PyTorch does not look at the dtypes then."""
-    return not (input.numel() and other.numel())
 
 
 def _misfit(x: tuple, y: tuple) -> RuntimeError:

@@ -200,7 +200,7 @@ def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha:
             f"source.size(dim): ({source.shape[axis]}), for dim: {dim}"
         )
     _check_slices("index_add_()", x, source, axis)
-    if not source.numel():
+    if not source.numel() or (x.ndim > 1 and not x.numel()):
         return _nothing_written(input, source)
     checked(index, x.shape[axis], axis, RuntimeError if x.ndim > 1 else IndexError)
     apply_inplace(IndexAdd, x, index, source if alpha == 1 else source * alpha, axis=axis)

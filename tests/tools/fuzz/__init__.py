@@ -7,6 +7,10 @@ must stay as they are. What differs is printed with the number of its call; `--o
 that one.
 """
 
+from tests.device import DEVICE
 from tests.tools.fuzz.calls import call, run
+
+if DEVICE == "strict":
+    import tests.strict_backend  # noqa: F401
 
 __all__ = ["call", "run"]
