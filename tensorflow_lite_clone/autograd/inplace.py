@@ -346,7 +346,8 @@ def _check_overlap(out: Tensor, tensor: Any) -> None:
     start, other = [storage.backend.F.address(storage.array) for storage in (ours, theirs)]
     if start == other and shapes[0] == shapes[1] and strides[0] == strides[1]:
         return
-    if start < other + theirs.array.nbytes and other < start + ours.array.nbytes:
+    ends = out.dtype.itemsize * ours.array.size, tensor.dtype.itemsize * theirs.array.size
+    if start < other + ends[1] and other < start + ends[0]:
         raise RuntimeError(
             "unsupported operation: some elements of the input tensor and the written-to tensor "
             "refer to a single memory location. Please clone() the tensor before performing the "
@@ -354,7 +355,14 @@ def _check_overlap(out: Tensor, tensor: Any) -> None:
         )
 
 
-def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+def write_filled(name: str, out: Tensor, result: Tensor) -> Tensor:
+    """As `write_out`, of a line; an `out` of as many elements keeps its shape."""
+    if isinstance(out, Tensor) and out.numel() == result.numel():
+        result = result.reshape(out.shape)
+    return write_out(name, out, result)
+
+
+def with_out(function: Callable[..., Any], write: Any = write_out) -> Callable[..., Any]:
     """Give `function` the keyword ``out=``: a tensor, or a tuple of them for several results."""
 
     @functools.wraps(function)
@@ -363,9 +371,9 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
         if out is None:
             return result
         if isinstance(result, Tensor):
-            return write_out(function.__name__, out, result)
+            return write(function.__name__, out, result)
         written = [
-            write_out(function.__name__, target, value)
+            write(function.__name__, target, value)
             for target, value in zip(out, result, strict=True)
         ]
         return type(result)(written) if type(result) is tuple else type(result)(*written)

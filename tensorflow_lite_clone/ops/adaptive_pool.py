@@ -157,7 +157,7 @@ def _adaptive_max_pool(ndim: int) -> Any:
         shape = x.shape[:2]
         flat = indices.reshape(*shape, math.prod(counts))
         y = x.reshape(*shape, math.prod(size)).gather(2, flat).reshape(*shape, *counts)
-        if 0 in y.shape[1:] or 0 in counts:
+        if 0 in y.shape[1 if x is input else 2 :]:
             y = apply(NothingPooled, x, shape=y.shape)
         if x is not input:
             y, indices = y.squeeze(0), indices.squeeze(0)

@@ -122,6 +122,8 @@ def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[Tensor, int]
 @public("torch", names=("trapezoid", "trapz"))
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by the trapezoidal rule, at places `x` or `dx` apart."""
+    if x is not None:
+        expect_tensor("trapezoid", x, "x", 2)
     axis = axis_of(dim, y.ndim)
     if not y.shape[axis]:
         return y.detach().sum(axis, dtype=y.dtype)

@@ -89,8 +89,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     if x > 2 and y > 2 and not (input._storage.array.size and other._storage.array.size) and (
         input.dtype is not other.dtype or input.dtype.kind == "b"
     ):  # PyTorch does not look at the dtypes of nothing
-        result = product("matmul", Bmm, cast(input, float32), cast(other, float32))
-        result = cast(result, other.dtype)
+        result = cast(matmul(cast(input, float32), cast(other, float32)), other.dtype)
         return result if out is None else write_out("matmul", out, result)
     if input.dtype.kind == "b":
         raise _unsupported("matmul")

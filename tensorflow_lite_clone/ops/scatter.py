@@ -235,6 +235,8 @@ def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tenso
             f"source.size(dim) ({source.shape[axis]})"
         )
     _check_slices("index_copy_()", x, source, axis)
+    if not source.numel():
+        return _nothing_written(input, source)
     checked(index, x.shape[axis], axis, IndexError)
     _put_slices(x, index, source, axis)
     return input

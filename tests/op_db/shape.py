@@ -3,7 +3,7 @@
 # fmt: off
 from __future__ import annotations
 
-from tests.op_db._case import ALL, COMPLEX, FLOATS, WIDE, C, E, Kink, N, Name, Op, S, T, V
+from tests.op_db._case import ALL, COMPLEX, FLOATS, WIDE, C, E, Forward, Kink, N, Name, Op, S, T, V
 
 ANY = ("float64", "float32", "float16", "bfloat16", "int64", "bool")
 FEW = ("float64", "float32", "int64")
@@ -174,7 +174,11 @@ PADS = [
         S(T(2, 3, 4, 5), (1, 2, 2, 1), mode=mode), S(T(2, 4, 5), (1, 0, 0, 2), mode),
         S(T(1, 2, 3, 4, 5), (1, 2, 0, 1, 1, 1), mode=mode), dtypes=("float64", "float32"),
         errors=[E(T(2, 3), (4, 4, 4, 4, 4), mode=mode)] + ([E(T(1, 2, 3), (4, 1), mode=mode)]
-        if mode != "replicate" else [])) for mode in ("reflect", "replicate", "circular")),
+        if mode != "replicate" else []) + ([E(T(1, 2, 3), (-3, 0), mode=mode),
+        E(T(1, 2, 3, 3), (-4, 0, 0, 0), mode=mode)] if mode != "circular" else []))
+        for mode in ("reflect", "replicate", "circular")),
+    Op("F.pad.of_nothing", *[Forward(T(1, 2, 3, 3), (-3, 0, 0, 0), mode=mode)
+        for mode in ("reflect", "replicate")], dtypes=WIDE),
     Op("F.pixel_shuffle", S(T(2, 8, 3, 3), 2), S(T(4, 2, 3), 2), dtypes=WIDE,
         errors=[E(T(1, 3, 2, 2), 2)], accidents=("gradient",)),  # PyTorch refuses those
     Op("F.pixel_unshuffle", S(T(2, 2, 4, 6), 2), dtypes=WIDE, errors=[E(T(1, 3, 3, 2), 2)],

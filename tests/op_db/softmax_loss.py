@@ -76,6 +76,7 @@ CLASSIFY = [
         (T(2, 4, 3, 2), N(2, 3, 2, high=4)), (T(4), V64(3)), options=({},
         {"weight": C(4, of=POSITIVE)}, {"ignore_index": 1}, {"label_smoothing": 0.2},
         {"weight": C(4, of=POSITIVE), "ignore_index": 2, "label_smoothing": 0.1}),
+        accidents=("gradient",),  # PyTorch's second one of nothing is NaN
         extra=[S(T(0, 4), N(0), reduction="sum"), S(T(3, 4), V64([0, -100, 2])),
         S(T(3, 4), V64([0, -100, 2]), reduction="none"), Forward(T(2, 4), V64([-100, -100]))],
         order3=False, errors=[E(T(5, 4), N(4)), Unread(T(5, 4), V64([0, 1, 2, 3, 4])),

@@ -8,6 +8,7 @@ import time
 
 from tests.op_db._check import OURS
 from tests.tools import fuzz
+from tests.tools.fuzz.judging import skipped
 
 
 def main(arguments: list[str]) -> int:
@@ -25,6 +26,8 @@ def main(arguments: list[str]) -> int:
     print(f"{len(numbers)} calls on {OURS.device}, {sum(found.values())} differ ({seconds:.0f} s)")
     for name, count in found.most_common():
         print(f"{count:6} {name}")
+    for reason, count in skipped.most_common():
+        print(f"{count:6} not compared: {reason}")
     return bool(found)
 
 

@@ -122,6 +122,7 @@ class Conversion(PlainCall):
             "new": lambda: x.new_full((2,), 1, dtype=others[0]),
             "copy": lambda: x.copy_(*others),
             "fill": lambda: x.fill_(*others),
-            "tensor": lambda: module.tensor(x),
+            "tensor": lambda: module.tensor(x, device=side.device),
+            "full": lambda: module.full(x, *others, device=side.device),
         }
         return forms[self.name]() if self.name in forms else getattr(module, self.name)(*arguments)
