@@ -184,7 +184,7 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tens
 
 
 @public("method", names=("__rtruediv__", "__rdiv__"))
-def __rtruediv__(self: Tensor, other: Any) -> Tensor:
+def __rtruediv__(self: Tensor, other: Any) -> Any:
     """``other / self``."""
     if type(other) is complex and self.dtype.itemsize == 2 and self.dtype.kind == "f":
         return self.reciprocal() * other  # as in PyTorch the reciprocal has two bytes

@@ -204,14 +204,14 @@ def along(rng: Random, name: str) -> tuple[list[Any], Options]:
 
 def activation(rng: Random, name: str) -> tuple[list[Any], Options]:
     shape = [size(rng, 0, 5) for _ in range(int(rng.integers(0, 4)))]
-    options = {
+    options: Options = {
         "elu": {"alpha": (0.5, 2, -1.0)}, "celu": {"alpha": (0.5, 2)}, "selu": {},
         "leaky_relu": {"negative_slope": (0.2, 0, -0.5)}, "gelu": {"approximate": ("tanh", "none")},
         "softplus": {"beta": (0.5, 3), "threshold": (1, 20)},
         "hardtanh": {"min_val": (-2, -0.5), "max_val": (0.5, 3)},
         "softshrink": {"lambd": (0.2, 1, -1)}, "hardshrink": {"lambd": (0.2, 1)},
-    }.get(name, {})  # fmt: skip
-    return [x(rng, *shape)], some(rng, **options)
+    }  # fmt: skip
+    return [x(rng, *shape)], some(rng, **options.get(name, {}))
 
 
 def folds(rng: Random, name: str) -> tuple[list[Any], Options]:

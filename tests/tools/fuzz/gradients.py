@@ -22,7 +22,6 @@ class Gradient:
     def __init__(self, rng: Random) -> None:
         self.op, self.sample = pick(rng, DIFFERENTIABLE)
         twice = self.op.order2 is True and self.op.torch_orders >= 2
-        twice = twice and "second" not in self.op.accidents
         self.order = 2 if twice and self.sample.mode == "full" and rng.random() < 0.3 else 1
         self.frozen = rng.random(16) < 0.25
 

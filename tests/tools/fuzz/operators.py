@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from tests.op_db._device import Side
@@ -23,7 +24,7 @@ WRITING = {
     "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor,
     "<<=": operator.ilshift, ">>=": operator.irshift,
 }  # fmt: skip
-UNARY = {
+UNARY: dict[str, Callable[[Any], Any]] = {
     "-": operator.neg, "+": operator.pos, "~": operator.invert, "abs": abs,
     "len": len, "bool": bool, "int": int, "float": float, "complex": complex,
     "index": operator.index, "item": lambda x: x.item(), "tolist": lambda x: x.tolist(),
