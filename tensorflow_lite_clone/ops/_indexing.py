@@ -131,6 +131,8 @@ class MaskPut(Op):
 class MaskedFill(Op):
     """A copy of x with the one `value` wherever the mask, broadcast, is true."""
 
+    writes_expanded = True
+
     def forward(F, x, mask, value):
         out = F.copy(x)
         MaskedFill.write(F, out, mask, value)

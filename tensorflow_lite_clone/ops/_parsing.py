@@ -31,6 +31,8 @@ def parsed(x: Tensor, index: Any) -> Parsed:
     named = sum([_span(item) for item in prepared])
     if named > len(shape):
         if len(prepared) == 1 and type(prepared[0]) is slice:
+            if type(index) is slice:
+                _step(index)
             raise out_of_bounds(shape, tuple(prepared))
         raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     basic: list = []
@@ -40,6 +42,10 @@ def parsed(x: Tensor, index: Any) -> Parsed:
     whole = True  # nothing changes
     for item in prepared:
         if type(item) is int:
+            if not -shape[dim] <= item < shape[dim]:
+                raise IndexError(
+                    f"index {item} is out of bounds for dimension {dim} with size {shape[dim]}"
+                )
             basic.append(item)
             dim += 1
             whole = False
@@ -71,22 +77,11 @@ def parsed(x: Tensor, index: Any) -> Parsed:
             place += 1
             whole = False
     if None in basic:
-        op: Any = BasicIndex
-        for number, item in enumerate(basic):
-            if type(item) is int:
-                size = shape[sum([1 for other in basic[:number] if other is not None])]
-                if not -size <= item < size:
-                    raise out_of_bounds(shape, tuple(basic))
-        return Parsed(tuple(basic), op, tuple(backwards), extra)
+        return Parsed(tuple(basic), BasicIndex, tuple(backwards), extra)
     if whole:
         return Parsed((...,), Slice, (), extra)
-    op = Select if basic and type(basic[-1]) is int else Slice
-    basic.append(...)
-    try:
-        x._storage.array[tuple(basic)]
-    except IndexError:
-        raise out_of_bounds(shape, tuple(basic)) from None
-    return Parsed(tuple(basic), op, tuple(backwards), extra)
+    op: Any = Select if basic and type(basic[-1]) is int else Slice
+    return Parsed((*basic, ...), op, tuple(backwards), extra)
 
 
 def _step(item: slice) -> int:

@@ -75,7 +75,7 @@ def unary(
             array = storage.array
         if _active_hooks:
             output = apply(op, input)
-            return output if out is None else write_out(name, out, output)
+            return output if out is None else write_out(name, out, output, (input,))
         backend = storage.backend
         try:
             call = calls[backend]
@@ -98,7 +98,7 @@ def unary(
             if edge is not None and mode.grad:
                 record(output, op, backend, (edge,), 1, (storage,))
         if out is not None:
-            return write_out(name, out, output)
+            return write_out(name, out, output, (input,))
         return output
 
     def function_(input):
@@ -273,7 +273,7 @@ def binary(
         if numbers or (isinstance(input, Tensor) and isinstance(other, Tensor)):
             result = with_numbers(input, other)
             if result is not NotImplemented:
-                return result if out is None else write_out(name, out, result)
+                return result if out is None else write_out(name, out, result, (input, other))
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):
@@ -289,6 +289,7 @@ def binary(
         raise wrong_operands(f"{name}_", input, other)
 
     function.with_numbers = with_numbers  # type: ignore[attr-defined]
+    function.reflected = reflected  # type: ignore[attr-defined]
     if operators is not None:
         normal, mirrored, augmented = operators
         export(operator, "method", name=normal)

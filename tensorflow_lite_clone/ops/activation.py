@@ -17,6 +17,7 @@ from tensorflow_lite_clone.ops._elementwise import (
     pointwise,
 )
 from tensorflow_lite_clone.ops._formulas import widened
+from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._pointwise import unary
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -169,6 +170,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
     `weight` has one element, or one per channel (axis 1 of `input`).
     """
+    expect_tensor("prelu", weight, "weight", 2)
     if input.dtype is not weight.dtype:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {input.dtype.short_name} and "

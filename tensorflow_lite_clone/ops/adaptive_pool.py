@@ -61,6 +61,19 @@ class AdaptiveMaxIndices(Op):
         return F.copy(indices)
 
 
+class NothingPooled(Op):
+    """The result without elements of pooling x; as in PyTorch its gradient is refused."""
+
+    def forward(F, x, *, shape):
+        return F.zeros(shape, dtype=x.dtype)
+
+    def backward_x(F, g, *, shape):
+        raise RuntimeError(
+            "adaptive_pool_backward(): Expected grad_output to have non-zero size for non-batch "
+            f"dimensions, but grad_output has sizes {list(shape)}"
+        )
+
+
 def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
     """The result's size; None keeps an axis. Raises RuntimeError for what does not fit."""
     expect_tensors(name, input)
@@ -104,6 +117,9 @@ def _adaptive_avg_pool(ndim: int) -> Any:
         if output_size in ones and input.ndim in (ndim + 1, ndim + 2):
             return input.mean(tuple(range(-ndim, 0)), keepdim=True)
         counts = _output_size(name, input, output_size, ndim)
+        shape = (*input.shape[:-ndim], *counts)
+        if 0 in shape[1:]:
+            return apply(NothingPooled, input, shape=shape)
         if input.ndim == ndim + 2:
             return adaptive_average(input, counts)
         return adaptive_average(input.unsqueeze(0), counts).squeeze(0)
@@ -141,6 +157,8 @@ def _adaptive_max_pool(ndim: int) -> Any:
         shape = x.shape[:2]
         flat = indices.reshape(*shape, math.prod(counts))
         y = x.reshape(*shape, math.prod(size)).gather(2, flat).reshape(*shape, *counts)
+        if 0 in y.shape[1 if x is input else 2 :]:
+            y = apply(NothingPooled, x, shape=y.shape)
         if x is not input:
             y, indices = y.squeeze(0), indices.squeeze(0)
         return (y, indices) if return_indices else y

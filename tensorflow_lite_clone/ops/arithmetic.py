@@ -77,7 +77,7 @@ _divide = binary(
     y=lambda F, g, x, y: -g * conj(F, (x / y) / y),
     floating=True,
     assign=operator.itruediv,
-    operators=("__truediv__", "__rtruediv__", "__itruediv__"),
+    operators=("__truediv__", None, "__itruediv__"),
     places=(),
 )
 neg = unary(
@@ -183,8 +183,15 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tens
     return pointwise(_rounded(rounding_mode), input, other, inplace=True)
 
 
-for _name, _function in (("__div__", "__truediv__"), ("__rdiv__", "__rtruediv__")):
-    export(EXPORTS["method"][_function], "method", name=_name)
+@public("method", names=("__rtruediv__", "__rdiv__"))
+def __rtruediv__(self: Tensor, other: Any) -> Any:
+    """``other / self``."""
+    if type(other) is complex and self.dtype.itemsize == 2 and self.dtype.kind == "f":
+        return self.reciprocal() * other  # as in PyTorch the reciprocal has two bytes
+    return _divide.reflected(self, other)
+
+
+export(EXPORTS["method"]["__truediv__"], "method", name="__div__")
 export(_divide, "torch", "method", name="true_divide")
 export(_divide.inplace, "method", name="true_divide_")
 

@@ -187,6 +187,8 @@ def batch_norm(
     `momentum`; otherwise they are what is used. Raises ValueError for one value per channel in
     training, for an eps that is not positive, or when only one running statistic is given.
     """
+    if momentum is None:
+        raise TypeError("batch_norm(): argument 'momentum' must be float, not NoneType")
     if input.ndim < 2:
         raise RuntimeError(f"batch_norm expected at least 2 dimensions, got {input.ndim}")
     channels = input.shape[1]

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._elementwise import apply_pointwise
+from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._pointwise import unary
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -112,7 +113,7 @@ def view_as_complex(input: Tensor) -> Tensor:
     strides = storage.backend.strides(array)
     if strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any([stride % 2 for stride in strides[:-1]]):
+    if any([stride % 2 for stride, n in zip(strides[:-1], array.shape) if n != 1]):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     return apply(ViewAsComplex, input, dtype=input.dtype.to_complex())
 
@@ -135,6 +136,8 @@ class MakeComplex(Op):
 @public("torch")
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``real + 1j * imag`` from two tensors of one floating dtype."""
+    expect_tensor("complex", real, "real")
+    expect_tensor("complex", imag, "imag", 2)
     first, second = real.dtype, imag.dtype
     if first.name not in ("float32", "float64") or second.kind != "f":
         raise RuntimeError(
@@ -153,6 +156,8 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
 @public("torch")
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``abs * exp(1j * angle)`` from two tensors of one floating dtype."""
+    expect_tensor("polar", abs, "abs")
+    expect_tensor("polar", angle, "angle", 2)
     if abs.dtype is not angle.dtype or abs.dtype.kind != "f":
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "

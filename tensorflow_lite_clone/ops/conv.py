@@ -290,7 +290,8 @@ def _transposed_convolution(ndim: int) -> Any:
             input = input.unsqueeze(0)
         shape, w = input._storage.array.shape, weight._storage.array.shape
         _check_sizes(shape, w, bias, groups, True)
-        if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
+        # PyTorch looks at neither where there are no samples.
+        if shape[0] and any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
             raise RuntimeError(
                 "output padding must be smaller than either stride or dilation, but got "
                 f"output_padding={output_padding}, stride={stride}, dilation={dilation}"
@@ -303,7 +304,7 @@ def _transposed_convolution(ndim: int) -> Any:
                 )
             ]
         )
-        if min(size) <= 0:
+        if min(size) < (1 if shape[0] else 0):
             raise RuntimeError(
                 f"Given input size per channel: {_by_sizes(shape[2:])}. Calculated output size per "
                 f"channel: {_by_sizes(size)}. Output size is too small"

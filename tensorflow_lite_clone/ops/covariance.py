@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
+from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops.scan import part
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -97,6 +98,9 @@ def _widths(y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Any:
     """The distances between the places of `y` along `axis`."""
     if x is None:
         return 1 if dx is None else dx
+    expect_tensor("trapezoid", x, "x", 2)
+    if not x.ndim:
+        x = x.reshape((1,) * y.ndim)
     if dx is not None:
         raise TypeError("trapezoid() takes either 'x' or 'dx', not both")
     if x.ndim == 1:
@@ -118,9 +122,11 @@ def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[Tensor, int]
 @public("torch", names=("trapezoid", "trapz"))
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by the trapezoidal rule, at places `x` or `dx` apart."""
+    if x is not None:
+        expect_tensor("trapezoid", x, "x", 2)
     axis = axis_of(dim, y.ndim)
-    if x is None and not y.shape[axis]:
-        return y.sum(axis, dtype=y.dtype)
+    if not y.shape[axis]:
+        return y.detach().sum(axis, dtype=y.dtype)
     areas, axis = _areas(y, x, dx, dim)
     return areas.sum(axis)
 

@@ -168,7 +168,8 @@ def _extreme(name: str, op: type[Op], input: Tensor, dim: Any, keepdim: bool) ->
         if not reduced_count(shape, axis):
             empty = next(i for i in axis if not shape[i])
             raise IndexError(f"{name}(): Expected reduction dim {empty} to have non-zero size.")
-    _require_real(name, input)
+    else:
+        _require_real(name, input)
     return apply_single(op, input, {"axis": axis, "keepdims": keepdim, "shape": shape})
 
 
@@ -190,8 +191,8 @@ def max(
         return input.maximum(dim if other is None else other, out=out)
     if dim is None:
         return delivered("max", _extreme("max", Amax, input, None, keepdim), out)
-    _require_real("max", input)
     require_elements("max", input, dim)
+    _require_real("max", input)
     return delivered("max", pick(MaxWithIndices, _Max, input, dim, keepdim), out)
 
 
@@ -213,8 +214,8 @@ def min(
         return input.minimum(dim if other is None else other, out=out)
     if dim is None:
         return delivered("min", _extreme("min", Amin, input, None, keepdim), out)
-    _require_real("min", input)
     require_elements("min", input, dim)
+    _require_real("min", input)
     return delivered("min", pick(MinWithIndices, _Min, input, dim, keepdim), out)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.inplace import write_filled
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
@@ -82,7 +82,7 @@ def _frequencies(
         places = ifftshift(arange(-(n // 2), n - n // 2, dtype=kind, device=device))
     places *= step
     if out is not None:
-        places = write_out(name, out, places)
+        places = write_filled(name, out, places)
     return requiring_grad(places) if requires_grad else places
 
 

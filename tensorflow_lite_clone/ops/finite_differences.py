@@ -93,32 +93,33 @@ def _along(x: Tensor, axis: int, step: Any, order: int) -> Tensor:
 
 
 def _uneven(at: Any, axis: int, ndim: int, places: Tensor, size: int, order: int) -> tuple:
-    """As in `_along`, for points at the coordinates `places`, (size,)."""
-    if places.shape != (size,):
+    """As in `_along`, for points at the coordinates `places`, (size,).
+
+    As in PyTorch, one row of differences may serve several, and otherwise the sizes must fit.
+    """
+    if places.ndim != 1:
         raise RuntimeError(
-            f"torch.gradient expected {size} coordinates for dimension {axis}, but got a tensor of "
-            f"shape {list(places.shape)}"
+            "torch.gradient expected each element of spacing to have one dimension, but got an "
+            f"element with {places.ndim} dimensions!"
         )
     distances = places[1:] - places[:-1]
     shape = [1] * ndim
     shape[axis] = -1
     before, after = distances[:-1].reshape(shape), distances[1:].reshape(shape)
-    inner = None
-    if size > 2:
-        both = before + after
-        inner = (
-            at(0, size - 2) * (-after / (before * both))
-            + at(1, size - 2) * ((after - before) / (before * after))
-            + at(2, size - 2) * (before / (after * both))
-        )
+    both = before + after
+    inner = (
+        at(0, size - 2) * (-after / (before * both))
+        + at(1, size - 2) * ((after - before) / (before * after))
+        + at(2, size - 2) * (before / (after * both))
+    )
     if order == 1:
         first = (at(1) - at(0)) / distances[0]
-        last = (at(size - 1) - at(size - 2)) / distances[size - 2]
+        last = (at(size - 1) - at(size - 2)) / distances[-1]
         return first, inner, last
     return (
         _edge(at(0), at(1), at(2), distances[0], distances[1]),
         inner,
-        -_edge(at(size - 1), at(size - 2), at(size - 3), distances[size - 2], distances[size - 3]),
+        -_edge(at(size - 1), at(size - 2), at(size - 3), distances[-1], distances[-2]),
     )
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, wrap
-from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside, with_out
+from tensorflow_lite_clone.autograd.inplace import (
+    apply_inplace,
+    check_writable,
+    copy_beside,
+    with_out,
+)
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
 from tensorflow_lite_clone.ops._arguments import numpy_names
+from tensorflow_lite_clone.ops._index_tensors import stacked
 from tensorflow_lite_clone.ops._indexing import (
     Gather,
     Index,
@@ -19,11 +25,12 @@ from tensorflow_lite_clone.ops._indexing import (
     MaskedFill,
     MaskPut,
 )
+from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._operands import as_number, cast
 from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops._views import number_of, storage_of
 from tensorflow_lite_clone.ops.assign import held_value
-from tensorflow_lite_clone.ops.index import expect_dtype, put_at, stacked
+from tensorflow_lite_clone.ops.index import expect_dtype, put_at
 from tensorflow_lite_clone.ops.shape import expand, reshape, transpose
 from tensorflow_lite_clone.ops.slices import Slice, unbind
 from tensorflow_lite_clone.tensor import Tensor
@@ -98,14 +105,17 @@ def _nothing(x: Tensor, shape: tuple) -> Tensor:
 @numpy_names
 @with_out
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """As `gather` with negative indices and broadcasting; without `dim` of the flat tensor."""
+    """As `gather`, indices modulo the size, and broadcasting; without `dim` of the flat tensor.
+
+    Of the flat tensor the indices are not taken modulo its size.
+    """
     if indices.dtype.name != "int64":
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got "
             f"{indices.dtype.short_name}"
         )
     if dim is None:
-        return take_along_dim(input.view(-1), indices.view(-1), 0)
+        return gather(input.view(-1), 0, indices.view(-1))
     if input.ndim != indices.ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, "
@@ -116,7 +126,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     size, have[axis] = have[axis], want[axis]
     common = list(broadcast_shapes(have, want))
     indices = expand(indices, tuple(common))
-    indices = indices.where(indices >= 0, indices + size)
+    if size:  # as in PyTorch what is out of range begins anew
+        indices = indices.remainder(size)
     common[axis] = size
     return gather(expand(input, tuple(common)), axis, indices)
 
@@ -134,6 +145,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     expect_index("index_select", index, "int32 or int64")
     line = as_line(index)
     storage = line._storage
+    if not shape[axis] and line.numel() and len(shape) > 1:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     try:
         storage.backend.F.check_index(storage.array, shape[axis], axis)
     except IndexError:
@@ -171,6 +184,7 @@ def _check_flat(index: Tensor, size: int) -> None:
 @public("method")
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Write (or add) the elements of `source` at the places `index` of the flat tensor."""
+    expect_tensor("put_", source, "source", 2)
     if index.dtype is not int64:
         raise RuntimeError(
             f"put_(): Expected a long tensor for index, but got {index.dtype.short_name}"
@@ -227,7 +241,6 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
             "index_put_(): argument 'values' (position 2) must be Tensor, not "
             f"{type(values).__name__}"
         )
-    expect_dtype(self, values)
     shape = self._storage.array.shape
     extra = []
     place = 0
@@ -244,6 +257,9 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
         extra.append((place, index))
         place += span
     index, places = stacked(self, extra)
+    if values.numel() == 1 and len(extra) == 1 and extra[0][1].dtype.kind == "b" and not accumulate:
+        values = cast(values, self.dtype)  # one number where a mask is true has any dtype
+    expect_dtype(self, values)
     return put_at(self, index, values, places, accumulate)
 
 
@@ -323,6 +339,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 @public("method")
 def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Write the elements of `source`, in order, to where `mask`, broadcast, is true."""
+    expect_tensor("masked_scatter_", source, "source", 2)
+    check_writable(self._storage.array)
     _check_mask("masked_scatter_", mask)
     if source.dtype is not self.dtype:
         raise RuntimeError(
@@ -343,6 +361,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 @per_sample("mask", "source")
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Out-of-place form of `masked_scatter_`; `input` and `mask` are broadcast."""
+    expect_tensor("masked_scatter", source, "source", 2)
     common = broadcast_shapes(input._storage.array.shape, mask._storage.array.shape)
     return masked_scatter_(expand(input, common).clone(), mask, source)
 

@@ -170,6 +170,8 @@ def grid_sample(
         if valid is not None:
             term = term.where(valid.unsqueeze(1), term.new_zeros(()))
         result = term if result is None else result + term
+    if mode == "nearest" and grid.requires_grad:
+        return result + grid[..., :0].sum()  # a gradient of zeros
     return result
 
 

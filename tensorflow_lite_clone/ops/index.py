@@ -7,17 +7,21 @@ the integers are taken first, so ``x[0, :, index]`` keeps the slice's dimension 
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, apply_view, current_edge, view_of, wrap
+from tensorflow_lite_clone.autograd.apply import apply, apply_view, current_edge, view_of
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.core.standard import fits
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.ops._index_tensors import (
+    check_mask,
+    for_dimensions,
+    nothing_read,
+    stacked,
+)
 from tensorflow_lite_clone.ops._indexing import (
     Flip,
     Index,
@@ -25,11 +29,10 @@ from tensorflow_lite_clone.ops._indexing import (
     IndexMask,
     IndexPut,
     MaskPut,
-    on_one_backend,
     result_shape,
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
-from tensorflow_lite_clone.ops._parsing import Parsed, as_tuple, is_mask, out_of_bounds, parsed
+from tensorflow_lite_clone.ops._parsing import Parsed, as_tuple, out_of_bounds, parsed
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.assign import copy_, fill_, held_value, write_value
 from tensorflow_lite_clone.ops.shape import reshape, unsqueeze
@@ -74,23 +77,19 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         return view_of(op, self, part, {"index": items, "shape": array.shape})
     elif kind is Tensor:
         array, places = self._storage.array, index._storage.array
-        if index.dtype is int64 and places.ndim and array.ndim and type(places) is type(array):
+        if (
+            index.dtype is int64 and places.ndim and array.size and array.ndim
+            and type(places) is type(array)
+        ):
             try:
                 return apply(IndexAlong, self, index, axis=0, shape=array.shape)
             except IndexError as error:
-                raise _for_dimensions(error) from None
+                return nothing_read(self, [(0, index)], error)
     elif index is None:
         return unsqueeze(self, 0)
     found = parsed(self, index)
     part = _basic_part(self, found)
     return _advanced(part, found.extra) if found.extra else part
-
-
-def _for_dimensions(error: IndexError) -> IndexError:
-    """An array's IndexError in torch's words."""
-    if "empty" in str(error):
-        return IndexError("index is out of bounds for dimension with size 0")
-    return IndexError(str(error).replace("axis", "dimension"))
 
 
 def _is_basic(index: tuple) -> bool:
@@ -192,64 +191,11 @@ def _one_mask(x: Tensor, extra: list) -> Any:
     place, mask = extra[0]
     if len(extra) == 1 and not place and mask.dtype.kind == "b" and mask.ndim:
         shape = x._storage.array.shape
-        _check_mask(shape, mask, 0, 0)
+        check_mask(shape, mask, 0, 0)
         if not mask._storage.array.size:  # it may be shorter than x, and finds nothing
             return mask.new_zeros(shape[: mask.ndim])
         return mask
     return None
-
-
-def _check_mask(shape: tuple, mask: Tensor, place: int, number: int) -> None:
-    have = mask._storage.array.shape
-    for offset, size in enumerate(have):
-        if size and size != shape[place + offset]:
-            raise IndexError(
-                f"The shape of the mask {list(have)} at index {offset} does not match the shape "
-                f"of the indexed tensor {list(shape)} at index {place + offset}"
-            )
-
-
-def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
-    """Index tensors and masks as one stacked index and the dimensions where it looks."""
-    shape = x._storage.array.shape
-    extra, backend = on_one_backend(x, extra)
-    F = backend.F
-    arrays: list = []
-    places: list = []
-    for place, item in extra:
-        array = item._storage.array
-        if is_mask(item):
-            if item.dtype.kind == "u":
-                warnings.warn(
-                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype "
-                    "torch.bool instead.",
-                    stacklevel=4,
-                )
-            _check_mask(shape, item, place, len(arrays))
-            arrays.extend(F.nonzero(array))
-            places.extend(range(place, place + array.ndim))
-        elif item.dtype.kind in "iu":
-            arrays.append(array)
-            places.append(place)
-        else:
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    if len(arrays) == 1:
-        index = F.reshape(F.astype(arrays[0], F.int64), (1, *arrays[0].shape))
-        _, first = extra[0]
-        if first.dtype is int64:  # a later write into the index must be noticed
-            view = wrap(index, backend)
-            view._storage.root = first._storage.root or first._storage
-            return view, tuple(places)
-        return wrap(index, backend), tuple(places)
-    try:
-        common = broadcast_shapes(*[array.shape for array in arrays])
-    except RuntimeError:
-        shapes = ", ".join([str(list(array.shape)) for array in arrays])
-        raise IndexError(
-            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
-        ) from None
-    spread = [F.broadcast_to(F.astype(array, F.int64), common) for array in arrays]
-    return wrap(F.stack(spread, axis=0), backend), tuple(places)
 
 
 def _advanced(x: Tensor, extra: list) -> Tensor:
@@ -259,23 +205,29 @@ def _advanced(x: Tensor, extra: list) -> Tensor:
         return apply(IndexMask, x, mask, shape=shape)
     place, only = extra[0]
     try:
-        if len(extra) == 1 and only.dtype is int64 and only._storage.array.ndim == 1:
+        if (
+            len(extra) == 1 and only.dtype is int64 and only._storage.array.ndim == 1
+            and shape[place]
+        ):
             return apply(IndexAlong, x, only, axis=place, shape=shape)
         index, places = stacked(x, extra)
         return apply(Index, x, index, places=places, shape=shape)
     except IndexError as error:
-        raise _for_dimensions(error) from None
+        return nothing_read(x, extra, error)
 
 
 def put_at(x: Tensor, index: Tensor, value: Tensor, places: tuple, accumulate: bool) -> Tensor:
     """Write (or add) `value` at a stacked index in place."""
+    found = result_shape(x._storage.array.shape, index._storage.array.shape[1:], places)
     if value.ndim:
-        shape = x._storage.array.shape
-        value = _fitting(value, result_shape(shape, index._storage.array.shape[1:], places))
+        value = _fitting(value, found)
     try:
         return apply_inplace(IndexPut, x, index, value, places=places, accumulate=accumulate)
     except IndexError as error:
-        raise _for_dimensions(error) from None
+        if 0 in found:  # as in PyTorch the index is looked at where something is written
+            x._storage.bump()
+            return x
+        raise for_dimensions(error) from None
 
 
 def _put(x: Tensor, extra: list, value: Any) -> None:

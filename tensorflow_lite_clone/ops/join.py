@@ -92,7 +92,9 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
             f"zero-dimensional tensor (at position {shapes.index(())}) cannot be concatenated"
         )
     given = _of_one_dtype(given)
+    left_out = None
     if (0,) in shapes:
+        left_out = next((x for x, s in zip(given, shapes) if s == (0,) and x.requires_grad), None)
         kept = [tensor for tensor, shape in zip(given, shapes) if shape != (0,)] or given[:1]
         given, shapes = kept, [tensor._storage.array.shape for tensor in kept]
     first = shapes[0]
@@ -111,7 +113,9 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
                     f"Sizes of tensors must match except in dimension {axis}. Expected size "
                     f"{want} but got size {have} for tensor number {place} in the list."
                 )
-    return apply(Cat, *given, axis=axis, sizes=tuple([shape[axis] for shape in shapes]))
+    joined = apply(Cat, *given, axis=axis, sizes=tuple([shape[axis] for shape in shapes]))
+    # What is left out has a gradient all the same.
+    return joined if left_out is None else joined + left_out.sum()
 
 
 @public("torch")
@@ -192,8 +196,8 @@ def block_diag(*tensors: Tensor) -> Tensor:
                 "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
                 f"{place} has {tensor.ndim} dimensions"
             )
-        blocks.append(_two(tensor))
-    blocks = _of_one_dtype(blocks)
+        blocks.append(tensor)
+    blocks = [_two(block) for block in _of_one_dtype(blocks)]
     width = sum([block.shape[1] for block in blocks])
     rows = []
     left = 0

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -310,9 +311,14 @@ def binary_cross_entropy_with_logits(
         )
     if target.dtype.kind in "biu":
         raise uncastable(input.dtype, target.dtype)
-    for factor in (weight, pos_weight):
+    for name, factor in (("weight", weight), ("pos_weight", pos_weight)):
         if factor is not None:
             broadcast_shapes(factor.shape, input.shape)
+            if factor.requires_grad and mode.grad:
+                raise RuntimeError(
+                    "The function 'binary_cross_entropy_with_logits' is not differentiable with "
+                    f"respect to argument '{name}'. This input cannot have requires_grad True."
+                )
     return apply(
         BinaryCrossEntropyWithLogits, input, target, weight, pos_weight, reduction=reduction
     )

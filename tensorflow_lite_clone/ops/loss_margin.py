@@ -12,6 +12,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
 from tensorflow_lite_clone.ops._samples import holds
+from tensorflow_lite_clone.ops.create import full_like
 from tensorflow_lite_clone.ops.loss_elementwise import binary_cross_entropy_with_logits
 from tensorflow_lite_clone.ops.norms import pairwise_distance
 from tensorflow_lite_clone.tensor import Tensor
@@ -44,7 +45,7 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1."""
     reduction = reduction_of(size_average, reduce, reduction)
-    far = (margin - input).clamp_min(0).masked_fill(target == 1, 0)
+    far = (full_like(input, margin) - input).clamp_min(0).masked_fill(target == 1, 0)
     near = input.masked_fill(target == -1, 0)
     return finish(near + far, reduction)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
+from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, product, times
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -84,8 +86,17 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     except AttributeError:
         expect_tensors("matmul", input, other)
         raise
+    if x > 2 and y > 2 and not (input._storage.array.size and other._storage.array.size) and (
+        input.dtype is not other.dtype or input.dtype.kind == "b"
+    ):  # PyTorch does not look at the dtypes of nothing
+        result = cast(matmul(cast(input, float32), cast(other, float32)), other.dtype)
+        return result if out is None else write_out("matmul", out, result)
     if input.dtype.kind == "b":
         raise NotImplementedError("\"matmul\" not implemented for 'Bool'")
+    if not (x and y):
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {x}D and {y}D"
+        )
     try:
         if y == 2:
             result = product("matmul", Mm, input, other)
@@ -283,6 +294,13 @@ def expect_expandable(x: Tensor, shape: tuple) -> None:
             )
 
 
+def _of_other_dtypes(name: str, left: Tensor, mat2: Tensor) -> RuntimeError:
+    return RuntimeError(
+        f"{name} and mat2 must have the same dtype, but got {left.dtype.short_name} and "
+        f"{mat2.dtype.short_name}"
+    )
+
+
 def _check_addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> None:
     expect_tensors("addmm", input, mat1, mat2)
     for name, matrix in (("mat1", mat1), ("mat2", mat2)):
@@ -309,6 +327,10 @@ def addmm_(
 ) -> Tensor:
     """In-place form of `addmm`."""
     _check_addmm(input, mat1, mat2)
+    if input.dtype is not mat2.dtype:
+        raise _of_other_dtypes("self", input, mat2)
+    if mat1.dtype is not mat2.dtype:
+        raise _of_other_dtypes("mat1", mat1, mat2)
     return apply_inplace(Addmm, input, mat1, mat2, **_scales(input, beta, alpha))
 
 

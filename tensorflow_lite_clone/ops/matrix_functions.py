@@ -109,7 +109,7 @@ def cond(input: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     if not known:
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     if not input.numel():
-        result = input.sum((-2, -1)).abs()
+        result = input.sum((-2, -1), dtype=input.dtype).abs()
     elif p is None or p == 2 or p == -2:
         values = svdvals(input)
         first, last = values[..., 0], values[..., -1]
@@ -146,7 +146,7 @@ def frobenius_norm(
             "norm(): input dtype should be either floating point or complex. Got "
             f"{input.dtype.short_name} instead."
         )
-    return vector_norm(input, 2, axes, keepdim, out=out)
+    return delivered("frobenius_norm", vector_norm(input, 2, axes, keepdim), out)
 
 
 @public("torch")

@@ -198,6 +198,10 @@ def _lerp(input: Tensor, end: Tensor, weight: Any, inplace: bool, out: Any) -> T
     if dtype.kind in "biu":
         refuse("lerp", dtype)
     if isinstance(weight, Tensor):
+        if isinstance(out, Tensor) and out.dtype is not dtype:
+            raise RuntimeError(
+                f"Found dtype {out.dtype.short_name} but expected {dtype.short_name}"
+            )
         return pointwise(Lerp, input, end, weight, inplace=inplace, out=out)
     return pointwise(LerpScalar, input, end, inplace=inplace, out=out, weight=weight)
 

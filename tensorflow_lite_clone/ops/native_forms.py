@@ -162,6 +162,11 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
         raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
     if weight.shape[2] != bias.shape[0]:
         raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    steps = input.shape[0] + 2 * pad - weight.shape[0] + 1
+    if steps <= 0:
+        if steps < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {steps}")
+        return bias.expand(0, input.shape[1], weight.shape[2]).clone()
     turned = conv.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return turned.permute(2, 0, 1).contiguous()
 

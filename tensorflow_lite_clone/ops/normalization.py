@@ -256,7 +256,10 @@ def group_norm_of_several(
     eps: float = 1e-5,
 ) -> Tensor:
     """`group_norm`, which raises ValueError for one value a group in a batch of one."""
-    if input.ndim >= 2 and num_groups > 0 and input.numel() == num_groups:
+    shape = input.shape
+    if input.ndim >= 2 and num_groups > 0 and (
+        shape[0] * shape[1] // num_groups * prod(shape[2:]) == 1
+    ):
         raise ValueError(
             "Expected more than 1 value per channel when training, got input size "
             f"{list(input.shape)}"

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.ops._arguments import (
     restored,
     with_dtype,
 )
+from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
 from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.tensor import Tensor
@@ -66,7 +67,7 @@ def norm_backward(F, g, x, y, *, ord, axis):
     if ord == 1:
         return g * F.sgn(x)
     if ord == 2:
-        return x * F.where(y == 0, 0, g / y)
+        return x * F.where(y == 0, 0, g / F.where(y == 0, 1, y))
     size = F.abs(x)
     if math.isinf(ord):
         ties = F.astype(size == y, size.dtype)
@@ -234,6 +235,7 @@ def norm(
 @public("torch", "method")
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The `p`-norm of ``input - other``."""
+    expect_tensor("dist", other, "other", 2)
     return vector_norm(input - other, p)
 
 

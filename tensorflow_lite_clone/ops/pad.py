@@ -71,6 +71,11 @@ def _padded(input: Tensor, pad: Any, mode: str, value: float | None) -> Tensor:
             f"input, but got: {list(shape)}"
         )
     first = len(shape) - len(pairs)
+    lengths = [low + size + high for size, (low, high) in zip(shape[first:], pairs)]
+    if mode != "circular" and max(lengths) < 1:
+        raise RuntimeError(
+            f"input (sizes {list(shape[first:])}) is too small. Calculated output sizes: {lengths}"
+        )
     result = input
     for axis, (low, high) in enumerate(pairs, first):
         result = _continued(result, axis, low, high, mode, shape)
@@ -91,11 +96,8 @@ def _continued(x: Tensor, axis: int, low: int, high: int, mode: str, shape: tupl
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if length < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
-    elif length < 1:
-        raise RuntimeError(
-            f"input (size {size} at dimension {axis}) is too small. Calculated output size: "
-            f"{length}"
-        )
+    elif length < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {length}")
     if low <= 0 and high <= 0:
         return narrow(x, axis, -low, length)
     backend = x._storage.backend

@@ -286,11 +286,10 @@ def _geometry(
         raise RuntimeError(f"{name}: dilation must be greater than zero, but got {spread}")
     if min(pads) < 0:
         raise RuntimeError(f"{name}: pad must be non-negative, but got pad: {min(pads)}")
-    for p, k, d in zip(pads, kernel, spread):
-        if p > (d * (k - 1) + 1) // 2:
+    for p, k in zip(pads, kernel):
+        if p > k // 2:
             raise RuntimeError(
-                "pad should be at most half of effective kernel size, but got "
-                f"pad={p}, kernel_size={k} and dilation={d}"
+                f"pad should be at most half of kernel size, but got pad={p} and kernel_size={k}"
             )
     shape = input._storage.array.shape
     if len(shape) not in (ndim + 1, ndim + 2) or 0 in shape[-ndim - 1 :]:

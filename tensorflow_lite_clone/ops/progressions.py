@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import warnings
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.inplace import with_out, write_filled
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.limits import fitting_number
@@ -16,6 +17,8 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.create import finish
 from tensorflow_lite_clone.tensor import Tensor
+
+_with_out: Any = functools.partial(with_out, write=write_filled)
 
 _WIDE = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}
 
@@ -29,7 +32,7 @@ def _number(name: str, value: Any) -> Any:
 
 
 @public("torch")
-@with_out
+@_with_out
 def arange(
     start: Any = None,
     end: Any = None,
@@ -71,7 +74,7 @@ def arange(
 
 
 @public("torch", names=("range",))
-@with_out
+@_with_out
 def closed_range(
     start: Any,
     end: Any,
@@ -159,7 +162,7 @@ def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any)
 
 
 @public("torch")
-@with_out
+@_with_out
 def linspace(
     start: Any,
     end: Any,
@@ -179,7 +182,7 @@ def linspace(
 
 
 @public("torch")
-@with_out
+@_with_out
 def logspace(
     start: Any,
     end: Any,

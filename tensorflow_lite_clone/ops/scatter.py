@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
@@ -36,10 +37,26 @@ def _line_of(x: Tensor) -> Tensor:
     return x if x._storage.array.ndim else x.view(1)
 
 
+def _expect_source(name: str, source: Any) -> None:
+    if source is not None and not isinstance(source, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'source' must be Tensor, not {type(source).__name__}"
+        )
+
+
+def _nothing_written(input: Tensor, source: Any = None) -> Tensor:
+    """A write of no elements counts as one, and has a gradient, which is zero."""
+    if isinstance(source, Tensor) and source.requires_grad:
+        return input.add_(source.reshape(-1)[:0].sum())
+    input._storage.bump()
+    return input
+
+
 def _scatter_operands(
     name: str, target: Tensor, dim: int, index: Any, src: Tensor | None
 ) -> tuple[Any, Tensor, Any, int]:
     """Target, index and source of a scatter, checked, with dimensions, cut to the index."""
+    _expect_source(name, src)
     axis = normalize_dim(dim, target.ndim)
     expect_index(name, index)
     if src is not None and src.dtype is not target.dtype:
@@ -89,7 +106,7 @@ def scatter_(
         raise TypeError("scatter_() missing a required argument: 'src' or 'value'")
     if reduce is not None and reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
-    if not isinstance(source, Tensor) or (not source.ndim and input.ndim):
+    if not isinstance(source, Tensor) or (src is None and not source.ndim):
         number = _fill_value("scatter_", input, source)
         x, index, _, axis = _scatter_operands("scatter", input, dim, index, None)
         source = number
@@ -102,7 +119,7 @@ def scatter_(
             )
         x, index, source, axis = _scatter_operands("scatter", input, dim, index, source)
     if not index.numel():
-        return input
+        return _nothing_written(input, source)
     if reduce is None:
         apply_inplace(Scatter, x, index, source, axis=axis)
     else:
@@ -117,8 +134,9 @@ def scatter_(
 def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Add `src` at ``index`` along `dim`: ``input[i, index[i, j]] += src[i, j]`` for `dim` 1."""
     x, index, src, axis = _scatter_operands("scatter_add", input, dim, index, src)
-    if index.numel():
-        apply_inplace(ScatterAdd, x, index, src, axis=axis)
+    if not index.numel():
+        return _nothing_written(input, src)
+    apply_inplace(ScatterAdd, x, index, src, axis=axis)
     return input
 
 
@@ -136,9 +154,10 @@ def scatter_reduce_(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
         )
     x, index, src, axis = _scatter_operands("scatter_reduce", input, dim, index, src)
-    if index.numel():
-        options = {"axis": axis, "how": reduce, "include_self": include_self}
-        apply_inplace(ScatterReduce, x, index, src, **options)
+    if not index.numel():
+        return _nothing_written(input, src)
+    options = {"axis": axis, "how": reduce, "include_self": include_self}
+    apply_inplace(ScatterReduce, x, index, src, **options)
     return input
 
 
@@ -163,11 +182,17 @@ def _check_slices(name: str, x: Tensor, source: Tensor, axis: int) -> None:
 @numpy_names
 def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """Add the slices of `source`, times `alpha`, to those number `index` along `dim`."""
+    _expect_source("index_add_", source)
     x, index, axis = _index_operands("index_add_", input, dim, index)
     if source.dtype is not input.dtype:
         raise RuntimeError(
             f"index_add_(): self ({input.dtype.short_name}) and source "
             f"({source.dtype.short_name}) must have the same scalar type"
+        )
+    if source.ndim != input.ndim:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. "
+            f"Got self.shape = {list(input.shape)} source.shape = {list(source.shape)}"
         )
     source = as_line(source)
     if index.numel() != source.shape[axis]:
@@ -176,7 +201,9 @@ def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha:
             f"source.size(dim): ({source.shape[axis]}), for dim: {dim}"
         )
     _check_slices("index_add_()", x, source, axis)
-    checked(index, x.shape[axis], axis)
+    if not source.numel() or (x.ndim > 1 and not x.numel()):
+        return _nothing_written(input, source)
+    checked(index, x.shape[axis], axis, RuntimeError if x.ndim > 1 else IndexError)
     apply_inplace(IndexAdd, x, index, source if alpha == 1 else source * alpha, axis=axis)
     return input
 
@@ -185,7 +212,18 @@ def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha:
 @numpy_names
 def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Write the slices of `source` over those number `index` along `dim`."""
+    _expect_source("index_copy_", source)
     x, index, axis = _index_operands("index_copy_", input, dim, index)
+    if not source.ndim and index.numel() != 1:
+        raise IndexError(
+            "index_copy_(): When source is scalar, index should have one element (got "
+            f"{index.numel()})"
+        )
+    if source.ndim != x.ndim and source.ndim and input.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must "
+            f"match. Source dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
+        )
     if source.dtype is not input.dtype:
         raise RuntimeError(
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
@@ -198,6 +236,8 @@ def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tenso
             f"source.size(dim) ({source.shape[axis]})"
         )
     _check_slices("index_copy_()", x, source, axis)
+    if not source.numel():
+        return _nothing_written(input, source)
     checked(index, x.shape[axis], axis, IndexError)
     _put_slices(x, index, source, axis)
     return input
@@ -216,6 +256,11 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     source = _fill_value("index_fill_", input, value)
     backend, places = index._storage.backend, index._storage.array
     F, length = backend.F, x.shape[axis]
+    if not x.numel():
+        others = prod(x.shape[:axis]) * prod(x.shape[axis + 1 :])
+        if not length and others and index.numel():
+            raise RuntimeError(f"index is out of bounds for dimension {axis} with size 0")
+        return _nothing_written(input, value)
     F.check_index(places, length, axis, negative=True)
     if isinstance(value, Tensor):  # its gradient counts every slice once
         places = F.where(F.less(places, 0), F.add(places, length), places)
@@ -247,6 +292,7 @@ def index_reduce_(
             "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
             f"{reduce}."
         )
+    _expect_source("index_reduce_", source)
     x, index, axis = _index_operands("index_reduce_", input, dim, index)
     source = as_line(source)
     _check_slices("index_reduce_()", x, source, axis)

@@ -180,7 +180,7 @@ def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
         action = f"view {have.short_name} as {dtype.short_name} (different element sizes)"
         if not shape:
             raise RuntimeError(f"self.dim() cannot be 0 to {action}")
-        if strides[-1] != 1 and shape[-1] > 1:
+        if strides[-1] != 1:
             raise RuntimeError(f"self.stride(-1) must be 1 to {action}, but got {strides[-1]}")
         ratio = dtype.itemsize // have.itemsize
         if ratio > 1:

@@ -15,6 +15,7 @@ from tensorflow_lite_clone.core.strides import (
 from tensorflow_lite_clone.core.strides import extent, indexed, sizes_of, unfolded
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import numpy_names
+from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -422,6 +423,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple:
 def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Tensor:
     """A copy of `input` with `src` where the view ``op(x, **parameters)`` looks."""
     storage = input._storage
+    expect_tensor(f"{op.name}_scatter", src, "src", 2)
     have = storage.backend.F.run(op, storage.array, **parameters).shape
     if src._storage.array.shape != have:
         raise RuntimeError(

@@ -88,6 +88,8 @@ def solve_triangular(
     expect_equation(name, A, B, left)
     broadcast_shapes(A.shape[:-2], B.shape[:-2])
     expect_wide("triangular_solve_cpu", A)
+    if A.dtype is not B.dtype and not (A.numel() and B.numel()):
+        B = B.to(A.dtype)  # as in PyTorch, which looks at the dtypes of what it solves
     if A.dtype is not B.dtype:
         raise RuntimeError(
             f"{name}: Expected A and B to have the same dtype, but found A of type "
@@ -127,4 +129,6 @@ def triangular_solve(
     triangle, side = (A.mT, not upper) if transpose else (A, upper)
     solution = solved(triangle, input, upper=side, unitriangular=unitriangular)
     clone = A.expand(*batch, *A.shape[-2:]).clone()
+    if input.requires_grad:  # as in PyTorch the clone requires gradients with `input`, too: zeros
+        clone = clone + input[..., :0].sum()
     return delivered(name, _TriangularSolve((solution, clone)), out)

@@ -224,13 +224,15 @@ def _require_numbers(name: str, input: Tensor) -> None:
 
 
 def _median(name: str, op: Any, whole: Any, kind: Any, input: Any, dim: Any, keepdim: bool) -> Any:
-    _require_numbers(name, input)
     if dim is not None:
         require_elements(name, input, dim)
+        _require_numbers(name, input)
         return pick(op, kind, input, dim, keepdim)
+    if not input._storage.array.size and input.dtype.kind in "fc":
+        return input.sum() + float("nan")  # its gradient is empty
+    _require_numbers(name, input)
     if not input._storage.array.size:
-        nothing = float("nan") if input.dtype.kind == "f" else iinfo(input.dtype).min
-        return input.new_full((), nothing)
+        return input.new_full((), iinfo(input.dtype).min)
     return apply(whole, input.reshape(-1))
 
 

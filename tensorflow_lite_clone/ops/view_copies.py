@@ -12,6 +12,7 @@ from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, 
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.ops import rearrange, slices
 from tensorflow_lite_clone.ops import shape as views
+from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.ops.complex_numbers import view_as_complex, view_as_real
 from tensorflow_lite_clone.ops.slices import AsStrided
@@ -93,6 +94,7 @@ def as_strided_scatter(
 ) -> Tensor:
     """A copy of `input` with `src` where ``as_strided`` of the contiguous copy looks."""
     shape = storage_of("as_strided_scatter", input).array.shape
+    expect_tensor("as_strided_scatter", src, "src", 2)
     wanted, strides = sizes_of((size,)), sizes_of((stride,), "stride")
     slices.as_strided(input, wanted, strides, storage_offset)  # raises for what does not fit
     if src._storage.array.shape != wanted:

@@ -234,8 +234,10 @@ class Op:
         self.why = why
         self.layout = layout  # False: the values matter to the result's shape or order
         # Where PyTorch's answer is not meant: "empty" batches, "sizes" of zero anywhere,
-        # "zero_dim" inputs, "odd" values (NaN, infinities), other "dtypes" than the row's. Where it
-        # reads memory that is not its own: sizes that do not fit, "resized", and "layouts".
+        # "zero_dim" inputs, the "gradient" of sizes of zero, "odd" values (NaN, infinities), other
+        # "dtypes" than the row's, an "out" of another dtype, "expanded" tensors that are written
+        # to, sizes that do not fit each other, "resized". Where it reads memory that is not its
+        # own: again "resized", and "layouts".
         self.accidents = accidents
         self.same = same  # the oracle has the same dtype, whose limits show in the result
         if tol and not why:

@@ -88,7 +88,7 @@ LU = [
     row("lu_unpack", S(T(3, 3), V([3, 2, 3], "int32")), S(T(2, 2, 3), V([[2, 2], [1, 2]], "int32")),
         S(T(3, 2), V([3, 3], "int32")), Forward(T(3, 3), V([3, 2, 3], "int32"), False),
         S(T(3, 3), V([3, 2, 3], "int32"), unpack_pivots=False), dtypes=(*WIDE, *COMPLEX, "float16"),
-        accidents=("empty", "zero_dim"),
+        accidents=("empty", "zero_dim", "resized"),  # PyTorch reads pivots beyond their end
         errors=[E(T(3), V([1, 2, 3], "int32")), E(T(2, 2), V([1, 2], "int64")),
             E(T(2, 2), V([1, 3], "int32")), E(T(2, 2), V([0, 2], "int32"))]),
     linalg("lu_solve", *[S(T(3, 3, of=STEEP), V([3, 2, 3], "int32"), T(*shape), **kw)

@@ -3,7 +3,7 @@
 # fmt: off
 from __future__ import annotations
 
-from tests.op_db._case import FLOATS, WIDE, E, Forward, Op, S, T, V
+from tests.op_db._case import FLOATS, WIDE, C, E, Forward, Op, S, T, V
 
 HALVES = {"float16": (1e-2, 2e-2), "bfloat16": (6e-2, 1e-1), "float32": (1e-5, 1e-5)}
 WHY = "sums of products of rounded numbers"
@@ -18,7 +18,8 @@ def product(name, *samples, **options):
 PAIRS = [((3, 4), (4, 2)), ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (2, 4, 5)),
     ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((2, 3, 4), (4,)), ((4,), (2, 4, 5)),
     ((2, 1, 3, 4), (3, 4, 2)), ((3, 0), (0, 2)), ((0, 3), (3, 2)), ((1, 1), (1, 1))]
-MISFIT = [E(T(3, 4), T(3, 4)), E(T(), T(3)), E(T(3), T(4)), E(T(2, 3, 4), T(3, 4, 5)),
+MISFIT = [E(T(), T()), E(T(3, 4), T()), E(T(3, 4), T(3, 4)), E(T(), T(3)), E(T(3), T(4)),
+    E(T(2, 3, 4), T(3, 4, 5)),
     E(T(3, 3), T(3, 3, dtype="float64")), E(T(3, 4), 2.0)]
 
 PRODUCTS = [
@@ -27,7 +28,8 @@ PRODUCTS = [
         call=lambda torch, x, y: x @ y, errors=MISFIT),
     product("mm", S(T(3, 4), T(4, 2)), S(T(3, 0), T(0, 2)), out=True,
         errors=[E(T(3, 4), T(3, 4)), E(T(3), T(3)), E(T(2, 3, 4), T(2, 4, 5))]),
-    product("bmm", S(T(2, 3, 4), T(2, 4, 5)), S(T(0, 3, 4), T(0, 4, 5)), out=True,
+    product("bmm", S(T(2, 3, 4), T(2, 4, 5)), S(T(0, 3, 4), T(0, 4, 5)),
+        Forward(C(0, 3, 4, dtype="int64"), T(0, 4, 5)), out=True,
         errors=[E(T(2, 3, 4), T(3, 4, 5)), E(T(3, 4), T(4, 5)), E(T(2, 3, 4), T(2, 3, 4))]),
     product("mv", S(T(3, 4), T(4)), S(T(0, 4), T(4)), out=True,
         errors=[E(T(3, 4), T(3)), E(T(3), T(3))]),

@@ -3,7 +3,24 @@
 # fmt: off
 from __future__ import annotations
 
-from tests.op_db._case import POSITIVE, UNIT, V64, WIDE, C, E, N, Op, S, T, Told, V, away, between
+from tests.op_db._case import (
+    INTS,
+    POSITIVE,
+    UNIT,
+    V64,
+    WIDE,
+    C,
+    E,
+    Forward,
+    N,
+    Op,
+    S,
+    T,
+    Told,
+    V,
+    away,
+    between,
+)
 
 NORMS = {"float16": (1e-2, 1e-2), "bfloat16": (6e-2, 6e-2)}
 WHY = "sums of products of rounded numbers"
@@ -13,6 +30,8 @@ LOSSES = [
     Op("hinge_embedding_loss", *[S(T(3, of=away(1.0)), SIGNS, 1.0, r) for r in (0, 1, 2, 5)],
         S(T(3, of=away(1.0)), SIGNS), S(T(3, of=away(2.0)), SIGNS, margin=2.0, reduction=2),
         dtypes=WIDE, errors=[E(T(3), T(3), 1.0, "mean")]),
+    Op("hinge_embedding_loss.int", *[S(T(3), SIGNS, 2.5, r) for r in (0, 2)], dtypes=INTS[:2],
+        grad=False),
     Op("margin_ranking_loss", *[S(T(3), T(3), SIGNS, 0.5, r) for r in (0, 1, 2)],
         S(T(3), T(3), SIGNS), S(T(2, 3), T(3), SIGNS, margin=0.3, reduction=0), dtypes=WIDE,
         errors=[E(T(3), T(3), SIGNS, 0.0, "mean")]),
@@ -101,10 +120,12 @@ OTHERS = [
         E(T(4), V64([1]), 1.0, 2.0)]),
     # PyTorch refuses upstream gradients that are not contiguous; that of a batch of one is.
     Op("conv_tbc", S(T(4, 1, 2), T(4, 2, 3), T(3), pad=2), S(T(5, 2, 3), T(2, 3, 4), T(4)),
+        Forward(T(1, 2, 3), T(2, 3, 3), T(3)),
         S(T(5, 2, 3), T(3, 3, 4), T(4), 1), tol=NORMS, why=WHY, torch_orders=2,
         accidents=("empty", "zero_dim"),
         errors=[E(T(5, 2, 3), T(2, 2, 4), T(4)), E(T(5, 2), T(2, 2, 4), T(4)),
-        E(T(5, 2, 3), T(2, 3, 4), T(3)), E(T(5, 2, 3), T(2, 3, 4), T(1, 4)),
+        E(T(1, 2, 3), T(3, 3, 4), T(4)), E(T(5, 2, 3), T(2, 3, 4), T(3)),
+        E(T(5, 2, 3), T(2, 3, 4), T(1, 4)),
         E(T(5, 2, 3), T(9, 3, 4), T(4)), E(T(5, 2, 3), T(2, 3), T(4)),
         E(T(5, 2, 3), T(2, 3, 4), None)]),
     Op("convolution", S(T(1, 2, 5), T(3, 2, 2), T(3), [1], [0], [1], False, [0], 1),

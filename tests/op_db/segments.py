@@ -29,7 +29,9 @@ inf, nan = math.inf, math.nan
 STEPS = V([0.0, 1.0, 3.0, 7.0], grad=False)
 
 DIFFERENCES = [
-    Op("gradient", S(T(4, 5)), S(T(4, 5), spacing=2.0), S(T(4, 5), spacing=(2, 0.5)),
+    Op("gradient", S(T(3), spacing=(V([0.0, 1.0, 3.0, 7.0], grad=False),)),
+        S(T(4), spacing=(V([0.0, 1.0, 3.0], grad=False),), edge_order=2),
+        S(T(4, 5)), S(T(4, 5), spacing=2.0), S(T(4, 5), spacing=(2, 0.5)),
         S(T(4, 5), dim=1), S(T(4, 5), dim=(1, 0), spacing=(2.0, 3.0)), S(T(4, 5), spacing=2.0,
         dim=(0, -1)), S(T(4, 3), edge_order=2), S(T(2, 2)), S(T(4), spacing=(STEPS,)),
         S(T(3, 4), spacing=[STEPS], dim=1, edge_order=2), S(T(4, 4), spacing=(STEPS, STEPS),

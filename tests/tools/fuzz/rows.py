@@ -1,0 +1,132 @@
+"""Samples of the op table's rows: with other sizes, dtypes, layouts and odd values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.op_db import FAMILIES, OPS
+from tests.op_db._case import ALL, COMPLEX, FLOATS, Arg, Op, Sample, Value, draw, leaves, tree_map
+from tests.op_db._check import OURS, compare, expected, flat, run_ours, serves
+from tests.tools.fuzz.drawing import LAYOUTS, SIZES
+from tests.tools.fuzz.judging import ASSERT, outcome, refusals, said
+from tests.tools.fuzz.rounding import near_exact
+
+ODD = (np.nan, np.inf, -np.inf, -0.0, 0.0)
+ROWS = [op for op in OPS if op.layout and op.samples]
+#: Rows that say what becomes of odd values; sums of products may multiply infinities by zeros.
+FAMILIES_OF_ODD = ("pointwise", "special", "reduce", "shape", "index")
+EXACT = {op for name in FAMILIES_OF_ODD for op in FAMILIES[name]}
+
+
+def resized(rng: np.random.Generator, op: Op, sample: Sample) -> Sample:
+    """Equal sizes become other equal sizes."""
+    args = leaves((sample.args, sample.kwargs), Arg)
+    sizes = sorted({size for arg in args for size in arg.shape if size > 1})
+    choices = SIZES[1:] if {"empty", "sizes"} & {*op.accidents} else SIZES
+    new = {size: size if rng.random() < 0.4 else int(rng.choice(choices)) for size in sizes}
+
+    def change(leaf: Any) -> Any:
+        if not isinstance(leaf, Arg) or leaf.literal is not None:
+            return leaf
+        return leaf._replace(shape=tuple([new.get(size, size) for size in leaf.shape]))
+
+    args, kwargs = tree_map(change, (sample.args, sample.kwargs))
+    return sample._replace(args=args, kwargs=kwargs)
+
+
+def pick(rng: np.random.Generator, rows: list[Op]) -> tuple[Op, Sample]:
+    """A row and a sample of it, mostly of other sizes."""
+    op = rows[rng.integers(len(rows))]
+    sample = op.samples[rng.integers(len(op.samples))]
+    change = rng.random() < 0.7 and "resized" not in op.accidents
+    return op, resized(rng, op, sample) if change else sample
+
+
+def layouts(rng: np.random.Generator, op: Op) -> Any:
+    """A layout function that gives each tensor in turn its own, the same for both sides."""
+    drawn = rng.integers(0, 1 if "layouts" in op.accidents else 3, 16)
+
+    def start() -> Any:
+        turns: dict[Any, int] = {}
+
+        def lay(side: Any, array: np.ndarray, dtype: str) -> Any:
+            turn = turns[side] = turns.get(side, -1) + 1
+            return LAYOUTS[drawn[turn % len(drawn)]](side, array, dtype)
+
+        return lay
+
+    return start
+
+
+def overflows(drawn: Any) -> bool:
+    """Whether a value is beyond uint8."""
+    tensors = [value.array for value in leaves(drawn, Value) if value.dtype == "uint8"]
+    return any(array.size and array.max() > 255 for array in tensors)
+
+
+class RowCall:
+    """A row's function."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.op, self.sample = pick(rng, ROWS)
+        own = rng.random() < 0.75 or "dtypes" in self.op.accidents
+        dtypes = self.op.dtypes if own else (*ALL, *COMPLEX)
+        self.dtype = str(dtypes[rng.integers(len(dtypes))])
+        self.layouts = layouts(rng, self.op)
+        self.odd = rng.random() < 0.3 and self.op in EXACT and "odd" not in self.op.accidents
+
+    @property
+    def name(self) -> str:
+        return self.op.name
+
+    def __repr__(self) -> str:
+        odd = " with odd values" if self.odd else ""
+        return f"{self.op.name}{self.sample!r} in {self.dtype}{odd}"
+
+    def values(self) -> Any:
+        """The arguments, tensors as host arrays."""
+        drawn = draw(self.op, self.sample, self.dtype)
+        if not self.odd or self.op.of.distinct:
+            return drawn
+
+        def change(value: Any) -> Any:
+            if not (isinstance(value, Value) and value.follows and value.dtype in FLOATS):
+                return value
+            if value.arg.literal is not None:  # sorted, say
+                return value
+            array = value.array.copy()
+            places = self.rng.random(array.shape) < 0.2
+            array[places] = self.rng.choice(ODD, int(places.sum()))
+            return value._replace(array=array)
+
+        return tree_map(change, drawn)
+
+    def judge(self) -> str | None:
+        """None, or how the outcome differs."""
+        if not serves(self.sample, self.dtype):
+            return None
+        try:
+            drawn = self.values()
+        except OverflowError:  # a literal of the sample that an unsigned dtype does not have
+            return None
+        if overflows(drawn):
+            return None
+        theirs = outcome(lambda: expected(self.op, drawn, self.layouts()))
+        ours = outcome(lambda: run_ours(self.op, drawn, self.layouts()))
+        # Where the dtype is not among the row's, the row says that it is refused.
+        promised = self.dtype in self.op.dtypes
+        refused = refusals(ours, theirs, promised)
+        if refused:
+            return refused if isinstance(refused, str) else None
+        like, exact = theirs
+        if self.dtype in self.op.dtypes:
+            return said(lambda: compare(ASSERT, self.op, ours, like, exact))
+        # The row promises nothing about how near float64 this dtype comes.
+        found = said(lambda: compare(ASSERT, self.op, ours, like))
+        if found and "tolerance" in found and exact is not None and self.dtype == "complex64":
+            arrays = [OURS.numpy(tensor) for tensor in flat(ours)]
+            return None if near_exact(self.op, drawn, arrays, exact) else found
+        return found
