@@ -23,6 +23,7 @@ _CHECK_INDEX = Kernel(_FILE, "check_index", params=("I",))
 _CHECK_RANGE = Kernel(_FILE, "check_range", params=("T",))
 _NONE = -(1 << 63)  # no index: nothing is skipped
 _BYTES = 24
+_MOST_BLOCKS = 1024
 _messages: list[str] = []  # of `check_range`; the number of the first is CLASS + 1
 
 
@@ -77,7 +78,7 @@ def check_index(x: Any, low: int, high: int, what: int = INDEX, skipped: int = _
         return
     if x.dtype.char not in "ilq":
         x = x.astype(np.int64)
-    x, grid = cupy.ascontiguousarray(x), blocks_for(x.size, 256, 1024)
+    x, grid = cupy.ascontiguousarray(x), min(blocks_for(x.size, 256), _MOST_BLOCKS)
     _CHECK_INDEX[x.dtype](grid, 256, x, x.size, low, high, skipped, what, word())
 
 
@@ -90,7 +91,7 @@ def check_range(x: Any, low: float, high: float, message: str) -> None:
     if message not in _messages:
         _messages.append(message)
     what = CLASS + 1 + _messages.index(message)
-    x, grid = cupy.ascontiguousarray(x), blocks_for(x.size, 256, 1024)
+    x, grid = cupy.ascontiguousarray(x), min(blocks_for(x.size, 256), _MOST_BLOCKS)
     _CHECK_RANGE[x.dtype](grid, 256, x, x.size, float(low), float(high), what, word())
 
 

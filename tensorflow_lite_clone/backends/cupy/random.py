@@ -323,9 +323,9 @@ class Generator(Stream):
             return cupy.empty(shape, np.int64)
         real = np.dtype(np.float64 if described.name == "float64" else np.float32)
         weights = cupy.ascontiguousarray(probabilities).astype(real, copy=False)
-        largest, least = float(np.finfo(real).max), float(np.finfo(real).tiny)
-        check_range(weights, 0.0, largest, f"{_INVALID} (an entry < 0, infinity or NaN)")
-        check_range(weights.sum(-1), least, math.inf, f"{_INVALID} (sum of probabilities <= 0)")
+        limits: Any = np.finfo(real)  # type: ignore[type-var]
+        check_range(weights, 0.0, float(limits.max), f"{_INVALID} (an entry < 0, infinity or NaN)")
+        check_range(weights.sum(-1), float(limits.tiny), math.inf, f"{_INVALID} (sum of probabilities <= 0)")
         if replacement and num_samples > 1:
             samples = cupy.empty(shape, np.int64)
             sums = cupy.cumsum(weights, axis=-1)
