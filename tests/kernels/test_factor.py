@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.backends.numpy import kit_lu, kit_solve
-from tests.kernels.gpu import why_not
-from tests.kernels.host_blas import on_host
-
 pytest.importorskip("cupy")
+
+import tensorflow_lite_clone as tlc  # noqa: E402
+from tensorflow_lite_clone.backends.numpy import kit_lu, kit_solve  # noqa: E402
+from tests.kernels.gpu import why_not  # noqa: E402
+from tests.kernels.host_blas import on_host  # noqa: E402
+
 REASON = why_not()
 DTYPES = ("float32", "float64", "complex64", "complex128")
 SHAPES = [(3, 4, 4), (2, 3, 5, 5), (1, 1, 1), (70, 33, 33)]

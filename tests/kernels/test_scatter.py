@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tensorflow_lite_clone as tlc
 from tests.kernels.gpu import Laid, check, needs_gpu, on_device
 
 cupy = pytest.importorskip("cupy")
@@ -115,6 +116,8 @@ def test_indices_out_of_bounds_write_nothing():
         x = frame[24:33].reshape(3, 3)
         device.add_at(x, index, 1)
         assert float(frame.sum()) == float(x[0].sum()) and float(x[0, 0]) == 1
+        with pytest.raises(tlc.AcceleratorError, match="out of bounds"):
+            tlc.cuda.synchronize()
 
 
 @pytest.mark.parametrize("layout", ["transposed", "sliced"])

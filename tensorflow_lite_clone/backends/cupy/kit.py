@@ -65,6 +65,8 @@ from tensorflow_lite_clone.backends.cupy.kit_polynomials import polynomial  # no
 from tensorflow_lite_clone.backends.cupy.kit_reduce import (  # noqa: F401
     all,
     any,
+    argmax,
+    argmin,
     cumulative_logsumexp,
     cumulative_max,
     cumulative_min,

@@ -33,6 +33,24 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return result.astype(x.dtype) if _narrow(x.dtype) else result
 
 
+def _place(find: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
+    """CuPy's place among several NaNs depends on the order of its reduction; the first is meant."""
+    found = find(x, axis=axis, keepdims=keepdims)
+    if x.dtype.kind != "f":
+        return found
+    nan = cupy.isnan(x)
+    first = cupy.argmax(nan, axis=axis, keepdims=keepdims)
+    return cupy.where(cupy.any(nan, axis=axis, keepdims=keepdims), first, found)
+
+
+def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    return _place(cupy.argmax, x, axis, keepdims)
+
+
+def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    return _place(cupy.argmin, x, axis, keepdims)
+
+
 def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     native = x.dtype if dtype is None else NATIVE.get(dtype, dtype)
     if _narrow(native):

@@ -57,6 +57,7 @@ _fill_binomial = Kernel("binomial.cu", "fill_binomial", params=("T", "A"))
 _search_rows = Kernel("random.cu", "search_rows", params=("A",))
 _NARROW_RANGE = 1 << 16  # integer ranges up to here take 32-bit words
 _INVALID = "invalid multinomial distribution"
+_NOTHING = f"{_INVALID} (sum of probabilities <= 0)"
 
 
 def _here(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -319,13 +320,13 @@ class Generator(Stream):
         shape = (*probabilities.shape[:-1], num_samples)
         if not probabilities.size:
             if math.prod(shape):
-                raise RuntimeError(f"{_INVALID} (sum of probabilities <= 0)")
+                raise RuntimeError(_NOTHING)
             return cupy.empty(shape, np.int64)
         real = np.dtype(np.float64 if described.name == "float64" else np.float32)
         weights = cupy.ascontiguousarray(probabilities).astype(real, copy=False)
-        limits: Any = np.finfo(real)  # type: ignore[type-var]
+        limits: Any = np.finfo(real)
         check_range(weights, 0.0, float(limits.max), f"{_INVALID} (an entry < 0, infinity or NaN)")
-        check_range(weights.sum(-1), float(limits.tiny), math.inf, f"{_INVALID} (sum of probabilities <= 0)")
+        check_range(weights.sum(-1), float(limits.tiny), math.inf, _NOTHING)
         if replacement and num_samples > 1:
             samples = cupy.empty(shape, np.int64)
             sums = cupy.cumsum(weights, axis=-1)

@@ -116,7 +116,7 @@ def ldl_solve(ld: Any, pivots: Any, b: Any, *, hermitian: bool) -> Any:
     kind = "hetrs" if hermitian and ld.dtype.kind == "c" else "sytrs"
     solve = routine(kind, ld.dtype)
     size = ld.shape[-1]
-    rows = pivots.reshape(-1, size)
+    rows = np.broadcast_to(pivots, ld.shape[:-1]).reshape(-1, size)
     # The routine follows pivots wherever they point to.
     if solve is None or ld.dtype != b.dtype or not _sound(rows):
         return None

@@ -21,6 +21,9 @@ LACKS = ("not implemented for", "not supported", "unsupported", "view size is no
          "primitive descriptor", "with stride 1", "can't be cast to the desired",
          "unexpected keyword argument",  # of a method that here is the function itself
          "INTERNAL ASSERT FAILED", "is_contiguous", "exceeds dimension size")  # fmt: skip
+#: What PyTorch refuses and the array API standard has: docs/array_api.md.
+STANDARD = ("step must be greater than zero", "does not match the shape of the indexed tensor",
+            "tensors used as indices must be long")  # fmt: skip
 #: How often a call was not compared, and why.
 skipped: Counter[str] = Counter()
 ASSERT = unittest.TestCase()
@@ -53,6 +56,9 @@ def refusals(ours: Any, theirs: Any, promised: bool = True, exact: bool = False)
     if isinstance(theirs, Exception):
         if any(word in str(theirs) for word in LACKS):
             skipped["PyTorch has no kernel for a dtype, or wants another layout"] += 1
+            return True
+        if any(word in str(theirs) for word in STANDARD):
+            skipped["the array API standard has a result where PyTorch refuses"] += 1
             return True
         if isinstance(ours, Exception):
             kind = RuntimeError if isinstance(theirs, NotImplementedError) else type(theirs)
