@@ -172,6 +172,19 @@ class Registry:
         for name in attributes.pop("_non_persistent_buffers_set", ()):
             attributes["_buffer_names"][name] = False
 
+    def _saved_state(self) -> dict[str, Any]:
+        """The attributes with the members in dictionaries, as checkpoints have them."""
+        members = {name for kind in KINDS for name in self.__dict__[kind]}
+        state = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in members and name not in KINDS
+        }
+        state["_non_persistent_buffers_set"] = self._non_persistent_buffers_set
+        for word in ("_parameters", "_buffers", "_modules"):
+            state[word] = getattr(self, word).copy()
+        return state
+
     def _require_init(self, what: str) -> None:
         if "_module_names" not in self.__dict__:
             raise AttributeError(f"cannot assign {what} before Module.__init__() call")
