@@ -10,6 +10,8 @@ from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.errors import BackendUnavailableError
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.view_copies import UntypedStorage
+from tensorflow_lite_clone.serialization._rebuild import memory_of
+from tensorflow_lite_clone.tensor import new_tensor
 
 Tagger = Callable[[Any], "str | None"]
 Restorer = Callable[[Any, str], Any]
@@ -81,9 +83,16 @@ def validate_hpu_device(location: str) -> int:
     raise RuntimeError(f"The HPU device module is not registered. {_ELSEWHERE}")
 
 
-def _tag(storage: Any) -> str:
-    device = storage.device
-    return "cpu" if device.type == "cpu" else f"{device.type}:{device.index or 0}"
+def _tag(device_type: str | None) -> Tagger:
+    """The tagger of storages on one type of device, or on any."""
+
+    def tag(storage: Any) -> str | None:
+        device = storage.device
+        if device_type not in (device.type, None):
+            return None
+        return "cpu" if device.type == "cpu" else f"{device.type}:{device.index or 0}"
+
+    return tag
 
 
 def _restore_cpu(storage: Any, location: str) -> Any:
@@ -96,10 +105,17 @@ def _restore_cuda(storage: Any, location: str) -> Any:
     return storage.cuda(validate_cuda_device(location))
 
 
-register_package(10, lambda storage: _tag(storage) if _tag(storage) == "cpu" else None, _restore_cpu)
-register_package(
-    20, lambda storage: _tag(storage) if storage.device.type == "cuda" else None, _restore_cuda
-)
+def _restore_elsewhere(storage: Any, location: str) -> Any:
+    try:
+        device = backends.load(location).device
+    except RuntimeError:  # no such device, or no name of one
+        return None
+    return UntypedStorage(new_tensor(memory_of(storage)).to(device))
+
+
+register_package(10, _tag("cpu"), _restore_cpu)
+register_package(20, _tag("cuda"), _restore_cuda)
+register_package(30, _tag(None), _restore_elsewhere)
 
 
 def mapper(map_location: Any) -> Restorer:

@@ -29,9 +29,13 @@ class Reference:
 
 
 class Collected:
-    """The storages that a pickle refers to, under the keys "0", "1", ..."""
+    """The storages that a pickle refers to, under the keys "0", "1", ...
 
-    def __init__(self) -> None:
+    `behind` is what the format has at the end of each reference.
+    """
+
+    def __init__(self, behind: tuple = ()) -> None:
+        self._behind = behind
         self._memories: list[Storage] = []
         self._references: dict[tuple[int, Any], Reference] = {}
         self._places: dict[int, tuple[str, DType | None]] = {}
@@ -56,7 +60,7 @@ class Collected:
             self._memories.append(memory)
         location = location_tag(UntypedStorage(new_tensor(memory)))
         numel = _nbytes(memory) // kind.itemsize
-        made = Reference(("storage", kind, key, location, numel))
+        made = Reference(("storage", kind, key, location, numel, *self._behind))
         self._references[id(memory), kind] = made
         return made
 

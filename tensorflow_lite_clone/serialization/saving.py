@@ -35,7 +35,7 @@ def save(
     module like it. Raises RuntimeError for a folder that does not exist and for tensors of
     several dtypes over one memory.
     """
-    storages = Collected()
+    storages = Collected(() if _use_new_zipfile_serialization else (None,))
     stream = io.BytesIO()
     pickler(pickle_module, stream, pickle_protocol, storages).dump(obj)
     pickled = stream.getbuffer()
