@@ -124,7 +124,7 @@ def mapper(map_location: Any) -> Restorer:
         return default_restore_location
     if isinstance(map_location, dict):
         return lambda storage, location: default_restore_location(
-            storage, map_location.get(location, location)
+            storage, str(map_location.get(location, location))
         )
     if isinstance(map_location, (str, Device)):
         return lambda storage, location: default_restore_location(storage, str(map_location))

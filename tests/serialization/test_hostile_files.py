@@ -1,0 +1,513 @@
+"""Files of an attacker, and broken ones: refused by name, without running or filling anything."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import random
+import struct
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+import zlib
+
+import numpy as np
+import pytest
+
+import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.serialization._archive import ArchiveWriter
+from tests.serialization.describe import describe
+from tests.tools.markdown import ROOT
+
+
+def archive(pickled: bytes, **storages: bytes) -> io.BytesIO:
+    """An archive around a pickle; storages by key, with an underscore before it."""
+    stream = io.BytesIO()
+    writer = ArchiveWriter(stream, "archive")
+    writer.write("data.pkl", pickled)
+    writer.write("byteorder", b"little")
+    for key, data in storages.items():
+        writer.write(f"data/{key[1:]}", data)
+    writer.close()
+    stream.seek(0)
+    return stream
+
+
+def text(value: str) -> bytes:
+    data = value.encode()
+    return b"X" + struct.pack("<I", len(data)) + data
+
+
+def integer(value: int) -> bytes:
+    data = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+    return b"\x8a" + bytes([len(data)]) + data
+
+
+STORAGE = b"ctorch._utils\n_rebuild_tensor_v2\n((%sctorch\nFloatStorage\n%s%sK\x04tQ"
+
+
+def tensor(offset: int, size: tuple, stride: tuple, key: str = "0") -> bytes:
+    """A pickle of a tensor over a storage of four floats."""
+    geometry = b"".join(
+        [b"(" + b"".join([integer(n) for n in numbers]) + b"t" for numbers in (size, stride)]
+    )
+    head = STORAGE % (text("storage"), text(key), text("cpu"))
+    return b"\x80\x02" + head + integer(offset) + geometry + b"\x89}tR."
+
+
+class Runs:
+    """Calls a function when it is unpickled."""
+
+    def __init__(self, function, *arguments):
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+def ran(*arguments):
+    """What an attacker wants to run: it leaves a trace."""
+    TRACE.append(arguments)
+
+
+TRACE: list = []
+
+CALLS = {
+    "os.system": (Runs(os.system, "true"), r"GLOBAL \w+\.system was not an allowed global"),
+    "eval": (Runs(eval, "1"), r"GLOBAL builtins\.eval was not an allowed global"),
+    "exec": (Runs(exec, "1"), r"builtins\.exec"),
+    "getattr": (Runs(getattr, "a", "b"), r"builtins\.getattr"),
+    "__import__": (Runs(__import__, "os"), r"builtins\.__import__"),
+    "popen": (Runs(subprocess.Popen, "true"), r"GLOBAL subprocess\.Popen was not an allowed"),
+    "own": (Runs(ran, 1), r"test_hostile_files\.ran was not an allowed"),
+    "nested": ({"a": [1, (2, {"b": Runs(ran, 2)})]}, r"test_hostile_files\.ran"),
+    "beside a tensor": ([tlc.ones(2), Runs(ran, 3)], r"test_hostile_files\.ran"),
+    "memoised": ([[runs := Runs(ran, 4), runs]], r"test_hostile_files\.ran"),
+    "as a key": ({Runs(ran, 5): 1}, r"test_hostile_files\.ran"),
+    "numpy": (np.float64(1.5), r"scalar was not an allowed global"),
+    "an array": (np.ones(2), r"_(reconstruct|frombuffer) was not an allowed global"),
+}
+
+
+@pytest.mark.parametrize("form", ({}, {"_use_new_zipfile_serialization": False}))
+@pytest.mark.parametrize("protocol", (2, 4, 5))
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_are_refused(name, protocol, form):
+    value, message = CALLS[name]
+    stream = io.BytesIO()
+    tlc.save(value, stream, pickle_protocol=protocol, **form)
+    stream.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed(.|\n)*" + message):
+        tlc.load(stream)
+    assert TRACE == []
+
+
+REDUCE_OF = b"\x80\x02c%s\n(%stR."
+REFUSED = {
+    "INST": (b"(S'true'\nios\nsystem\n.", "Unsupported operand"),
+    "OBJ": (b"(cos\nsystem\no.", "not an allowed global|Unsupported operand"),
+    "EXT1": (b"\x80\x02\x82\x01.", "Unsupported operand 130"),
+    "EXT2": (b"\x80\x02\x83\x01\x00.", "Unsupported operand 131"),
+    "EXT4": (b"\x80\x02\x84\x01\x00\x00\x00.", "Unsupported operand 132"),
+    "NEWOBJ_EX": (b"\x80\x04)}\x92.", "Unsupported operand 146"),
+    "PERSID": (b"P0\n.", "Unsupported operand 80"),
+    "NEXT_BUFFER": (b"\x80\x05\x97.", "Unsupported operand 151"),
+    "NEWOBJ of a tensor": (b"\x80\x02ctorch\nTensor\n)\x81.", "unrecognized class Tensor"),
+    "call of a class": (b"\x80\x02ctorch\nTensor\n(I2\ntR.", "Unsupported operand 73"),
+    "Tensor of a size": (REDUCE_OF % (b"torch\nTensor", integer(2**40)), "reduce for unrecog"),
+    "call of a dtype": (REDUCE_OF % (b"torch\nfloat32", b""), "reduce for unrecognized function"),
+    "call of text": (b"\x80\x02" + text("system") + b")R.", "reduce for unrecognized function"),
+    "call of a list": (b"\x80\x02])R.", "reduce for unrecognized function"),
+    "arguments in a list": (b"\x80\x02ctorch\ndevice\n]R.", "arguments must be a tuple"),
+    "BUILD of a list": (b"\x80\x02]}b.", "Can only build"),
+    "BUILD of a class": (b"\x80\x02ctorch\nTensor\n}b.", "Can only build"),
+    "BUILD of a tensor": (tensor(0, (4,), (1,))[:-1] + b"}b.", "Can only build"),
+    "BUILD over a method": (
+        b"\x80\x02ccollections\nOrderedDict\n)R}" + text("items") + b"K\x01sb.",
+        "does not take an attribute 'items'",
+    ),
+    "BUILD of __class__": (
+        b"\x80\x02ccollections\nOrderedDict\n)R}" + text("__class__") + b"K\x01sb.",
+        "does not take an attribute '__class__'",
+    ),
+    "BUILD with a setter": (
+        b"\x80\x02ccollections\nOrderedDict\n)R}" + text("__setstate__") + b"cos\nsystem\nsb.",
+        "GLOBAL os.system was not an allowed global",
+    ),
+    "dotted name": (b"\x80\x04" + text("torch") + text("Tensor.__init__") + b"\x93.", "not an all"),
+    "deep module": (b"\x80\x02ctorch.serialization\nos.system\n.", "not an allowed global"),
+    "a name of ours": (
+        b"\x80\x02ctensorflow_lite_clone.backends\nimport_module\n.", "not an allowed global"
+    ),
+    "unknown name of torch": (b"\x80\x02ctorch.hub\nload\n.", "GLOBAL torch.hub.load was not an"),
+    "Python 2's name": (b"\x80\x02c__builtin__\neval\n.", r"GLOBAL builtins\.eval was not"),
+    "STACK_GLOBAL of numbers": (b"\x80\x04K\x01K\x02\x93.", "STACK_GLOBAL requires str"),
+    "rebuild of what is no tensor": (
+        b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(cos\nsystem\nctorch\nTensor\n)}tR.",
+        "GLOBAL os.system was not an allowed global",
+    ),
+    "rebuild by another function": (
+        b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(ctorch\ndevice\nctorch\nTensor\n("
+        + text("cpu") + b"t}tR.",
+        "expected a tensor",
+    ),
+    "rebuild over methods": (
+        b"\x80\x02ctorch._utils\n_rebuild_parameter_with_state\n("
+        + tensor(0, (4,), (1,))[2:-1] + b"\x88N}" + text("backward") + b"K\x01stR.",
+        "does not take an attribute 'backward'",
+    ),
+    "empty stack": (b"\x80\x02R.", "IndexError|pop from empty"),
+    "no mark": (b"\x80\x02K\x01t.", "IndexError|no MARK"),
+    "mark as a value": (b"\x80\x02((\x85.", "unexpected MARK|IndexError"),
+    "memo that is not there": (b"\x80\x02h\x05.", "KeyError"),
+    "items of text": (b"\x80\x02" + text("a") + b"(K\x01e.", "Can not add items to str"),
+    "odd items": (b"\x80\x02}(K\x01u.", "odd number of items"),
+    "list as key": (b"\x80\x02}]K\x01s.", "unhashable"),
+    "protocol": (b"\x80\x63N.", "unsupported pickle protocol"),
+    "bad text": (b"\x80\x02X\x02\x00\x00\x00\xff\xfe.", "UnicodeDecodeError"),
+    "negative length": (b"\x80\x02T\xff\xff\xff\xff.", "negative length"),
+    "storage that is no tuple": (b"\x80\x02K\x01Q.", "persistent_load id must be tuple"),
+    "storage of no kind": (b"\x80\x02(" + text("storage") + b"NNNNtQ.", "expected text"),
+    "another reference": (b"\x80\x02" + text("x") + b"\x85Q.", "Unknown typename"),
+    "bytearray of a size": (REDUCE_OF % (b"builtins\nbytearray", integer(2**40)), "not expected"),
+    "decompressing codec": (
+        REDUCE_OF % (b"_codecs\nencode", text("x") + text("zlib")), "not in zlib"
+    ),
+    "set of a mapping": (REDUCE_OF % (b"builtins\nset", b"}"), "not expected here"),
+    "complex of text": (REDUCE_OF % (b"builtins\ncomplex", text("1")), "not expected here"),
+    "size of text": (REDUCE_OF % (b"torch\nSize", text("abc")), "not expected here"),
+    "layout": (REDUCE_OF % (b"torch.serialization\n_get_layout", text("os")), "no layout 'os'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    pickled, message = REFUSED[name]
+    with pytest.raises(pickle.UnpicklingError, match=message):
+        tlc.load(archive(pickled, _0=bytes(16)))
+
+
+def test_setstate_of_a_class_that_is_not_listed():
+    class Trap:
+        def __setstate__(self, state):
+            ran(state)
+
+    trap = Trap()
+    trap.a = 1
+    globals()["Trap"], Trap.__qualname__ = Trap, "Trap"
+    stream = io.BytesIO()
+    tlc.save(trap, stream)
+    stream.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match=r"Unsupported global: GLOBAL \S+\.Trap"):
+        tlc.load(stream)
+    assert TRACE == []
+
+
+# -- memory -----------------------------------------------------------------------------------
+
+
+def shared_tuples(levels: int) -> bytes:
+    return b"\x80\x02)" + b"".join(
+        [b"q" + bytes([n]) + b"h" + bytes([n]) + b"\x86" for n in range(levels)]
+    )
+
+
+COPIES = b"\x80\x02]q\x00(" + b"K\x01" * 5000 + b"e0"
+BOMBS = {
+    "text of 4 GB": b"\x80\x02X\xff\xff\xff\xff" + b"x" * 100,
+    "text of exabytes": b"\x80\x04\x8d" + b"\xff" * 8 + b"x" * 100,
+    "bytes of exabytes": b"\x80\x04\x8e" + b"\xff" * 7 + b"\x0f",
+    "bytearray of exabytes": b"\x80\x05\x96" + b"\xff" * 7 + b"\x0f",
+    "number of 2 GB": b"\x80\x02\x8b\xff\xff\xff\x7f" + b"1" * 100,
+    "name without end": b"\x80\x02c" + b"a" * 100_000 + b"\n.",
+    "frame of exabytes": b"\x80\x04\x95" + b"\xff" * 8 + b"N",
+    "memo": b"\x80\x02K\x01" + b"".join([b"r" + struct.pack("<I", n * 7919) for n in range(20000)]),
+    "nesting": b"\x80\x02" + b"]" * 200_000 + b"a" * 199_999 + b".",
+    "deep key": b"\x80\x02})" + b"\x85" * 100_000 + b"K\x01s.",
+    "key of shared parts": b"\x80\x02}" + shared_tuples(60)[2:] + b"K\x01s.",
+    "set of shared parts": b"\x80\x04\x8f(" + shared_tuples(60)[2:] + b"\x90.",
+    "many copies": COPIES + b"ctorch\nSize\nq\x01(" + b"h\x01h\x00\x85R" * 5000 + b"t.",
+    "many sets": COPIES + b"cbuiltins\nset\nq\x01(" + b"h\x01h\x00\x85R" * 5000 + b"t.",
+    "recursive rebuild": b"\x80\x02"
+    + b"ctorch._tensor\n_rebuild_from_type_v2\n" * 1
+    + b"q\x00(" + b"h\x00(" * 5000 + b")" + b"t" * 5001 + b"R.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_memory_is_bounded(name):
+    stream = archive(BOMBS[name])
+    tracemalloc.start()
+    try:
+        tlc.load(stream)
+    except (pickle.UnpicklingError, EOFError, RuntimeError):
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 64_000_000
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(BOMBS) - {"nesting"})
+)  # a deep list as such is a list
+def test_bombs_are_refused(name):
+    with pytest.raises((pickle.UnpicklingError, EOFError)):
+        tlc.load(archive(BOMBS[name]))
+
+
+# -- tensors beyond their memory ----------------------------------------------------------------
+
+OUTSIDE = {
+    "too long": tensor(0, (5,), (1,)),
+    "offset": tensor(1, (4,), (1,)),
+    "stride": tensor(0, (2, 2), (3, 1)),
+    "huge": tensor(0, (2**62,), (1,)),
+    "overflow": tensor(0, (2**32, 2**32), (2**32, 2**31)),
+    "huge stride": tensor(0, (2,), (2**62,)),
+    "huge offset": tensor(2**62, (1,), (1,)),
+    "offset of nothing": tensor(2**62, (0,), (1,)),
+    "more strides": tensor(0, (2,), (1, 1)),
+    "fewer strides": tensor(0, (2, 2), (1,)),
+}
+NEGATIVE = {
+    "negative size": tensor(0, (-1,), (1,)),
+    "negative stride": tensor(3, (4,), (-1,)),
+    "negative offset": tensor(-1, (1,), (1,)),
+    "enormous": tensor(0, (2**70,), (0,)),
+    "many dimensions": tensor(0, (1,) * 100, (1,) * 100),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_views_stay_inside(name):
+    with pytest.raises(RuntimeError, match="out of bounds|mismatch in length"):
+        tlc.load(archive(OUTSIDE[name], _0=bytes(16)))
+
+
+@pytest.mark.parametrize("name", NEGATIVE)
+def test_geometry_is_checked(name):
+    with pytest.raises(pickle.UnpicklingError, match="ValueError"):
+        tlc.load(archive(NEGATIVE[name], _0=bytes(16)))
+
+
+@pytest.mark.parametrize("size", (0, 15, 33, 1000))
+def test_storages_have_the_size_that_is_said(size):
+    with pytest.raises(RuntimeError, match=f"storage 0 has {size} bytes, but is said to have 16"):
+        tlc.load(archive(tensor(0, (4,), (1,)), _0=bytes(size)))
+
+
+@pytest.mark.parametrize("key", ("1", "../0", "/etc/passwd", "", "../data.pkl/", "0\0"))
+def test_keys_name_records_only(key):
+    with pytest.raises(RuntimeError, match="file not found"):
+        tlc.load(archive(tensor(0, (4,), (1,), key), _0=bytes(16)))
+
+
+# -- archives -----------------------------------------------------------------------------------
+
+
+def zipped(compression=zipfile.ZIP_STORED, folder="archive/", data=bytes(16)) -> io.BytesIO:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as file:
+        file.writestr(f"{folder}data.pkl", tensor(0, (4,), (1,)))
+        file.writestr(f"{folder}byteorder", b"little")
+        file.writestr(f"{folder}data/0", data)
+        file.writestr(f"{folder}version", b"3\n")
+    stream.seek(0)
+    return stream
+
+
+def test_an_archive_of_another_writer():
+    assert tlc.load(zipped()).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("compression", (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
+def test_compressed_records_are_refused(compression):
+    with pytest.raises(RuntimeError, match="is compressed|larger than the file"):
+        tlc.load(zipped(compression, data=bytes(100)))
+
+
+def test_a_compressed_record_that_says_it_is_stored():
+    data = bytearray(zipped(zipfile.ZIP_DEFLATED, data=bytes(10_000_000)).getvalue())
+    place = -1
+    while (place := data.find(b"PK\x01\x02", place + 1)) >= 0:
+        data[place + 10 : place + 12] = b"\0\0"
+    with pytest.raises(RuntimeError, match="zip archive"):
+        tlc.load(io.BytesIO(data))
+
+
+@pytest.mark.parametrize("folder", ("../", "../../tmp/", "/etc/", "C:\\", "a/b/", ""))
+def test_nothing_is_written_or_read_elsewhere(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    try:
+        tlc.load(zipped(folder=folder))
+    except RuntimeError:
+        pass
+    assert list(tmp_path.iterdir()) == [] and not (tmp_path.parent / "data.pkl").exists()
+
+
+def test_two_records_of_one_name():
+    stream = zipped()
+    with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(stream, "a") as file:
+        file.writestr("archive/data/0", bytes(16))
+    stream.seek(0)
+    with pytest.raises(RuntimeError, match="two records have one name"):
+        tlc.load(stream)
+
+
+def test_records_that_share_their_bytes():
+    """A directory that shows the same large record many times."""
+    data = zipped(data=bytes(1000)).getvalue()
+    start = data.index(b"PK\x01\x02")
+    end = data.index(b"PK\x05\x06")
+    entries, place = [], start
+    while place < end:
+        size = 46 + sum(struct.unpack_from("<HHH", data, place + 28))
+        entries.append(data[place : place + size])
+        place += size
+    large = next(entry for entry in entries if b"data/0" in entry)
+    more = [large.replace(b"data/0", b"data/%d" % n) for n in range(1, 10)]
+    directory = b"".join(entries + more)
+    trailer = bytearray(data[end:])
+    struct.pack_into("<HHII", trailer, 8, *[len(entries + more)] * 2, len(directory), start)
+    with pytest.raises(RuntimeError, match="records are larger than the file"):
+        tlc.load(io.BytesIO(data[:start] + directory + trailer))
+
+
+def test_torchscript_is_told():
+    stream = zipped()
+    with zipfile.ZipFile(stream, "a") as file:
+        file.writestr("archive/constants.pkl", b"N.")
+    stream.seek(0)
+    with pytest.raises(RuntimeError, match="TorchScript"):
+        tlc.load(stream)
+
+
+def checkpoint(**options) -> tuple[bytes, object]:
+    """A checkpoint's bytes, and what is in it."""
+    value = {"a": tlc.arange(12.0).view(3, 4), "n": [1, 2.5, "x"], "b": tlc.ones(3).bool()}
+    stream = io.BytesIO()
+    tlc.save(value, stream, **options)
+    return stream.getvalue(), describe(value)
+
+
+ERRORS = (pickle.UnpicklingError, RuntimeError, EOFError, ValueError)
+
+
+def test_truncated_archives():
+    data, _ = checkpoint()
+    for size in sorted({*range(0, len(data), 37), *range(len(data) - 60, len(data))}):
+        with pytest.raises((pickle.UnpicklingError, RuntimeError, EOFError)):
+            tlc.load(io.BytesIO(data[:size]))
+
+
+def test_truncated_legacy_files():
+    data, _ = checkpoint(_use_new_zipfile_serialization=False)
+    for size in range(len(data)):
+        with pytest.raises((pickle.UnpicklingError, RuntimeError, EOFError)):
+            tlc.load(io.BytesIO(data[:size]))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_flipped_bits(seed):
+    """A checksum stands over all that is read, so a damaged archive is never silently wrong."""
+    data, expected = checkpoint()
+    damaged = bytearray(data)
+    place = random.Random(seed).randrange(8 * len(data))
+    damaged[place // 8] ^= 1 << place % 8
+    try:
+        result = tlc.load(io.BytesIO(damaged))
+    except ERRORS:
+        return
+    assert describe(result) == expected
+
+
+def test_every_flip_in_the_contents_is_noticed():
+    data, _ = checkpoint()
+    file = zipfile.ZipFile(io.BytesIO(data))
+    for name in ("archive/data.pkl", "archive/data/0", "archive/data/1"):
+        start = data.index(file.read(name))
+        for place in range(start, start + file.getinfo(name).file_size):
+            damaged = bytearray(data)
+            damaged[place] ^= 4
+            with pytest.raises(RuntimeError, match="checksum"):
+                tlc.load(io.BytesIO(damaged))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_flipped_bits_of_legacy_files(seed):
+    """They have no checksums: a flip may change a value, but nothing breaks."""
+    data, _ = checkpoint(_use_new_zipfile_serialization=False)
+    damaged = bytearray(data)
+    place = random.Random(seed).randrange(8 * len(data))
+    damaged[place // 8] ^= 1 << place % 8
+    try:
+        tlc.load(io.BytesIO(damaged))
+    except ERRORS:
+        pass
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_random_pickles(seed):
+    """Random opcodes, with the checksum right."""
+    draw = random.Random(seed)
+    words = [*map(bytes, zip(range(128))), tensor(0, (4,), (1,))[2:-1], b"K\x01", b"h\x00", b"q\x00"]
+    pickled = b"\x80\x02" + b"".join(draw.choices(words, k=draw.randrange(60))) + b"."
+    try:
+        tlc.load(archive(pickled, _0=bytes(16)))
+    except ERRORS:
+        pass
+
+
+def test_other_errors():
+    for data in (b"", b"garbage", b"PK\x03\x04garbage", b"\x80", b"."):
+        with pytest.raises((pickle.UnpicklingError, RuntimeError, EOFError)):
+            tlc.load(io.BytesIO(data))
+    with pytest.raises(EOFError):
+        tlc.load(io.BytesIO())
+    with pytest.raises(FileNotFoundError):
+        tlc.load("/no/such/file")
+    with pytest.raises(AttributeError, match="You can only torch.load from a file that is seekab"):
+        tlc.load(3)
+    with pytest.raises(RuntimeError, match="Invalid magic number; corrupt file"):
+        tlc.load(io.BytesIO(pickle.dumps(5, 2)))
+
+
+def test_files_in_legacy_format_that_promise_much():
+    """A storage of terabytes is not made before its bytes are seen to be there."""
+    parts = [pickle.dumps(value, 2) for value in (0x1950A86A20F9469CFC6C, 1001, {})]
+    head = STORAGE % (text("storage"), text("0"), text("cpu"))
+    head = head.replace(b"K\x04tQ", integer(2**40) + b"NtQ")
+    stream = io.BytesIO(b"".join(parts) + b"\x80\x02" + head + b"K\x00))\x89}tR.")
+    with pytest.raises(RuntimeError, match="storages are larger than the file"):
+        tlc.load(stream)
+
+
+def test_a_deep_result_is_freed_without_harm():
+    """In a process of its own, as a fault would be one of the interpreter."""
+    program = (
+        "import io, sys, tensorflow_lite_clone as tlc\n"
+        "x = tlc.load(io.BytesIO(sys.stdin.buffer.read()))\n"
+        "assert len(x) == 1\n"
+        "del x\n"
+    )
+    data = archive(BOMBS["nesting"]).getvalue()
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, input=data, check=True, timeout=120)
+
+
+def test_checksums_may_be_left_alone():
+    data, _ = checkpoint()
+    place = data.index(tlc.arange(12.0).numpy().tobytes())
+    damaged = data[:place] + b"\xff" + data[place + 1 :]
+    assert zlib.crc32(damaged) != zlib.crc32(data)
+    place = tlc.serialization
+    assert place.get_crc32_options() is True
+    place.set_crc32_options(False)
+    try:
+        assert tlc.load(io.BytesIO(damaged))["a"].shape == (3, 4)
+    finally:
+        place.set_crc32_options(True)
+    with pytest.raises(RuntimeError, match="checksum"):
+        tlc.load(io.BytesIO(damaged))
