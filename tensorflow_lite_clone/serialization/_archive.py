@@ -32,14 +32,13 @@ class _Counted:
     """A stream that is only written forwards, and how far that is."""
 
     def __init__(self, file: Any) -> None:
-        self.write_to = file.write
+        self._file = file
         self.flush = getattr(file, "flush", lambda: None)
         self.position = 0
 
     def write(self, data: Any) -> int:
         """Write all of `data`."""
-        self.write_to(data)
-        count = memoryview(data).nbytes
+        count = write_all(self._file, data)
         self.position += count
         return count
 
@@ -48,14 +47,15 @@ class ArchiveWriter:
     """Writes records one after the other; `close` adds the last ones and the directory."""
 
     def __init__(self, file: Any, folder: str) -> None:
-        self._stream: Any = _Counted(file)
-        self._zip = zipfile.ZipFile(self._stream, "w", zipfile.ZIP_STORED)
+        self._stream = _Counted(file)
+        stream: Any = self._stream  # all of a file that zipfile needs
+        self._zip = zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED)
         self._folder = folder
         self._checksum = 0
         self._names = blake2b(digest_size=8)
 
-    def write(self, name: str, data: Any) -> None:
-        """Add a record; `data` is bytes or a buffer of them."""
+    def write(self, name: str, data: Any, checked: bool = True) -> None:
+        """Add a record of bytes; without a checksum unless it is to be `checked`."""
         info = zipfile.ZipInfo(f"{self._folder}/{name}")
         info.file_size = size = memoryview(data).nbytes
         # zipfile asks for the larger header with some room to spare
@@ -66,6 +66,8 @@ class ArchiveWriter:
         with self._zip.open(info, "w") as record:
             info.extra = b""  # the directory needs no padding
             record.write(data)
+        if not checked:
+            info.CRC = 0
         self._checksum = zlib.crc32(info.CRC.to_bytes(4, "little"), self._checksum)
         self._names.update(name.encode())
 
@@ -97,8 +99,6 @@ class ArchiveReader:
             raise _broken("the records are larger than the file")
         names = [entry.filename for entry in entries]
         self._folder = names[0].partition("/")[0] if names else ""
-        #: A file that was written without checksums says 0 everywhere.
-        self._checked = any([entry.CRC for entry in entries])
         self._memory = None
         if map_file:
             mode: Any = "r+" if options.shares_mapping else "c"
@@ -148,12 +148,23 @@ class ArchiveReader:
         return entry, start
 
     def _filled(self, entry: Any, start: int) -> Any:
-        array = np.empty(entry.file_size, np.uint8)
+        array: Any = np.empty(entry.file_size, np.uint8)
         self._file.seek(start)
         read_into(self._file, array)
-        if self._checked and options.checks_crc32 and zlib.crc32(array) != entry.CRC:
+        # 0 is what stands there where no checksum was taken
+        if entry.CRC and options.checks_crc32 and zlib.crc32(array) != entry.CRC:
             raise _broken(f"{entry.filename} has another checksum than it was written with")
         return array
+
+
+def write_all(file: Any, data: Any) -> int:
+    """Write all of `data` to a file, which may take less at a time; returns how much it was."""
+    rest = memoryview(data).cast("B")
+    count = rest.nbytes
+    while rest.nbytes:
+        written = file.write(rest)
+        rest = rest[rest.nbytes if written is None else written :]
+    return count
 
 
 def read_into(file: Any, array: Any) -> None:
@@ -168,8 +179,9 @@ def read_into(file: Any, array: Any) -> None:
             count = len(data)
             rest[:count] = data
         if not count:
-            raise EOFError(f"unexpected EOF, expected {rest.nbytes} more bytes. The file might be "
-                           "corrupted.")
+            raise EOFError(
+                f"unexpected EOF, expected {rest.nbytes} more bytes. The file might be corrupted."
+            )
         rest = rest[count:]
 
 

@@ -106,6 +106,8 @@ def _restore_cuda(storage: Any, location: str) -> Any:
 
 
 def _restore_elsewhere(storage: Any, location: str) -> Any:
+    if location.startswith("cpu"):
+        return None
     try:
         device = backends.load(location).device
     except RuntimeError:  # no such device, or no name of one

@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.serialization import _rebuild
@@ -39,6 +40,8 @@ _NAMES = {id(value): key for key, value in KNOWN.items() if not isinstance(value
 for _kind in KINDS.values():
     KNOWN["torch", _kind.name] = KNOWN["torch.cuda", _kind.name] = _kind
 
+#: Where functions of PyTorch's are that pickles know by their place in its C++ part.
+_ALIASES = {"torch._C._nn": "torch.nn.functional"}
 #: Classes that PyTorch keeps in another file than this package: file -> names.
 _FILES = {
     "torch.nn.modules.activation": "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh "
@@ -72,6 +75,8 @@ _FILES = {
     "torch.nn.modules.upsampling": "Upsample",
     "torch.optim.adamw": "AdamW",
 }
+#: Rooms whose classes PyTorch has in packages of the same names.
+_SHARED_ROOMS = ("torch.distributions.", "torch.nn.", "torch.optim.", "torch.utils.")
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
 
 
@@ -89,6 +94,10 @@ def name_of(value: Any, name: str | None = None) -> tuple[str, str] | None:
     if module != PACKAGE and not module.startswith(f"{PACKAGE}."):
         return None
     file = module.replace(PACKAGE, "torch", 1)
+    if file.startswith("torch.ops."):
+        return _function(value, name)
+    if not file.startswith(_SHARED_ROOMS):
+        return None
     if file.startswith("torch.optim.lr_scheduler."):
         file = "torch.optim.lr_scheduler"
     elif file.startswith("torch.distributions._transform"):
@@ -102,6 +111,14 @@ def name_of(value: Any, name: str | None = None) -> tuple[str, str] | None:
     return (file, name) if found is value else None
 
 
+def _function(value: Any, name: str) -> tuple[str, str] | None:
+    """The place from which PyTorch exports a function or class, too."""
+    for place, file in {"functional": "torch.nn.functional", "torch": "torch"}.items():
+        if EXPORTS[place].get(name) is value:
+            return file, name
+    return None
+
+
 def find(module: str, name: str) -> Any:
     """What PyTorch's global stands for here, for a module ``torch`` or below it.
 
@@ -111,7 +128,7 @@ def find(module: str, name: str) -> Any:
     known = KNOWN.get((module, name))
     if known is not None:
         return known
-    parts = module.split(".")[1:]
+    parts = _ALIASES.get(module, module).split(".")[1:]
     for count in range(len(parts), -1, -1):
         here = ".".join([PACKAGE, *parts[:count]])
         try:
@@ -138,4 +155,3 @@ def full_name(value: Any) -> str:
     """The name by which a pickle written here or by PyTorch refers to a class or function."""
     known = name_of(value)
     return ".".join(known or (value.__module__, value.__qualname__))
-

@@ -132,9 +132,7 @@ def _size(sizes: Any) -> Size:
 #: Name -> what it stands for on the stack. Only these, their values being functions that check
 #: their arguments or constants, can be had from a file.
 DEFAULT: dict[tuple[str, str], Any] = {
-    key: value
-    for key, value in KNOWN.items()
-    if key != ("torch.nn.parameter", "Buffer")
+    key: value for key, value in KNOWN.items() if key != ("torch.nn.parameter", "Buffer")
 }
 DEFAULT.update(
     {

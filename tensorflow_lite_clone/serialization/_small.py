@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,15 +25,18 @@ def check_module_version_greater_or_equal(
 ) -> bool:
     """Whether ``module.__version__`` is at least `req_version_tuple`.
 
-    A version that is no numbers is a RuntimeError, or without `error_if_malformed` good enough.
+    A version that is no numbers is a RuntimeError, or without `error_if_malformed` a warning, and
+    good enough.
     """
     words = str(module.__version__).split(".")[: len(req_version_tuple)]
     try:
         return tuple([int(word) for word in words]) >= tuple(req_version_tuple)
     except ValueError as error:
+        message = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}' and "
+            f"cannot be compared with tuple {req_version_tuple!s}"
+        )
         if error_if_malformed:
-            raise RuntimeError(
-                f"'{module.__name__}' module version string is malformed '{module.__version__}' "
-                f"and cannot be compared with tuple {req_version_tuple!s}"
-            ) from error
+            raise RuntimeError(message) from error
+        warnings.warn(f"{message}, but continuing assuming that requirement is met", stacklevel=2)
         return True

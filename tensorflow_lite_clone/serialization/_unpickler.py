@@ -1,9 +1,9 @@
 """The machine that reads pickles of strangers: no name is looked up that is not in the list.
 
 It knows the opcodes that make containers, numbers and text, and of those that call something only
-calls of listed functions (Python's documentation of `pickletools` describes the opcodes). Its memory is
-bounded by the pickle's length: every piece that an opcode announces must be there, and what listed
-functions copy is counted.
+calls of listed functions (Python's documentation of `pickletools` describes the opcodes). Its
+memory is bounded by the pickle's length: every piece that an opcode announces must be there, and
+what listed functions copy is counted.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ class WeightsUnpickler:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.added = added()
+        self.away = False  # whether a storage is being loaded
         self.budget = 1_000_000 + 16 * source.size + room
 
     def load(self) -> Any:
@@ -101,6 +102,8 @@ class WeightsUnpickler:
                     raise pickle.UnpicklingError(f"Unsupported operand {opcode}")
                 handler(self)
         except _ERRORS as error:
+            if self.away:  # the error of a `map_location`
+                raise
             raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from error
 
     # -- the stack ----------------------------------------------------------------------------
@@ -188,9 +191,7 @@ class WeightsUnpickler:
             return function(*arguments)
         if not any([function is entry for entry in CALLABLE]):
             name = getattr(function, "__name__", function)
-            raise pickle.UnpicklingError(
-                f"Trying to call reduce for unrecognized function {name}"
-            )
+            raise pickle.UnpicklingError(f"Trying to call reduce for unrecognized function {name}")
         if function in COPYING:
             self.spend(sum([len(a) for a in arguments if hasattr(a, "__len__")]))
         elif function in (_rebuild.rebuild_tensor_v2, _rebuild.rebuild_tensor_v3):
@@ -291,7 +292,9 @@ def _persistent(vm: WeightsUnpickler) -> None:
     name = vm.pop()
     if type(name) is not tuple:
         raise pickle.UnpicklingError("persistent_load id must be tuple")
+    vm.away = True
     vm.stack.append(vm.persistent_load(name))
+    vm.away = False
 
 
 @on(pickle.MARK)

@@ -90,14 +90,12 @@ def _load_archive(archive: ArchiveReader, unpickle: _Unpickling, restore: Restor
     if order not in ("little", "big"):
         raise ValueError(f"Unknown endianness type: {order}")
     if "version" in archive and archive.read("version").strip() not in _VERSIONS:
-        raise RuntimeError(f"the file has version {archive.read('version')!r:.20}, up to 10 is known")
+        raise RuntimeError("the file has a version that is not known: 1 to 10 are")
 
     def read(key: str, nbytes: int) -> Any:
         data = archive.bytes_of(f"data/{key}", not options.skips_data)
         if not 0 <= data.size - nbytes < 16:
-            raise RuntimeError(
-                f"storage {key} has {data.size} bytes, but is said to have {nbytes}"
-            )
+            raise RuntimeError(f"storage {key} has {data.size} bytes, but is said to have {nbytes}")
         return data
 
     loaded = Loaded(read, restore, order != sys.byteorder)
@@ -158,6 +156,7 @@ def names_in(pickled: bytes) -> set[str]:
     found: set[str] = set()
     texts: list[str] = []  # those last read: STACK_GLOBAL takes two
     memo: dict[int, str] = {}
+    argument: Any
     for opcode, argument, _ in pickletools.genops(pickled):
         if opcode.name == "GLOBAL":
             module, name = argument.split(" ")

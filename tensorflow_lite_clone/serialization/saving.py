@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.serialization._archive import ALIGNMENT, ArchiveWriter
+from tensorflow_lite_clone.serialization._archive import ALIGNMENT, ArchiveWriter, write_all
 from tensorflow_lite_clone.serialization._files import folder_name, opened_to_write
 from tensorflow_lite_clone.serialization._legacy import MAGIC_NUMBER, PROTOCOL_VERSION, SYSTEM
 from tensorflow_lite_clone.serialization._options import options
@@ -50,12 +50,15 @@ def save(
         if not _disable_byteorder_record:
             archive.write("byteorder", sys.byteorder.encode())
         for key in range(len(storages)):
-            archive.write(f"data/{key}", _contents(storages, key))
+            data = _contents(storages, key)
+            archive.write(f"data/{key}", data, checked=not options.skips_data)
         archive.close()
 
 
 def _contents(storages: Collected, key: int) -> Any:
-    return np.zeros(storages.nbytes(key), np.uint8) if options.skips_data else storages.bytes_of(key)
+    if options.skips_data:
+        return np.zeros(storages.nbytes(key), np.uint8)
+    return storages.bytes_of(key)
 
 
 def _write_legacy(
@@ -63,10 +66,10 @@ def _write_legacy(
 ) -> None:
     for header in (MAGIC_NUMBER, PROTOCOL_VERSION, SYSTEM):
         pickle_module.dump(header, file, protocol=protocol)
-    file.write(pickled)
+    write_all(file, pickled)
     keys = range(len(storages))
     pickle_module.dump([str(key) for key in keys], file, protocol=protocol)
     for key in keys:
         data = _contents(storages, key)
         file.write(struct.pack("<q", data.size // storages.itemsize(key)))
-        file.write(data)
+        write_all(file, data)
