@@ -31,7 +31,7 @@ def load_legacy(file: Any, unpickle: Callable[..., Any], restore: Restorer) -> A
         raise RuntimeError("Invalid magic number; corrupt file?")
     version = unpickle(file, None)
     if type(version) is not int or version != PROTOCOL_VERSION:
-        raise RuntimeError(f"Invalid protocol version: {version!r:.100}")
+        raise RuntimeError("Invalid protocol version: it should be 1001")
     system = unpickle(file, None)
     little = system.get("little_endian", True) if isinstance(system, dict) else True
     # The bytes come behind the pickle that refers to them, so tensors are made over memory that
@@ -48,7 +48,8 @@ def load_legacy(file: Any, unpickle: Callable[..., Any], restore: Restorer) -> A
     loaded = Loaded(reserve, restore)
     result = unpickle(file, loaded.persistent_load)
     keys = unpickle(file, None)
-    if not isinstance(keys, list) or sorted(map(str, keys)) != sorted(loaded.parts):
+    known = type(keys) is list and all([type(key) is str for key in keys])
+    if not known or sorted(keys) != sorted(loaded.parts):
         raise RuntimeError("the storages of the file are not those that it refers to")
     for key in keys:
         part = loaded.parts[key]

@@ -26,10 +26,14 @@ def memory_of(storage: TypedStorage | UntypedStorage) -> Storage:
 
 
 def whole_numbers(what: str, values: Any) -> tuple[int, ...]:
-    """`values` as a tuple; ValueError unless they are integers from 0 on."""
+    """`values` as a tuple; ValueError unless they are integers from 0 on.
+
+    Messages show nothing but text and numbers of a file: tuples whose parts are shared can be
+    short in the file and endless when they are printed.
+    """
     numbers = tuple(values)
     if not all([type(n) is int and 0 <= n < 1 << 63 for n in numbers]):
-        raise ValueError(f"{what} must be integers from 0 on, not {numbers}")
+        raise ValueError(f"{what} must be integers from 0 on")
     return numbers
 
 
@@ -62,7 +66,7 @@ def _settle(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
     """Carry out what PyTorch would do later: conjugate, negate; then `requires_grad`."""
     for name, value in (metadata or {}).items():
         if name not in ("conj", "neg"):
-            raise ValueError(f"tensors have no property {name!r} here")
+            raise ValueError("tensors can be conjugates and negatives, and nothing else here")
         if value:
             tensor = tensor.conj() if name == "conj" else -tensor
     if requires_grad:
@@ -141,7 +145,9 @@ def take_attributes(value: Any, state: Any) -> None:
     if isinstance(state, tuple) and len(state) == 2:  # with those that lie in slots
         state = {**(state[0] or {}), **(state[1] or {})}
     for name in state or {}:
-        if type(name) is not str or hasattr(type(value), name):
+        if type(name) is not str:
+            raise ValueError("names of attributes must be text")
+        if hasattr(type(value), name):
             raise ValueError(f"a {type(value).__name__} does not take an attribute {name!r}")
     vars(value).update(state or {})
 
@@ -149,7 +155,7 @@ def take_attributes(value: Any, state: Any) -> None:
 def layout(name: str) -> Layout:
     """The layout called `name`, of which there is one."""
     if name != "torch.strided":
-        raise ValueError(f"there is no layout {name!r} here")
+        raise ValueError("there is no such layout here: all tensors are strided")
     return strided
 
 

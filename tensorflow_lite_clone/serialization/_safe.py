@@ -123,6 +123,12 @@ def _bytearray(data: Any = b"", encoding: Any = "latin-1") -> bytearray:
     return bytearray(data)
 
 
+def _device(kind: Any, index: Any = None) -> Device:
+    _exactly((str,), kind)
+    _exactly((int, type(None)), index)
+    return Device(kind, index)
+
+
 def _size(sizes: Any) -> Size:
     _exactly((list, tuple), sizes)
     _exactly((int,), *sizes)
@@ -137,6 +143,7 @@ DEFAULT: dict[tuple[str, str], Any] = {
 DEFAULT.update(
     {
         ("torch", "Size"): _size,
+        ("torch", "device"): _device,
         ("collections", "OrderedDict"): _ordered_dict,
         ("collections", "Counter"): _counter,
         ("builtins", "set"): _set,
@@ -155,7 +162,7 @@ CALLABLE: tuple[Any, ...] = (
     _complex,
     _bytearray,
     _encode,
-    Device,
+    _device,
     _rebuild.layout,
     _rebuild.rebuild_tensor,
     _rebuild.rebuild_tensor_v2,

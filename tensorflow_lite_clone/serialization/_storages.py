@@ -16,7 +16,7 @@ from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.view_copies import UntypedStorage
 from tensorflow_lite_clone.serialization._kinds import KINDS, UNTYPED, StorageKind
 from tensorflow_lite_clone.serialization._locations import Restorer, location_tag
-from tensorflow_lite_clone.serialization._rebuild import memory_of, storage_over
+from tensorflow_lite_clone.serialization._rebuild import memory_of, storage_over, whole_numbers
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import new_tensor
 
@@ -120,10 +120,10 @@ class Loaded:
         if isinstance(name, tuple) and name and _text(name[0]) == "module" and len(name) > 1:
             return name[1]
         if not isinstance(name, tuple) or len(name) < 5 or _text(name[0]) != "storage":
-            raise pickle.UnpicklingError(f"Unknown typename for persistent_load: {name!r:.100}")
+            raise pickle.UnpicklingError("Unknown typename for persistent_load: not a storage")
         kind, key, location, numel = name[1], _text(name[2]), _text(name[3]), name[4]
         if not isinstance(kind, StorageKind) or type(numel) is not int or numel < 0:
-            raise pickle.UnpicklingError(f"no storage is like this: {name!r:.100}")
+            raise pickle.UnpicklingError("a storage needs a kind and a number of elements")
         if key not in self._made:
             self._made[key] = self._make(kind, key, location, numel)
         made = self._made[key]
@@ -146,7 +146,8 @@ class Loaded:
 
     def _window(self, made: Any, kind: StorageKind, view: Any) -> Any:
         """A part of another storage as a storage of its own: only the first files have them."""
-        view_key, offset, numel = view
+        view_key, *part = view
+        offset, numel = whole_numbers("a part of a storage", part)
         name = _text(view_key)
         if name not in self._made:
             memory = memory_of(made)

@@ -163,8 +163,6 @@ class WeightsUnpickler:
             )
         if full in self.added:
             return self.added[full]
-        if module == "builtins" and name in self.added:
-            return self.added[name]
         word = name if module == "builtins" else full
         raise pickle.UnpicklingError(
             f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
@@ -190,7 +188,7 @@ class WeightsUnpickler:
         if self.is_added(function):
             return function(*arguments)
         if not any([function is entry for entry in CALLABLE]):
-            name = getattr(function, "__name__", function)
+            name = getattr(function, "__name__", f"of type {type(function).__name__}")
             raise pickle.UnpicklingError(f"Trying to call reduce for unrecognized function {name}")
         if function in COPYING:
             self.spend(sum([len(a) for a in arguments if hasattr(a, "__len__")]))
@@ -274,7 +272,7 @@ def _reduce(vm: WeightsUnpickler) -> None:
 def _newobj(vm: WeightsUnpickler) -> None:
     arguments, cls = vm.pop(), vm.pop()
     if not isinstance(cls, type) or not vm.is_added(cls):
-        name = getattr(cls, "__name__", cls)
+        name = getattr(cls, "__name__", f"of type {type(cls).__name__}")
         raise pickle.UnpicklingError(f"Trying to create new object of unrecognized class {name}")
     vm.stack.append(cls.__new__(cls, *arguments))
 

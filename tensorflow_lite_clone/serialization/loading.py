@@ -67,7 +67,19 @@ def load(
                 "`torch.save(_use_new_zipfile_serialization=True)`, please torch.save your "
                 "checkpoint with this option in order to use mmap."
             )
+        if _is_tar(file):
+            raise RuntimeError(
+                "this is a file in the legacy .tar format, which is not supported here: PyTorch "
+                "can load it and save it anew"
+            )
         return _legacy.load_legacy(file, unpickle, restore)
+
+
+def _is_tar(file: Any) -> bool:
+    start = file.tell()
+    head = file.read(262)
+    file.seek(start)
+    return head[257:] == b"ustar"
 
 
 def _is_archive(file: Any) -> bool:

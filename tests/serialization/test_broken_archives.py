@@ -7,6 +7,7 @@ import io
 import pickle
 import random
 import struct
+import tarfile
 import zipfile
 import zlib
 
@@ -89,6 +90,15 @@ def test_torchscript_is_told():
         file.writestr("archive/constants.pkl", b"N.")
     stream.seek(0)
     with pytest.raises(RuntimeError, match="TorchScript"):
+        tlc.load(stream)
+
+
+def test_the_oldest_format_is_told():
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as file:
+        file.addfile(tarfile.TarInfo("storages"))
+    stream.seek(0)
+    with pytest.raises(RuntimeError, match=r"legacy \.tar format"):
         tlc.load(stream)
 
 
@@ -176,6 +186,20 @@ def test_files_in_legacy_format_that_promise_much():
     stream = io.BytesIO(b"".join(parts) + b"\x80\x02" + head + b"K\x00))\x89}tR.")
     with pytest.raises(RuntimeError, match="storages are larger than the file"):
         tlc.load(stream)
+
+
+def test_endless_headers_of_legacy_files():
+    """Headers whose text would have no end, in the places of version and keys."""
+    endless = b"\x80\x02)" + b"".join([b"q%ch%c\x86" % (n, n) for n in range(60)])
+    magic, version, system = [pickle.dumps(v, 2) for v in (0x1950A86A20F9469CFC6C, 1001, {})]
+    for data in (
+        endless + b".",
+        magic + endless + b".",
+        magic + version + system + b"N." + endless + b".",
+        magic + version + system + b"N.]" + endless[2:] + b"a.",
+    ):
+        with pytest.raises(RuntimeError):
+            tlc.load(io.BytesIO(data))
 
 
 def test_checksums_may_be_left_alone():

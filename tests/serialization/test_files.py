@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import os
 import random
+import struct
 import subprocess
 import sys
 import time
+import zipfile
 
 import pytest
 import torch
@@ -85,6 +87,26 @@ def test_permissions_and_links_stay(tmp_path):
 
 def test_what_cannot_be_replaced_is_written():
     tlc.save([1], os.devnull)
+
+
+def test_records_with_long_headers(tmp_path, monkeypatch):
+    """Those of more than two gigabytes have them; here of more than a few kilobytes."""
+    path = tmp_path / "a.pt"
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1 << 12)
+    tlc.save({"large": tlc.arange(5000.0), "small": tlc.arange(3.0)}, path)
+    with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+        for name, fields in {"a/data/0": 20, "a/data/1": 0}.items():
+            info = archive.getinfo(name)
+            file.seek(info.header_offset + 26)
+            sizes = struct.unpack("<HH", file.read(4))
+            assert (info.header_offset + 30 + sum(sizes)) % 64 == 0
+            file.seek(len(name), os.SEEK_CUR)
+            assert file.read(2) == (b"\1\0" if fields else b"FB")
+    for library in (tlc, torch):
+        for options in ({}, {"mmap": True}):
+            result = library.load(path, map_location="cpu", **options)
+            assert result["large"].tolist() == list(range(5000))
+            assert result["small"].tolist() == [0, 1, 2]
 
 
 class Fails:
