@@ -20,7 +20,7 @@ from tensorflow_lite_clone.serialization._options import options
 ALIGNMENT = 64
 MAGIC = b"PK\x03\x04"
 _LOCAL_HEADER = 30
-_ZIP64_FIELDS = 20  # what zipfile puts before our padding in the header of a record of 2 GiB
+_ZIP64_FIELDS = 20  # what zipfile puts behind our padding in the header of a record of 2 GiB
 _PADDING_TAG = b"FB"
 _MALFORMED = (
     zipfile.BadZipFile, NotImplementedError, struct.error, ValueError, OverflowError, EOFError,
