@@ -76,7 +76,13 @@ _FILES = {
     "torch.optim.adamw": "AdamW",
 }
 #: Rooms whose classes PyTorch has in packages of the same names.
-_SHARED_ROOMS = ("torch.distributions.", "torch.nn.", "torch.optim.", "torch.utils.")
+_SHARED_ROOMS = (
+    "torch.distributions.",
+    "torch.nn.",
+    "torch.optim.",
+    "torch.return_types",
+    "torch.utils.",
+)
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
 
 

@@ -172,6 +172,36 @@ def test_modules_that_are_allowed():
     assert result(tlc.ones(1, 2)).tolist() == model(tlc.ones(1, 2)).tolist()
 
 
+def doubled(module, arguments, result):
+    """A hook of a user's."""
+    return result * 2
+
+
+@pytest.mark.parametrize("source", LIBRARIES)
+@pytest.mark.parametrize("target", LIBRARIES)
+def test_hooks_go_along(source, target):
+    writer, reader = LIBRARIES[source], LIBRARIES[target]
+    module = filled(writer.nn.Linear(2, 1), writer)
+    module.register_forward_hook(doubled)
+    stream = io.BytesIO()
+    writer.save(module, stream)
+    stream.seek(0)
+    result = reader.load(stream, weights_only=False)
+    assert result(reader.ones(1, 2)).tolist() == module(writer.ones(1, 2)).tolist()
+
+
+@pytest.mark.parametrize("source", LIBRARIES)
+@pytest.mark.parametrize("target", LIBRARIES)
+def test_named_results(source, target):
+    writer, reader = LIBRARIES[source], LIBRARIES[target]
+    stream = io.BytesIO()
+    writer.save(writer.max(writer.ones(2, 3), 0), stream)
+    stream.seek(0)
+    result = reader.load(stream, weights_only=False)
+    assert type(result) is reader.return_types.max
+    assert result.values.tolist() == [1, 1, 1] and result.indices.dtype is reader.int64
+
+
 class Tagged(tlc.Tensor):
     """A tensor of a user's."""
 

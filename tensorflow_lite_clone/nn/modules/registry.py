@@ -17,9 +17,12 @@ from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 KINDS = ("_parameter_names", "_buffer_names", "_module_names")
-_HOOK_TABLES = (
+#: PyTorch's tables of hooks, which modules have here when there are hooks: around the call, others.
+_CALL_HOOKS = (
     "_backward_pre_hooks _backward_hooks _forward_hooks _forward_hooks_with_kwargs "
-    "_forward_hooks_always_called _forward_pre_hooks _forward_pre_hooks_with_kwargs "
+    "_forward_hooks_always_called _forward_pre_hooks _forward_pre_hooks_with_kwargs"
+).split()
+_STATE_HOOKS = (
     "_state_dict_hooks _state_dict_pre_hooks _load_state_dict_pre_hooks "
     "_load_state_dict_post_hooks"
 ).split()
@@ -178,6 +181,8 @@ class Registry:
             attributes[kind] = {**names, **dict.fromkeys(members, True)}
         for name in attributes.pop("_non_persistent_buffers_set", ()):
             attributes["_buffer_names"][name] = False
+        if any([attributes.get(table) for table in _CALL_HOOKS]):
+            attributes["_hooked"] = True
 
     def _saved_state(self) -> dict[str, Any]:
         """The attributes as PyTorch keeps them: members and hooks in dictionaries of their own."""
@@ -187,7 +192,7 @@ class Registry:
             for name, value in self.__dict__.items()
             if name not in members and name not in KINDS
         }
-        for table in _HOOK_TABLES:
+        for table in _CALL_HOOKS + _STATE_HOOKS:
             state.setdefault(table, OrderedDict())
         state.setdefault("_is_full_backward_hook", None)
         state["_non_persistent_buffers_set"] = self._non_persistent_buffers_set
