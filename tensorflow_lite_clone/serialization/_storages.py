@@ -16,7 +16,7 @@ from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.view_copies import UntypedStorage
 from tensorflow_lite_clone.serialization._kinds import KINDS, UNTYPED, StorageKind
 from tensorflow_lite_clone.serialization._locations import Restorer, location_tag
-from tensorflow_lite_clone.serialization._rebuild import memory_of, storage_over, whole_numbers
+from tensorflow_lite_clone.serialization._rebuild import memory_of, storage_over
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import new_tensor
 
@@ -146,8 +146,9 @@ class Loaded:
 
     def _window(self, made: Any, kind: StorageKind, view: Any) -> Any:
         """A part of another storage as a storage of its own: only the first files have them."""
-        view_key, *part = view
-        offset, numel = whole_numbers("a part of a storage", part)
+        if not isinstance(view, tuple) or [type(entry) for entry in view[1:]] != [int, int]:
+            raise pickle.UnpicklingError("a part of a storage needs a key and two integers")
+        view_key, offset, numel = view
         name = _text(view_key)
         if name not in self._made:
             memory = memory_of(made)
@@ -159,7 +160,7 @@ class Loaded:
 def _text(value: Any) -> str:
     """Text of a file, in Python 2's files bytes."""
     if isinstance(value, bytes):
-        return value.decode("ascii")
+        return value.decode("ascii", "replace")
     if not isinstance(value, str):
         raise pickle.UnpicklingError(f"expected text, not {type(value).__name__}")
     return value

@@ -135,6 +135,8 @@ REFUSED = {
     "negative length": (b"\x80\x02T\xff\xff\xff\xff.", "negative length"),
     "storage that is no tuple": (b"\x80\x02K\x01Q.", "persistent_load id must be tuple"),
     "storage of no kind": (b"\x80\x02(" + text("storage") + b"NNNNtQ.", "expected text"),
+    "part of no kind": (tensor(0, (4,), (1,)).replace(b"tQ", b"]tQ"), "a part of a storage needs"),
+    "part of parts": (tensor(0, (4,), (1,)).replace(b"tQ", b"K\x01NN\x87tQ"), "a part of a sto"),
     "another reference": (b"\x80\x02" + text("x") + b"\x85Q.", "Unknown typename"),
     "bytearray of a size": (REDUCE_OF % (b"builtins\nbytearray", integer(2**40)), "not expected"),
     "decompressing codec": (
