@@ -63,7 +63,7 @@ globals().update(_bind.names_of("torch"))
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
     "accelerator amp compiler cpu cuda distributions fft func linalg nn optim random return_types "
-    "special testing types utils vision viz".split()
+    "serialization special testing types utils vision viz".split()
 )
 
 
@@ -98,10 +98,12 @@ def __getattr__(name: str) -> Any:
         return _import_module(f"{__name__}.{name}")
     if name == "get_device_module":
         return _import_module(f"{__name__}.accelerator").get_device_module
+    if name in ("load", "save"):
+        return getattr(_import_module(f"{__name__}.serialization"), name)
     if name in _AUTOCAST:
         return getattr(_import_module(f"{__name__}.amp.autocast"), name)
     raise _import_module(f"{__name__}.core.absent").error(f"module '{__name__}'", "torch", name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_AUTOCAST, "get_device_module"})
+    return sorted({*globals(), *_LAZY, *_AUTOCAST, "get_device_module", "load", "save"})

@@ -131,7 +131,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         "overloads for types that are no tensors",
         "torch.overrides* torch.nn.functional.*torch_function* torch.Tensor._make_*",
     ),
-    (PLANNED, "saving and loading", "torch.save torch.load torch.serialization* torch.hub*"),
+    (PLANNED, "fetching models", "torch.hub*"),
     (
         PLANNED,
         "several devices and processes",

@@ -17,7 +17,8 @@ class Result(tuple):
     __slots__ = ()
     _names: tuple[str, ...]
 
-    def __new__(cls, values: Iterable[Any]) -> Result:
+    def __new__(cls, values: Iterable[Any], hidden: dict[str, Any] | None = None) -> Result:
+        # `hidden`: fields without a position; there are none, but PyTorch's pickles say so
         result = _make(cls, values)
         if len(result) != len(cls._names):
             raise TypeError(

@@ -23,7 +23,7 @@ def test_every_absent_name_has_a_reason() -> None:
 
 def test_reasons() -> None:
     assert why("torch.Tensor.to_sparse") == (LEFT_OUT, "sparse tensors")
-    assert why("torch.save") == (PLANNED, "saving and loading")
+    assert why("torch.hub.load") == (PLANNED, "fetching models")
     assert why("torch.no_such_name") is None
 
 

@@ -142,6 +142,9 @@ class _Conv(_ConvNd):
             input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
         )
 
+    def _saved_state(self) -> dict[str, Any]:
+        return {**super()._saved_state(), "_reversed_padding_repeated_twice": self._pads()}
+
     def _pads(self) -> list[int]:
         """The amounts for `functional.pad`: last dimension first, before and after."""
         pads: list[int] = []

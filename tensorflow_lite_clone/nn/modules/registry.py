@@ -8,6 +8,7 @@ are views, made when somebody asks for them.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any, Self
 
@@ -16,6 +17,15 @@ from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 KINDS = ("_parameter_names", "_buffer_names", "_module_names")
+#: PyTorch's tables of hooks, which modules have here when there are hooks: around the call, others.
+_CALL_HOOKS = (
+    "_backward_pre_hooks _backward_hooks _forward_hooks _forward_hooks_with_kwargs "
+    "_forward_hooks_always_called _forward_pre_hooks _forward_pre_hooks_with_kwargs"
+).split()
+_STATE_HOOKS = (
+    "_state_dict_hooks _state_dict_pre_hooks _load_state_dict_pre_hooks "
+    "_load_state_dict_post_hooks"
+).split()
 
 
 def typename(value: Any) -> str:
@@ -171,6 +181,24 @@ class Registry:
             attributes[kind] = {**names, **dict.fromkeys(members, True)}
         for name in attributes.pop("_non_persistent_buffers_set", ()):
             attributes["_buffer_names"][name] = False
+        if any([attributes.get(table) for table in _CALL_HOOKS]):
+            attributes["_hooked"] = True
+
+    def _saved_state(self) -> dict[str, Any]:
+        """The attributes as PyTorch keeps them: members and hooks in dictionaries of their own."""
+        members = {name for kind in KINDS for name in self.__dict__[kind]}
+        state = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in members and name not in KINDS
+        }
+        for table in _CALL_HOOKS + _STATE_HOOKS:
+            state.setdefault(table, OrderedDict())
+        state.setdefault("_is_full_backward_hook", None)
+        state["_non_persistent_buffers_set"] = self._non_persistent_buffers_set
+        for word in ("_parameters", "_buffers", "_modules"):
+            state[word] = getattr(self, word).copy()
+        return state
 
     def _require_init(self, what: str) -> None:
         if "_module_names" not in self.__dict__:

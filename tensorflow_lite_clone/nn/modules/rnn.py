@@ -128,6 +128,15 @@ class RNNBase(Module):
         size = len(self._shapes(0))
         return [weights[start : start + size] for start in range(0, len(weights), size)]
 
+    def _saved_state(self) -> dict[str, Any]:
+        names, size = self._flat_weights_names, len(self._shapes(0))
+        lists = [names[start : start + size] for start in range(0, len(names), size)]
+        return {
+            **super()._saved_state(),
+            "_all_weights": lists,
+            "_flat_weights": self._flat_weights,
+        }
+
     def reset_parameters(self) -> None:
         """Draw the weights in their order."""
         _draw(self, self.hidden_size)

@@ -72,6 +72,9 @@ class _ConstantPad(_Pad):
 class _ZeroPad(_Pad):
     mode = "constant"
 
+    def _saved_state(self) -> dict[str, Any]:
+        return {**super()._saved_state(), "value": 0.0}
+
 
 def _pad(name: str, base: type[_Pad], dimensions: int, mode: str) -> Any:
     body = {

@@ -1,0 +1,60 @@
+"""Checkpoint files in PyTorch's format, as ``torch.serialization``: `save` and `load`."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.serialization._locations import (
+    default_restore_location,
+    location_tag,
+    register_package,
+    validate_cuda_device,
+    validate_hpu_device,
+)
+from tensorflow_lite_clone.serialization._options import (
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
+from tensorflow_lite_clone.serialization._safe import (
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+)
+from tensorflow_lite_clone.serialization._small import (
+    SourceChangeWarning,
+    check_module_version_greater_or_equal,
+    mkdtemp,
+)
+from tensorflow_lite_clone.serialization.loading import get_unsafe_globals_in_checkpoint, load
+from tensorflow_lite_clone.serialization.saving import save
+
+__all__ = [
+    "LoadEndianness",
+    "SourceChangeWarning",
+    "add_safe_globals",
+    "check_module_version_greater_or_equal",
+    "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "location_tag",
+    "mkdtemp",
+    "register_package",
+    "safe_globals",
+    "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+    "validate_cuda_device",
+    "validate_hpu_device",
+]

@@ -1,0 +1,192 @@
+"""The zip archive that a checkpoint is: stored records of one folder, their bytes aligned.
+
+Names of records, their order and the padding are those of PyTorch's files; the zip format itself
+is described in PKWARE's APPNOTE.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+import zlib
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.serialization._options import options
+
+ALIGNMENT = 64
+MAGIC = b"PK\x03\x04"
+_LOCAL_HEADER = 30
+_ZIP64_FIELDS = 20  # what zipfile puts behind our padding in the header of a record of 2 GiB
+_PADDING_TAG = b"FB"
+_MALFORMED = (
+    zipfile.BadZipFile, NotImplementedError, struct.error, ValueError, OverflowError, EOFError,
+    OSError,
+)  # fmt: skip
+
+
+class _Counted:
+    """A stream that is only written forwards, and how far that is."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.flush = getattr(file, "flush", lambda: None)
+        self.position = 0
+
+    def write(self, data: Any) -> int:
+        """Write all of `data`."""
+        count = write_all(self._file, data)
+        self.position += count
+        return count
+
+
+class ArchiveWriter:
+    """Writes records one after the other; `close` adds the last ones and the directory."""
+
+    def __init__(self, file: Any, folder: str) -> None:
+        self._stream = _Counted(file)
+        stream: Any = self._stream  # all of a file that zipfile needs
+        self._zip = zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED)
+        self._folder = folder
+        self._checksum = 0
+        self._names = blake2b(digest_size=8)
+
+    def write(self, name: str, data: Any, checked: bool = True) -> None:
+        """Add a record of bytes; without a checksum unless it is to be `checked`."""
+        info = zipfile.ZipInfo(f"{self._folder}/{name}")
+        info.file_size = size = memoryview(data).nbytes
+        # zipfile asks for the larger header with some room to spare
+        fields = _ZIP64_FIELDS if size * 1.05 > zipfile.ZIP64_LIMIT else 0
+        start = self._stream.position + _LOCAL_HEADER + len(info.filename.encode()) + fields
+        padding = -(start + 4) % ALIGNMENT
+        info.extra = _PADDING_TAG + struct.pack("<H", padding) + b"Z" * padding
+        with self._zip.open(info, "w") as record:
+            info.extra = b""  # the directory needs no padding
+            record.write(data)
+        if not checked:
+            info.CRC = 0
+        self._checksum = zlib.crc32(info.CRC.to_bytes(4, "little"), self._checksum)
+        self._names.update(name.encode())
+
+    def close(self) -> None:
+        """Add the version, an id made of names and contents, and the directory."""
+        self.write("version", b"3\n")
+        names = int.from_bytes(self._names.digest(), "little")
+        self.write(".data/serialization_id", f"{names:020d}{self._checksum:020d}".encode())
+        self._zip.close()
+
+
+class ArchiveReader:
+    """The records of an archive, read as they are named; RuntimeError for a broken one."""
+
+    def __init__(self, file: Any, path: Any = None, map_file: bool = False) -> None:
+        self._file = file
+        start = file.tell()
+        self.size = file.seek(0, os.SEEK_END) - start
+        file.seek(start)
+        try:
+            directory = zipfile.ZipFile(file)
+        except _MALFORMED as error:
+            raise _broken(str(error)) from error
+        entries = directory.infolist()
+        self._entries = {entry.filename: entry for entry in entries}
+        if len(self._entries) < len(entries):
+            raise _broken("two records have one name")
+        if sum([entry.file_size for entry in entries]) > self.size:
+            raise _broken("the records are larger than the file")
+        names = [entry.filename for entry in entries]
+        self._folder = names[0].partition("/")[0] if names else ""
+        self._memory = None
+        if map_file:
+            mode: Any = "r+" if options.shares_mapping else "c"
+            self._memory = np.asarray(np.memmap(path, np.uint8, mode))
+
+    def __contains__(self, name: str) -> bool:
+        return f"{self._folder}/{name}" in self._entries
+
+    def read(self, name: str) -> bytes:
+        """A whole small record."""
+        return self._filled(*self._find(name)).tobytes()
+
+    def bytes_of(self, name: str, filled: bool = True) -> Any:
+        """A record as an array of uint8; over the mapped file if there is one.
+
+        With `filled` False memory of the record's size, whose contents are arbitrary.
+        """
+        entry, start = self._find(name)
+        if not filled:
+            return np.empty(entry.file_size, np.uint8)
+        if self._memory is not None:
+            return self._memory[start : start + entry.file_size]
+        return self._filled(entry, start)
+
+    def _find(self, name: str) -> tuple[Any, int]:
+        """A record's entry, and where its bytes begin."""
+        full = f"{self._folder}/{name}"
+        entry = self._entries.get(full)
+        if entry is None:
+            raise _broken(f"file not found: {full}")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
+            raise _broken(f"{full} is compressed")
+        if entry.flag_bits & 1:
+            raise _broken(f"{full} is encrypted")
+        try:
+            self._file.seek(entry.header_offset)
+            header = self._file.read(_LOCAL_HEADER)
+            name_size, extra_size = struct.unpack_from("<HH", header, 26)
+            local = self._file.read(name_size)
+        except _MALFORMED as error:
+            raise _broken(f"no header of {full}") from error
+        if header[:4] != MAGIC or local != entry.orig_filename.encode():
+            raise _broken(f"the header of {full} does not fit the directory")
+        start = entry.header_offset + _LOCAL_HEADER + name_size + extra_size
+        if start + entry.file_size > self._file.seek(0, os.SEEK_END):
+            raise _broken(f"{full} ends beyond the file")
+        return entry, start
+
+    def _filled(self, entry: Any, start: int) -> Any:
+        array: Any = np.empty(entry.file_size, np.uint8)
+        self._file.seek(start)
+        read_into(self._file, array)
+        # 0 is what stands there where no checksum was taken
+        if entry.CRC and options.checks_crc32 and zlib.crc32(array) != entry.CRC:
+            raise _broken(f"{entry.filename} has another checksum than it was written with")
+        return array
+
+
+def write_all(file: Any, data: Any) -> int:
+    """Write all of `data` to a file, which may take less at a time; returns how much it was."""
+    rest = memoryview(data).cast("B")
+    count = rest.nbytes
+    while rest.nbytes:
+        written = file.write(rest)
+        rest = rest[rest.nbytes if written is None else written :]
+    return count
+
+
+def read_into(file: Any, array: Any) -> None:
+    """Fill an array of bytes from a file; EOFError when it is too short."""
+    rest = memoryview(array)
+    into = getattr(file, "readinto", None)
+    while rest.nbytes:
+        if into is not None:
+            count = into(rest)
+        else:
+            data = file.read(min(rest.nbytes, 1 << 24))
+            count = len(data)
+            rest[:count] = data
+        if not count:
+            raise EOFError(
+                f"unexpected EOF, expected {rest.nbytes} more bytes. The file might be corrupted."
+            )
+        rest = rest[count:]
+
+
+def _broken(reason: str) -> RuntimeError:
+    return RuntimeError(
+        f"PytorchStreamReader failed reading zip archive: {reason}. The checkpoint is damaged, or "
+        "was not written by save()."
+    )

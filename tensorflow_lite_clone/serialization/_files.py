@@ -1,0 +1,87 @@
+"""Where checkpoints are: paths and file objects; a path is replaced only by a complete file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def is_path(f: Any) -> bool:
+    """Whether `f` names a file."""
+    return isinstance(f, (str, os.PathLike))
+
+
+@contextmanager
+def opened_to_read(f: Any) -> Iterator[Any]:
+    """A binary file to read and seek in."""
+    if is_path(f):
+        with open(f, "rb") as file:
+            yield file
+        return
+    for word in ("read", "seek", "tell"):
+        if not hasattr(f, word):
+            raise AttributeError(
+                f"'{type(f).__name__}' object has no attribute '{word}'. You can only torch.load "
+                "from a file that is seekable. Please pre-load the data into a buffer like "
+                "io.BytesIO and try to load from it instead."
+            )
+    yield f
+
+
+@contextmanager
+def opened_to_write(f: Any) -> Iterator[Any]:
+    """A binary file to write; a path gets its file when the block is left without an error."""
+    if not is_path(f):
+        if not hasattr(f, "write"):
+            raise AttributeError(
+                "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
+            )
+        yield f
+        return
+    path = os.path.realpath(os.fsdecode(os.fspath(f)))
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {os.path.dirname(os.fspath(f))} does not exist.")
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):  # a pipe or a device: nothing to replace
+        with open(path, "wb") as file:
+            yield file
+        return
+    aside = os.path.join(folder, f".{os.path.basename(path)[:200]}.{os.urandom(6).hex()}.tmp")
+    try:
+        with open(aside, "xb") as file:
+            if mode is not None:
+                os.chmod(aside, stat.S_IMODE(mode))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        if os.path.exists(aside):
+            os.unlink(aside)
+        raise
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: str) -> None:
+    """Let the new name survive a loss of power, where folders can be synchronised."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def folder_name(f: Any) -> str:
+    """The folder inside of the archive: the file's name without its ending."""
+    if not is_path(f):
+        return "archive"
+    return os.path.splitext(os.path.basename(os.fsdecode(os.fspath(f))))[0] or "archive"

@@ -1,0 +1,118 @@
+"""The pickler of checkpoints: tensors refer to storages, and names are PyTorch's."""
+
+from __future__ import annotations
+
+import copyreg
+import pickle
+from collections import OrderedDict
+from types import FunctionType
+from typing import Any
+
+from tensorflow_lite_clone.core.device import Device, Layout
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.core.strides import MemoryFormat
+from tensorflow_lite_clone.ops.properties import _attributes
+from tensorflow_lite_clone.ops.typed_storage import TypedStorage
+from tensorflow_lite_clone.ops.view_copies import UntypedStorage
+from tensorflow_lite_clone.serialization import _rebuild
+from tensorflow_lite_clone.serialization._kinds import KINDS, StorageKind
+from tensorflow_lite_clone.serialization._names import name_of
+from tensorflow_lite_clone.serialization._storages import Collected, Reference
+from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor.parameter import Parameter
+
+
+def pickler(module: Any, file: Any, protocol: int, storages: Collected) -> Any:
+    """A pickler over that of the module `pickle`, or of one like it, such as dill.
+
+    It is the one in Python that is extended: pickle's C code gives no say in names.
+    """
+    base: Any = getattr(module, "_Pickler", module.Pickler)
+
+    class CheckpointPickler(base):
+        """Writes tensors as references and this package's classes under PyTorch's names."""
+
+        def persistent_id(self, obj: Any) -> Any:
+            if type(obj) is Reference:
+                return obj.name
+            if isinstance(obj, TypedStorage):
+                return storages.refer(_rebuild.memory_of(obj), obj.dtype).name
+            if isinstance(obj, UntypedStorage):
+                return storages.refer(_rebuild.memory_of(obj), None).name
+            return None
+
+        def reducer_override(self, obj: Any) -> Any:
+            if isinstance(obj, Tensor):
+                return reduced(obj, storages)
+            if isinstance(obj, (DType, MemoryFormat, StorageKind)):
+                return obj.name
+            if isinstance(obj, Device):
+                return Device, (obj.type,) if obj.index is None else (obj.type, obj.index)
+            if type(obj) is Size:
+                return Size, (tuple(obj),)
+            if isinstance(obj, Layout):
+                return _rebuild.layout, (repr(obj),)
+            state = getattr(type(obj), "_saved_state", None)  # a module's
+            if state is not None and _pickles_plainly(type(obj)):
+                return copyreg.__newobj__, (type(obj),), state(obj)  # type: ignore[attr-defined]
+            return NotImplemented
+
+        def save_global(self, obj: Any, name: str | None = None) -> None:
+            known = name_of(obj, name)
+            if known is None:
+                super().save_global(obj, name)
+            elif self.proto >= 4:
+                for word in known:
+                    self.save(word)
+                self.write(pickle.STACK_GLOBAL)
+                self.memoize(obj)
+            else:
+                self.write(pickle.GLOBAL + "".join([f"{word}\n" for word in known]).encode())
+                self.memoize(obj)
+
+        def save_function(self, obj: Any) -> None:
+            if name_of(obj) is None:
+                base.dispatch[FunctionType](self, obj)
+            else:
+                self.save_global(obj)
+
+        dispatch = {**base.dispatch, FunctionType: save_function}
+
+    return CheckpointPickler(file, protocol=protocol)
+
+
+def _pickles_plainly(cls: type) -> bool:
+    """Whether a class leaves it to pickle what its instances' state is."""
+    return all(
+        [
+            getattr(cls, name, None) is getattr(object, name, None)
+            for name in ("__reduce__", "__reduce_ex__", "__getstate__")
+        ]
+    )
+
+
+def reduced(tensor: Tensor, storages: Collected) -> tuple:
+    """How PyTorch makes a tensor again: a function and its arguments."""
+    state = _attributes(tensor)
+    if isinstance(tensor, Parameter):
+        arguments: tuple = (tensor.detach(), tensor.requires_grad, OrderedDict())
+        if state:
+            return _rebuild.rebuild_parameter_with_state, (*arguments, state)
+        return _rebuild.rebuild_parameter, arguments
+    storage = tensor._storage
+    reference = storages.refer(storage.root or storage, tensor.dtype)
+    make: Any = _rebuild.rebuild_tensor_v2
+    values: tuple = (
+        reference,
+        tensor.storage_offset(),
+        tuple(tensor.shape),
+        tensor.stride(),
+        tensor.requires_grad,
+        OrderedDict(),
+    )
+    if tensor.dtype not in KINDS:
+        make, values = _rebuild.rebuild_tensor_v3, (*values, tensor.dtype)
+    if type(tensor) is Tensor and not state:
+        return make, values
+    return _rebuild.rebuild_from_type, (make, type(tensor), values, state)

@@ -1,0 +1,175 @@
+"""What files may name when only weights are loaded: PyTorch's list, and what users add to it."""
+
+from __future__ import annotations
+
+import codecs
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.serialization import _rebuild
+from tensorflow_lite_clone.serialization._names import KNOWN, full_name
+
+Global = Callable[..., Any] | tuple[Callable[..., Any], str]
+
+_added: list[Global] = []
+
+#: Modules whose names no list of a user's makes callable.
+BLOCKED = ("sys", "os", "posix", "nt")
+
+
+def add_safe_globals(safe_globals: list[Global]) -> None:
+    """Let ``load(weights_only=True)`` use these functions and classes.
+
+    An entry is one of them, or a tuple of it and the full name under which files know it.
+    """
+    _added.extend([entry for entry in safe_globals if entry not in _added])
+
+
+def get_safe_globals() -> list[Global]:
+    """What `add_safe_globals` has added."""
+    return list(_added)
+
+
+def clear_safe_globals() -> None:
+    """Forget what `add_safe_globals` has added."""
+    _added.clear()
+
+
+class safe_globals:  # noqa: N801  (PyTorch's name)
+    """A block in which ``load(weights_only=True)`` may use these functions and classes, too."""
+
+    def __init__(self, safe_globals: list[Global]) -> None:
+        self._entries = list(safe_globals)
+
+    def __enter__(self) -> None:
+        self._before = list(_added)
+        add_safe_globals(self._entries)
+
+    def __exit__(self, *exception: Any) -> None:
+        _added[:] = self._before
+
+
+def added() -> dict[str, Any]:
+    """Full name -> function or class, of what users have added."""
+    return {
+        entry[1] if isinstance(entry, tuple) else full_name(entry): (
+            entry[0] if isinstance(entry, tuple) else entry
+        )
+        for entry in _added
+    }
+
+
+def weigh(key: Any, limit: int = 1000) -> None:
+    """ValueError for a key whose hash would take long: tuples of tuples can share their parts."""
+    rest, seen = [key], 0
+    while rest:
+        value = rest.pop()
+        seen += 1
+        if seen > limit:
+            raise ValueError("a key of a dictionary or set has too many parts")
+        if isinstance(value, (tuple, frozenset)):
+            rest.extend(value)
+
+
+def _weighed(keys: Iterable[Any]) -> None:
+    for key in keys:
+        weigh(key)
+
+
+def _exactly(types: Any, *values: Any) -> None:
+    for value in values:
+        if type(value) not in types:
+            raise TypeError(f"{type(value).__name__} is not expected here")
+
+
+def _ordered_dict(items: Any = ()) -> OrderedDict:
+    _exactly((list, tuple, dict, OrderedDict), items)
+    pairs = list(items.items() if isinstance(items, dict) else items)
+    _exactly((list, tuple), *pairs)
+    _weighed([key for key, _ in pairs])
+    return OrderedDict(pairs)
+
+
+def _counter(items: Any = None) -> Counter:
+    _exactly((dict, type(None)), items)
+    return Counter(items)
+
+
+def _set(items: Any = ()) -> set:
+    _exactly((list, tuple), items)
+    _weighed(items)
+    return set(items)
+
+
+def _complex(real: Any, imag: Any = 0.0) -> complex:
+    _exactly((int, float), real, imag)
+    return complex(real, imag)
+
+
+def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+    _exactly((str,), text, encoding)
+    if encoding != "latin1":
+        raise ValueError(f"bytes are kept as text in latin1, not in {encoding}")
+    return codecs.latin_1_encode(text)[0]
+
+
+def _bytearray(data: Any = b"", encoding: Any = "latin-1") -> bytearray:
+    if type(data) is str and encoding == "latin-1":
+        data = codecs.latin_1_encode(data)[0]
+    _exactly((bytes,), data)
+    return bytearray(data)
+
+
+def _device(kind: Any, index: Any = None) -> Device:
+    _exactly((str,), kind)
+    _exactly((int, type(None)), index)
+    return Device(kind, index)
+
+
+def _size(sizes: Any) -> Size:
+    _exactly((list, tuple), sizes)
+    _exactly((int,), *sizes)
+    return Size(sizes)
+
+
+#: Name -> what it stands for on the stack. Only these, their values being functions that check
+#: their arguments or constants, can be had from a file.
+DEFAULT: dict[tuple[str, str], Any] = {
+    key: value for key, value in KNOWN.items() if key != ("torch.nn.parameter", "Buffer")
+}
+DEFAULT.update(
+    {
+        ("torch", "Size"): _size,
+        ("torch", "device"): _device,
+        ("collections", "OrderedDict"): _ordered_dict,
+        ("collections", "Counter"): _counter,
+        ("builtins", "set"): _set,
+        ("builtins", "complex"): _complex,
+        ("builtins", "bytearray"): _bytearray,
+        ("_codecs", "encode"): _encode,
+    }
+)
+
+#: Of these, what a file may call.
+CALLABLE: tuple[Any, ...] = (
+    _size,
+    _ordered_dict,
+    _counter,
+    _set,
+    _complex,
+    _bytearray,
+    _encode,
+    _device,
+    _rebuild.layout,
+    _rebuild.rebuild_tensor,
+    _rebuild.rebuild_tensor_v2,
+    _rebuild.rebuild_tensor_v3,
+    _rebuild.rebuild_parameter,
+    _rebuild.rebuild_parameter_with_state,
+    _rebuild.rebuild_from_type,
+)
+#: Of these, what copies its arguments.
+COPYING = (_size, _ordered_dict, _counter, _set, _bytearray, _encode)

@@ -1,0 +1,181 @@
+"""Where files are written: paths, file objects, and what stands there when writing stops."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import struct
+import subprocess
+import sys
+import time
+import zipfile
+
+import pytest
+import torch
+
+import tensorflow_lite_clone as tlc
+from tests.tools.markdown import ROOT
+
+
+def test_kinds_of_files(tmp_path):
+    x = tlc.arange(3.0)
+    for name in (tmp_path / "a.pt", str(tmp_path / "b.pt")):
+        tlc.save(x, name)
+        assert tlc.load(name).tolist() == [0, 1, 2]
+    with open(tmp_path / "c.pt", "w+b") as file:
+        tlc.save(x, file)
+        file.seek(0)
+        assert tlc.load(file).tolist() == [0, 1, 2]
+    with open(tmp_path / "d.pt", "wb", buffering=0) as file:
+        tlc.save(x, file)
+    assert tlc.load(tmp_path / "d.pt").tolist() == [0, 1, 2]
+
+
+class OnlyWrites:
+    """A stream that can do nothing else."""
+
+    def __init__(self):
+        self.data = bytearray()
+
+    def write(self, data):
+        self.data += data
+        return len(data)
+
+
+class OnlyReads:
+    """A stream without `readinto`."""
+
+    def __init__(self, data):
+        stream = io.BytesIO(data)
+        self.read, self.seek, self.tell = stream.read, stream.seek, stream.tell
+        self.readline = stream.readline
+
+
+@pytest.mark.parametrize("form", ({}, {"_use_new_zipfile_serialization": False}))
+def test_plain_streams(form):
+    stream = OnlyWrites()
+    tlc.save([tlc.arange(3.0)], stream, **form)
+    assert tlc.load(OnlyReads(bytes(stream.data)))[0].tolist() == [0, 1, 2]
+    assert torch.load(io.BytesIO(stream.data))[0].tolist() == [0, 1, 2]
+
+
+def test_what_is_no_file(tmp_path):
+    for library in (tlc, torch):
+        with pytest.raises(AttributeError, match="expected 'f' to be string, path, or a file-like"):
+            library.save([], 3)
+        with pytest.raises(RuntimeError, match=r"Parent directory \S+no does not exist."):
+            library.save([], tmp_path / "no" / "a.pt")
+    with pytest.raises(IsADirectoryError):
+        tlc.save([], tmp_path)
+
+
+def test_permissions_and_links_stay(tmp_path):
+    path, link = tmp_path / "a.pt", tmp_path / "link.pt"
+    before = os.umask(0o027)
+    try:
+        tlc.save([1], path)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.chmod(0o604)
+    link.symlink_to(path)
+    tlc.save([2], link)
+    assert link.is_symlink() and tlc.load(path) == [2]
+    assert path.stat().st_mode & 0o777 == 0o604
+
+
+def test_what_cannot_be_replaced_is_written():
+    tlc.save([1], os.devnull)
+
+
+def test_records_with_long_headers(tmp_path, monkeypatch):
+    """Those of more than two gigabytes have them; here of more than a few kilobytes."""
+    path = tmp_path / "a.pt"
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1 << 12)
+    tlc.save({"large": tlc.arange(5000.0), "small": tlc.arange(3.0)}, path)
+    with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
+        for name, long in {"a/data/0": True, "a/data/1": False}.items():
+            info = archive.getinfo(name)
+            file.seek(info.header_offset + 26)
+            sizes = struct.unpack("<HH", file.read(4))
+            assert (info.header_offset + 30 + sum(sizes)) % 64 == 0
+            extra = file.read(sum(sizes))[len(name) :]
+            assert extra[:2] == b"FB" and (b"\1\0\x10\0" in extra) == long
+    for library in (tlc, torch):
+        for options in ({}, {"mmap": True}):
+            result = library.load(path, map_location="cpu", **options)
+            assert result["large"].tolist() == list(range(5000))
+            assert result["small"].tolist() == [0, 1, 2]
+
+
+class Fails:
+    """Cannot be pickled."""
+
+    def __reduce__(self):
+        raise ZeroDivisionError
+
+
+def test_an_error_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.pt"
+    tlc.save(["old"], path)
+    with pytest.raises(ZeroDivisionError):
+        tlc.save([tlc.ones(3), Fails()], path)
+
+    def broken(*arguments):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="the disk is full"):
+        tlc.save(["new"], path)
+    monkeypatch.undo()
+    assert tlc.load(path) == ["old"]
+    assert os.listdir(tmp_path) == ["a.pt"]
+
+
+WRITER = """
+import os, sys
+import tensorflow_lite_clone as tlc
+path = sys.argv[1]
+tlc.save({"number": 0, "x": tlc.zeros(50_000)}, path)
+while True:
+    command = sys.stdin.readline()
+    child = os.fork()
+    if not child:
+        os.write(1, b"ready\\n")
+        number = int(command)
+        while True:
+            number += 1
+            tlc.save({"number": number, "x": tlc.full((50_000,), float(number % 1000))}, path)
+    os.write(1, b"%d\\n" % child)
+    os.waitpid(child, 0)
+    os.write(1, b"dead\\n")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the writer forks")
+def test_killed_a_hundred_times(tmp_path):
+    """A writer killed at any moment leaves a whole checkpoint, the old one or the new one."""
+    path, draw, last = tmp_path / "a.pt", random.Random(0), 0
+    command = [sys.executable, "-c", WRITER, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as writer:
+        try:
+            for _ in range(100):
+                writer.stdin.write(f"{last}\n")
+                writer.stdin.flush()
+                answers = {writer.stdout.readline().strip() for _ in range(2)}
+                (child,) = answers - {"ready"}
+                time.sleep(draw.uniform(0, 0.03))
+                os.kill(int(child), 9)
+                assert writer.stdout.readline() == "dead\n"
+                result = tlc.load(path)
+                number, x = result["number"], result["x"]
+                assert number >= last
+                assert (x == number % 1000).all()
+                last = number
+        finally:
+            writer.kill()
+    assert last > 0  # some were written between the kills
+    assert len(os.listdir(tmp_path)) > 1  # and some kills came in the middle
+    assert torch.load(path)["number"] == last
