@@ -66,6 +66,15 @@ def overflows(drawn: Any) -> bool:
     return any(array.size and array.max() > 255 for array in tensors)
 
 
+def holds(op: Op, sample: Sample, dtype: str) -> bool:
+    """Whether the dtype has the values that a sample names, such as infinity."""
+    try:
+        draw(op, sample, dtype)
+    except (TypeError, OverflowError, ValueError):
+        return False
+    return True
+
+
 class RowCall:
     """A row's function."""
 
@@ -75,6 +84,8 @@ class RowCall:
         own = rng.random() < 0.75 or "dtypes" in self.op.accidents
         dtypes = self.op.dtypes if own else (*ALL, *COMPLEX)
         self.dtype = str(dtypes[rng.integers(len(dtypes))])
+        if not holds(self.op, self.sample, self.dtype):
+            self.dtype = str(self.op.dtypes[0])
         self.layouts = layouts(rng, self.op)
         self.odd = rng.random() < 0.3 and self.op in EXACT and "odd" not in self.op.accidents
 
