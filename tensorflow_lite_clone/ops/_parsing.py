@@ -32,7 +32,7 @@ def parsed(x: Tensor, index: Any) -> Parsed:
     if named > len(shape):
         if len(prepared) == 1 and type(prepared[0]) is slice:
             if type(index) is slice:
-                _step(index)
+                step_of(index)
             raise out_of_bounds(shape, tuple(prepared))
         raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
     basic: list = []
@@ -50,7 +50,7 @@ def parsed(x: Tensor, index: Any) -> Parsed:
             dim += 1
             whole = False
         elif type(item) is slice:
-            if _step(item) < 0:
+            if step_of(item) < 0:
                 item = _forwards(item, shape[dim])
                 backwards.append(place)
             basic.append(item)
@@ -84,7 +84,8 @@ def parsed(x: Tensor, index: Any) -> Parsed:
     return Parsed((*basic, ...), op, tuple(backwards), extra)
 
 
-def _step(item: slice) -> int:
+def step_of(item: slice) -> int:
+    """The step of a slice; ValueError where it is 0."""
     step = 1 if item.step is None else item.step.__index__()
     if step == 0:
         raise ValueError("slice step cannot be zero")

@@ -32,7 +32,7 @@ from tensorflow_lite_clone.ops._indexing import (
     result_shape,
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
-from tensorflow_lite_clone.ops._parsing import Parsed, as_tuple, out_of_bounds, parsed
+from tensorflow_lite_clone.ops._parsing import Parsed, as_tuple, out_of_bounds, parsed, step_of
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.assign import copy_, fill_, held_value, write_value
 from tensorflow_lite_clone.ops.shape import reshape, unsqueeze
@@ -118,6 +118,8 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
             return
         index = (...,)
     if kind is not tuple:
+        if kind is slice:
+            step_of(index)
         index = (index,) if kind is int or kind is slice else as_tuple(index)
     if not _active_hooks and _is_basic(index) and not _recorded(self, value):
         array = storage.array

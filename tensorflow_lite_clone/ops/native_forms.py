@@ -166,7 +166,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     if steps <= 0:
         if steps < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {steps}")
-        return bias.expand(0, input.shape[1], weight.shape[2]).clone()
+        return input[:0].matmul(weight[0]) + bias
     turned = conv.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return turned.permute(2, 0, 1).contiguous()
 

@@ -163,7 +163,7 @@ def matrix_norm(
         summed, rest = (rows, columns) if abs(ord) == 1 else (columns, rows)
         sums = vector_norm(input, 1, summed, True)
         if ord > 0 and not input.shape[rest]:
-            result = sums.sum(rest, True)  # of no columns or rows: 0
+            result = sums.detach().sum(rest, True)  # of no columns or rows: 0
         else:
             result = sums.amax(rest, True) if ord > 0 else sums.amin(rest, True)
         if not keepdim:
@@ -174,8 +174,10 @@ def matrix_norm(
 def _of_singular_values(input: Tensor, ord: Any, rows: int, columns: int, keepdim: bool) -> Tensor:
     svdvals = EXPORTS["linalg"]["svdvals"]
     values = svdvals(input.movedim((rows, columns), (-2, -1)))
-    if ord == "nuc" or not values.shape[-1]:
+    if ord == "nuc":
         result = values.sum(-1)
+    elif ord > 0 and not values.shape[-1]:
+        result = values.detach().sum(-1)  # 0, of which PyTorch records nothing
     else:
         result = values.amax(-1) if ord > 0 else values.amin(-1)
     if keepdim:
