@@ -289,7 +289,7 @@ def diff(
         raise RuntimeError(f"order must be non-negative but got {n}")
     axis = axis_of(dim, ndim)
     for tensor in (prepend, append):
-        if tensor is not None and tensor.ndim != ndim:
+        if isinstance(tensor, Tensor) and tensor.ndim != ndim:
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     joined = [tensor for tensor in (prepend, input, append) if tensor is not None]
     result = cat(joined, axis) if n and len(joined) > 1 else input
