@@ -6,14 +6,17 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import array_api_strict as strict
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import tensorflow_lite_clone as tlc
 from tests.array_api.strategies import xp, xps
+
+strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+strict.set_array_api_strict_flags(api_version="2025.12")
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -23,7 +26,10 @@ COMPLEX = ("complex64", "complex128")
 REALS = (*INTEGERS, *FLOATS)
 NUMERIC = (*REALS, *COMPLEX)
 ALL = ("bool", *NUMERIC)
-TOLERANCE = {"float32": 1e-4, "complex64": 1e-4, "float64": 1e-10, "complex128": 1e-10}
+#: Of sums and products, and of one rounding each: relative, and absolute for numbers near 0.
+SUMS = {"float32": 1e-4, "complex64": 1e-4, "float64": 1e-10, "complex128": 1e-10}
+ONE_ROUNDING = {"float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "complex128": 1e-12}
+EXACT: dict[str, float] = {}
 
 few = settings(max_examples=40, deadline=None)
 SHAPES = xps.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
@@ -80,20 +86,20 @@ def name_of(array: Any) -> str:
     return str(array.dtype).rpartition(".")[2]
 
 
-def same(found: Any, wanted: Any, *, close: bool = False) -> None:
+def same(found: Any, wanted: Any, tolerance: dict[str, float] = EXACT) -> None:
     """Assert that a tensor, or a tuple of them, has the judge's dtype, shape and values."""
     if isinstance(wanted, tuple):
         assert isinstance(found, tuple) and len(found) == len(wanted)
         for one, other in zip(found, wanted):
-            same(one, other, close=close)
+            same(one, other, tolerance)
         return
     assert isinstance(found, tlc.Tensor)
     assert name_of(found) == name_of(wanted)
     assert tuple(found.shape) == wanted.shape
     host, judge = np.asarray(found), np.asarray(wanted._array)
-    if close and name_of(found) in TOLERANCE:
-        rtol = TOLERANCE[name_of(found)]
-        np.testing.assert_allclose(host, judge, rtol=rtol, atol=rtol)
+    if rtol := tolerance.get(name_of(found)):
+        atol = rtol if tolerance is SUMS else rtol * 1e-3
+        np.testing.assert_allclose(host, judge, rtol=rtol, atol=atol)
     else:
         np.testing.assert_array_equal(host, judge)
 
@@ -103,7 +109,8 @@ def agree(function: Callable[..., Any], *arrays: np.ndarray, close: bool = False
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's mean of nothing
         wanted = function(strict, *[theirs(host) for host in arrays])
-    same(function(xp, *[mine(host) for host in arrays]), wanted, close=close)
+    tolerance = SUMS if close else EXACT
+    same(function(xp, *[mine(host) for host in arrays]), wanted, tolerance)
 
 
 def axes(ndim: int, tuples: bool = True) -> st.SearchStrategy:

@@ -11,23 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorflow_lite_clone as tlc
-from tests.array_api.oracle import (
-    COMPLEX,
-    FLOATING,
-    REAL,
-    few,
-    strict,
-    strictly,
-)
+from tests.array_api.domains import FLOATING, strictly
+from tests.array_api.judge import COMPLEX, FLOATS, few, strict
 from tests.array_api.strategies import xp, xps
 from tests.array_api.test_linalg import drawn, same
 
 NORMS = ("backward", "ortho", "forward")
 #: The transforms, and the dtypes that they take.
 LINES = {
-    "fft": COMPLEX, "ifft": COMPLEX, "rfft": REAL, "irfft": COMPLEX, "hfft": COMPLEX, "ihfft": REAL,
+    "fft": COMPLEX, "ifft": COMPLEX, "rfft": FLOATS, "irfft": COMPLEX,
+    "hfft": COMPLEX, "ihfft": FLOATS,
 }  # fmt: skip
-GRIDS = {"fftn": COMPLEX, "ifftn": COMPLEX, "rfftn": REAL, "irfftn": COMPLEX}
+GRIDS = {"fftn": COMPLEX, "ifftn": COMPLEX, "rfftn": FLOATS, "irfftn": COMPLEX}
 SHAPES = xps.array_shapes(min_dims=1, max_dims=3, min_side=2, max_side=4)
 
 
@@ -84,7 +79,7 @@ def test_shifts(name: str, data: Any) -> None:
 def test_frequencies(name: str, n: int, d: float) -> None:
     function = getattr(xp.fft, name)
     wanted = np.asarray(getattr(strict.fft, name)(n, d=d)._array)
-    for dtype in REAL:
+    for dtype in FLOATS:
         found = function(n, d=d, dtype=getattr(xp, dtype), device=xp.zeros(1).device)
         same(found, wanted.astype(dtype))
     assert function(n).dtype is xp.__array_namespace_info__().default_dtypes()["real floating"]
@@ -114,6 +109,6 @@ def test_names_and_signatures() -> None:
 
 @pytest.mark.parametrize("name", [*LINES, *GRIDS])
 def test_gradients(name: str) -> None:
-    dtype = tlc.float64 if {**LINES, **GRIDS}[name] is REAL else tlc.complex128
+    dtype = tlc.float64 if {**LINES, **GRIDS}[name] is FLOATS else tlc.complex128
     x = tlc.randn(2, 4, dtype=dtype, requires_grad=True)
     assert tlc.autograd.gradcheck(getattr(xp.fft, name), x)

@@ -12,17 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorflow_lite_clone as tlc
-from tests.array_api.oracle import (
-    ALL,
-    COMPLEX,
-    FLOATING,
-    INTEGER,
-    NUMERIC,
-    PAIRS,
-    few,
-    strict,
-    strictly,
-)
+from tests.array_api.domains import FLOATING, PAIRS, strictly
+from tests.array_api.judge import ALL, COMPLEX, INTEGERS, NUMERIC, few, strict
 from tests.array_api.strategies import xp, xps
 
 SINGLE = {"float32", "complex64"}
@@ -35,7 +26,7 @@ def drawn(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
     values = rng.standard_normal(shape)
     if dtype in COMPLEX:
         values = values + 1j * rng.standard_normal(shape)
-    if dtype in INTEGER:
+    if dtype in INTEGERS:
         values = rng.integers(0 if dtype in ("uint8",) or dtype[0] == "u" else -5, 6, shape)
     if dtype == "bool":
         values = values > 0

@@ -1,79 +1,72 @@
-"""array-api-strict as the oracle: numbers that functions take, and what comparing them means."""
+"""Which numbers the element-wise functions take, and which dtypes meet."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
-import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import tensorflow_lite_clone as tlc
+from tests.array_api.judge import (
+    ALL,
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    NUMERIC,
+    ONE_ROUNDING,
+    same,
+    strict,
+    theirs,
+)
 from tests.array_api.strategies import xp, xps
 
-strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
-strict.set_array_api_strict_flags(api_version="2025.12")
-
 BOOL = ("bool",)
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-INTEGER = SIGNED + UNSIGNED
-REAL = ("float32", "float64")
-COMPLEX = ("complex64", "complex128")
-FLOATING = REAL + COMPLEX
-NUMERIC = INTEGER + FLOATING
-ALL = BOOL + NUMERIC
+FLOATING = FLOATS + COMPLEX
 
 #: The dtypes for which the standard defines each function.
 UNARY = {
     **dict.fromkeys(
         "abs conj negative positive isfinite isinf isnan round sign square".split(), NUMERIC
     ),
-    **dict.fromkeys("ceil floor trunc".split(), INTEGER + REAL),
+    **dict.fromkeys("ceil floor trunc".split(), INTEGERS + FLOATS),
     **dict.fromkeys(
         "acos acosh asin asinh atan atanh cos cosh exp expm1 log log10 log1p log2 reciprocal sin "
         "sinh sqrt tan tanh".split(), FLOATING
     ),
-    "bitwise_invert": BOOL + INTEGER, "imag": COMPLEX, "logical_not": BOOL, "real": NUMERIC,
-    "signbit": REAL,
+    "bitwise_invert": BOOL + INTEGERS, "imag": COMPLEX, "logical_not": BOOL, "real": NUMERIC,
+    "signbit": FLOATS,
 }  # fmt: skip
 BINARY = {
     **dict.fromkeys("add subtract multiply pow".split(), NUMERIC),
-    **dict.fromkeys("floor_divide remainder maximum minimum".split(), INTEGER + REAL),
-    **dict.fromkeys("atan2 copysign hypot logaddexp nextafter".split(), REAL),
-    **dict.fromkeys("bitwise_and bitwise_or bitwise_xor".split(), BOOL + INTEGER),
-    **dict.fromkeys("bitwise_left_shift bitwise_right_shift".split(), INTEGER),
+    **dict.fromkeys("floor_divide remainder maximum minimum".split(), INTEGERS + FLOATS),
+    **dict.fromkeys("atan2 copysign hypot logaddexp nextafter".split(), FLOATS),
+    **dict.fromkeys("bitwise_and bitwise_or bitwise_xor".split(), BOOL + INTEGERS),
+    **dict.fromkeys("bitwise_left_shift bitwise_right_shift".split(), INTEGERS),
     **dict.fromkeys("equal not_equal".split(), ALL),
-    **dict.fromkeys("greater greater_equal less less_equal".split(), INTEGER + REAL),
+    **dict.fromkeys("greater greater_equal less less_equal".split(), INTEGERS + FLOATS),
     **dict.fromkeys("logical_and logical_or logical_xor".split(), BOOL),
     "divide": FLOATING,
 }  # fmt: skip
 SHIFTS = ("bitwise_left_shift", "bitwise_right_shift")
 #: Where array-api-strict, which is NumPy, has other special cases than the standard prefers.
 FINITE = ("floor_divide", "expm1", "sign", "pow", "reciprocal", "divide", "multiply", "square")
-few = settings(max_examples=25, deadline=None)
+
+
+#: Asserts that an array is array-api-strict's, but for one rounding.
+nearly = functools.partial(same, tolerance=ONE_ROUNDING)
 
 
 def strictly(x: Any) -> Any:
     """The same numbers in array-api-strict."""
-    return strict.asarray(np.asarray(x)) if isinstance(x, tlc.Tensor) else x
-
-
-def same(found: Any, wanted: Any) -> None:
-    """Assert that an array has array-api-strict's dtype, shape and, nearly, values."""
-    assert isinstance(found, tlc.Tensor)
-    assert found.shape == wanted.shape
-    assert str(found.dtype).endswith("." + str(wanted.dtype).rpartition(".")[2])
-    rtol = {"float32": 1e-5, "complex64": 1e-5}.get(wanted.dtype._np_dtype.name, 1e-12)
-    values = np.asarray(wanted._array)
-    np.testing.assert_allclose(np.asarray(found), values, rtol=rtol, atol=rtol * 1e-3)
+    return theirs(np.asarray(x)) if isinstance(x, tlc.Tensor) else x
 
 
 def numbers(dtype: str, name: str, second: bool = False) -> st.SearchStrategy[Any]:
     """Numbers of a dtype for which `name` is defined, and without large rounding errors."""
     anything = name not in FINITE
-    if dtype in INTEGER:
+    if dtype in INTEGERS:
         info = np.iinfo(dtype)
         low, high = max(info.min, -(2**40)), min(info.max, 2**40)
         if name == "pow":
@@ -83,7 +76,7 @@ def numbers(dtype: str, name: str, second: bool = False) -> st.SearchStrategy[An
         elif name in ("floor_divide", "remainder") and second:
             low = 1
         return st.integers(low, high)
-    if dtype in REAL:
+    if dtype in FLOATS:
         width = 32 if dtype == "float32" else 64
         if anything:
             return st.floats(width=width)
