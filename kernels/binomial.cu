@@ -18,7 +18,7 @@
 // Source:      Hoermann, "The generation of binomial random variates" (1993), algorithm BTRS;
 //              Kachitvichyanukul and Schmeiser, "Binomial random variate generation" (1988), section
 //              2, for the inversion
-// Measured:    not yet on a GPU
+// Measured:    not yet
 
 #include "common.cuh"
 #include "philox.cuh"
