@@ -37,7 +37,7 @@ from tensorflow_lite_clone.core.public import public as _public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.printing import set_printoptions
-from tensorflow_lite_clone.version import __version__ as __version__
+from tensorflow_lite_clone.torch_version import __version__ as __version__
 
 newaxis = None
 
@@ -54,6 +54,11 @@ def _render(self: Tensor, filename: Any, params: Any = None, **options: Any) -> 
 def compile(model: Any = None, **options: Any) -> Any:
     """Capture a function or module in a CUDA graph and replay it; see `compiler.compile`."""
     return _import_module(f"{__name__}.compiler").compile(model, **options)
+
+
+def install_as_torch() -> None:
+    """Make ``import torch`` mean this package; see `dropin.install_as_torch`."""
+    _import_module(f"{__name__}.dropin").install_as_torch()
 
 
 _bind.bind_tensor()

@@ -13,6 +13,7 @@ from tests.tools.markdown import ROOT
 PINNED = re.search(r"torch==([\d.]+)", (ROOT / "pyproject.toml").read_text())[1]  # type: ignore[index]
 OLDER_TORCH = {
     r"tests/nn/test_layers\.py.*(Norm|Transformer)": "2.11 prints norms without `bias=`",
+    r"test_modules\.py.*-nn\..*(Norm|Transformer)": "2.11 prints norms without `bias=`",
     r"tests/ops/test_grad\.py.*aminmax": "2.11 has no gradient of aminmax",
     r"tests/autograd/test_views\.py.*test_refused": "2.11 names nodes otherwise in the message",
     r"tests/autograd/test_modes\.py.*test_on_generators": "2.11 warns of throw()'s signature",

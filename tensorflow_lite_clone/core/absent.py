@@ -167,8 +167,12 @@ def why(name: str) -> tuple[str, str] | None:
     return None
 
 
+def reason(name: str) -> str:
+    """Status and reason of a full name in words."""
+    status, text = why(name) or ("unknown", "not among the names of PyTorch that are planned")
+    return f"{status}: {text}"
+
+
 def error(owner: str, space: str, name: str) -> AttributeError:
     """What `owner`, which stands for PyTorch's `space`, raises for a name that it lacks."""
-    known = why(f"{space}.{name}")
-    text = f"{owner} has no attribute '{name}'"
-    return AttributeError(f"{text} ({known[0]}: {known[1]})" if known else text)
+    return AttributeError(f"{owner} has no attribute '{name}' ({reason(f'{space}.{name}')})")

@@ -75,7 +75,11 @@ def test_sdist_is_complete(unpacked: Path) -> None:
 
 def test_wheel_holds_package_and_kernels_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        names = {
+            name
+            for name in archive.namelist()
+            if not name.partition("/")[0].endswith(".dist-info")
+        }
     kernels = {f"{NAME}/_{name}" for name in files("kernels", root=ROOT)}
     assert names == files(NAME, root=ROOT) | kernels
     assert f"{NAME}/py.typed" in names
