@@ -119,13 +119,17 @@ def missing_module(name: str) -> ModuleNotFoundError:
 
 
 def explain(error: BaseException) -> None:
-    """Add to an ImportError of a name that a module of this package lacks why it lacks it."""
+    """Add to an error about a name that a module or a tensor lacks why it lacks it."""
+    name = ""
     if isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
         module = _torch_name(error.name or "")
         lacking = str(error).split("'")
         if module and len(lacking) > 1:
             name = f"{module}.{lacking[1]}"
-            error.add_note(f"{name}: {absent.reason(name)}")
+    elif isinstance(error, AttributeError) and type(error.obj).__name__ == "Tensor":
+        name = f"torch.Tensor.{error.name}"
+    if name:
+        error.add_note(f"{name}: {absent.reason(name)}")
 
 
 def _is_stand_in(module: ModuleType) -> bool:

@@ -1,0 +1,223 @@
+"""`import torch` means this package: in a program, in what it starts, and not a moment longer."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.dropin import finder
+from tests.dropin.programs import printed, run
+
+SAME = """
+import sys, torch, torch.nn as nn, torch.nn.functional as F, torchvision
+import torch.optim.lr_scheduler as schedules
+from torch.utils.data import DataLoader, TensorDataset
+from torch.nn.utils.rnn import pad_sequence
+from torchvision import transforms
+import tensorflow_lite_clone as tlc
+assert torch is tlc and nn is tlc.nn and F is tlc.nn.functional and torchvision is tlc.vision
+assert schedules is tlc.optim.lr_scheduler and sys.modules["torch.nn.functional"] is F
+assert transforms is tlc.vision.transforms and torch.tensor([2.0]).item() == 2
+import torch.tensor  # a function here, and a package by accident
+assert torch.tensor([2.0]).item() == 2
+assert not [m for m in sys.modules if m == "torch._C"]
+print(__name__, __file__, sys.argv, sys.path[0])
+"""
+
+
+def written(folder: Path, text: str, name: str = "program.py") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_names_are_this_package(tmp_path):
+    path = written(tmp_path, SAME)
+    expected = f"__main__ {path} {[str(path), '--a', 'b']} {tmp_path}\n"
+    assert printed(path, "--a", "b", cwd=tmp_path.parent) == expected
+
+
+def test_module(tmp_path):
+    (tmp_path / "package").mkdir()
+    written(tmp_path / "package", "import torch\nlocal = torch.__name__\n", "__init__.py")
+    written(
+        tmp_path / "package",
+        "import sys\nfrom . import local\nprint(local, sys.argv[1:])",
+        "run.py",
+    )
+    assert printed("-m", "package.run", "x", cwd=tmp_path) == "tensorflow_lite_clone ['x']\n"
+    assert printed("-m", "timeit", "-n1", "-r1", "import torch", cwd=tmp_path).startswith("1 loop")
+
+
+def test_folder_and_archive(tmp_path):
+    path = written(tmp_path, "import torch, other\nprint(torch.__name__, other.x)", "__main__.py")
+    other = written(tmp_path, "import torch.nn\nx = torch.nn.__name__", "other.py")
+    assert printed(tmp_path, cwd=tmp_path) == "tensorflow_lite_clone tensorflow_lite_clone.nn\n"
+    with zipfile.ZipFile(tmp_path / "program.pyz", "w") as archive:
+        archive.write(path, path.name)
+        archive.write(other, other.name)
+    other.unlink()
+    expected = "tensorflow_lite_clone tensorflow_lite_clone.nn\n"
+    assert printed("program.pyz", cwd=tmp_path) == expected
+
+
+def test_command_line(tmp_path):
+    assert "usage" in printed("--help", cwd=tmp_path)
+    assert printed("--version", cwd=tmp_path).startswith("tensorflow_lite_clone ")
+    for arguments in ((), ("-m",), ("--other",)):
+        done = run(*arguments, cwd=tmp_path)
+        assert done.returncode == 2 and "usage" in done.stderr
+    done = run("absent.py", cwd=tmp_path)
+    assert done.returncode == 1 and "no file 'absent.py'" in done.stderr
+
+
+def test_an_error_shows_the_program_alone(tmp_path):
+    path = written(tmp_path, "import torch\n\ndef f():\n    torch.ones(2) @ torch.ones(3)\n\nf()\n")
+    done = run(path, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        f'Traceback (most recent call last):\n  File "{path}", line 6, in <module>\n    f()\n'
+    )
+    assert run(written(tmp_path, "raise SystemExit(7)"), cwd=tmp_path).returncode == 7
+
+
+def test_names_stay_until_the_end(tmp_path):
+    text = "import atexit\nx = 3\natexit.register(lambda: print(x, __name__))\n"
+    assert printed(written(tmp_path, text), cwd=tmp_path) == "3 __main__\n"
+
+
+CHILDREN = """
+import multiprocessing, subprocess, sys
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Squares(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        import torch
+        assert torch.__name__ == "tensorflow_lite_clone"
+        return torch.tensor([index ** 2])
+
+def work(queue):
+    import torch, torchvision
+    queue.put((torch.__name__, torchvision.__name__, torch.ones(2).sum().item()))
+
+if __name__ == "__main__":
+    for method in ("fork", "spawn"):
+        context = multiprocessing.get_context(method)
+        queue = context.Queue()
+        process = context.Process(target=work, args=(queue,))
+        process.start()
+        print(queue.get())
+        process.join()
+        batches = DataLoader(Squares(), 2, num_workers=1, multiprocessing_context=method)
+        print([batch.tolist() for batch in batches])
+    code = "import torchvision.transforms, torch.nn as n; print(torchvision.__name__, n.__name__)"
+    print(subprocess.check_output([sys.executable, "-c", code], text=True))
+    code = "import importlib.metadata as m; print(m.version('torch'), m.version('torchvision'))"
+    print(subprocess.check_output([sys.executable, "-c", code], text=True))
+"""
+
+
+def test_processes_that_a_program_starts(tmp_path):
+    lines = printed(written(tmp_path, CHILDREN), cwd=tmp_path).split("\n")
+    name = "tensorflow_lite_clone"
+    one = [str((name, f"{name}.vision", 2.0)), "[[[0], [1]], [[4], [9]]]"]
+    versions = " ".join(path.name.split("-")[1][:-5] for path in sorted(finder.PATH.glob("*-info")))
+    assert lines == [*one, *one, f"{name}.vision {name}.nn", "", versions, "", ""]
+    assert versions.split()[0] == tlc.__version__.split("+")[0]
+
+
+def test_a_process_without_the_package_on_its_path(tmp_path):
+    """A child whose path has what stands for torch, and no way to the package but from there."""
+    text = f"""
+import subprocess, sys, os
+environment = dict(os.environ, PYTHONPATH={str(finder.PATH)!r})
+print(subprocess.check_output(
+    [sys.executable, "-c", "import torch; print(torch.__name__)"], env=environment, text=True))
+"""
+    assert "tensorflow_lite_clone" in printed(written(tmp_path, text), cwd=tmp_path, here=False)
+
+
+INSIDE = """
+import tensorflow_lite_clone as tlc
+tlc.install_as_torch()
+tlc.install_as_torch()
+import sys, torch, torch.nn.utils.rnn
+assert torch is tlc and torch.nn.utils.rnn is tlc.nn.utils.rnn
+print(sum(type(f).__module__.startswith("tensorflow_lite_clone") for f in sys.meta_path))
+"""
+
+
+def test_inside_a_program(tmp_path):
+    assert printed(written(tmp_path, INSIDE), cwd=tmp_path, here=False) == "2\n"
+
+
+def test_too_late(tmp_path):
+    written(tmp_path, "x = 1", "torch.py")
+    text = "import torch, tensorflow_lite_clone as t\nt.install_as_torch()"
+    done = run(written(tmp_path, text), cwd=tmp_path, here=False)
+    assert "RuntimeError: torch is already imported from" in done.stderr
+
+
+def test_pytorch_of_an_installation_is_not_imported(tmp_path):
+    """One that fails to import stands behind the program on the path, as site-packages does."""
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    written(folder, "raise SystemError('imported')", "torch.py")
+    written(folder, "raise SystemError('imported')", "torchvision.py")
+    text = f"""
+import subprocess, sys, os
+sys.path.append({str(folder)!r})
+import torch, torchvision
+environment = dict(os.environ)
+environment["PYTHONPATH"] += os.pathsep + {str(folder)!r}
+code = "import torchvision, torch; print(torch.__name__)"
+print(subprocess.check_output([sys.executable, "-c", code], env=environment, text=True))
+"""
+    assert "tensorflow_lite_clone" in printed(written(tmp_path, text), cwd=tmp_path)
+
+
+MISSING = [
+    ("import torch.ao", "ModuleNotFoundError: No module or name 'torch.ao' .*left out: "),
+    ("import torch.nonsense.more", "'torch.nonsense.*unknown: not among the names"),
+    ("from torch import nested", "'torch.nested' .*left out: nested"),
+    ("from torch import nonsense", "'torch.nonsense' .*unknown"),
+    ("from torch.nn.functional import nonsense", "'nonsense' from .*nonsense: unknown: not among"),
+    ("import torch; torch.nested", "AttributeError: .*'nested' .left out: nested"),
+    (
+        "import torch; torch.ones(1).to_mkldnn()",
+        "AttributeError: .*'to_mkldnn'.*mkldnn: left out: ",
+    ),
+]
+
+
+@pytest.mark.parametrize("text, message", MISSING)
+def test_missing_names_say_why(text, message, tmp_path):
+    done = run(written(tmp_path, text), cwd=tmp_path)
+    assert done.returncode == 1
+    assert re.search(message, done.stderr.replace("\n", " ")), done.stderr
+
+
+def test_asking_for_a_module_is_no_error(tmp_path):
+    text = """
+import importlib.util
+print(importlib.util.find_spec("torch").name, importlib.util.find_spec("torch.ao"))
+print(importlib.util.find_spec("torch.nn.functional").name)
+try:
+    import torch.ao
+except ImportError:
+    print("no ao")
+import torch
+print(hasattr(torch, "nested"), hasattr(torch.nn, "Linear"))
+"""
+    lines = printed(written(tmp_path, text), cwd=tmp_path).splitlines()
+    assert lines == [
+        "tensorflow_lite_clone None", "torch.nn.functional", "no ao", "False True"
+    ]  # fmt: skip
