@@ -21,7 +21,7 @@ from tensorflow_lite_clone.autograd.mode import (
     no_grad,
     set_grad_enabled,
 )
-from tensorflow_lite_clone.tensor import Tensor as Variable
+from tensorflow_lite_clone.autograd.variable import Variable
 
 __all__ = [
     "Function",

@@ -95,7 +95,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         "typed storages and memory that other processes map",
         "torch.*Storage torch.*Storage.* torch.*StorageBase torch.Storage torch.storage* "
         "torch.*.storage "
-        "torch.*.storage_type torch.is_storage torch.from_file torch.serialization.StorageType "
+        "torch.*.storage_type torch.is_storage torch.serialization.StorageType "
         "torch.serialization.normalize_storage_type torch.serialization.storage_to_tensor_type "
         "torch.multiprocessing.*sharing_strateg*",
     ),

@@ -99,6 +99,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     typed,
     typed_storage,
     unique,
+    untyped_storage,
     update,
     view_copies,
     window_functions,

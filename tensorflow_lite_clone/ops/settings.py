@@ -9,7 +9,7 @@ from tensorflow_lite_clone.autograd.anomaly import is_anomaly_check_nan_enabled,
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
-from tensorflow_lite_clone.ops.view_copies import UntypedStorage
+from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.tensor import Tensor
 
 _MODES = ("default", "warn", "error")

@@ -10,7 +10,7 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.slices import as_strided
-from tensorflow_lite_clone.ops.view_copies import UntypedStorage
+from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.tensor import Tensor
 
 

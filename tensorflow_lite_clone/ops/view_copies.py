@@ -7,7 +7,6 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.attributes import detach
 from tensorflow_lite_clone.autograd.inplace import ViewScatter, write_out
-from tensorflow_lite_clone.core.dtypes import uint8
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
 from tensorflow_lite_clone.core.strides import sizes_of
@@ -17,8 +16,7 @@ from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.ops.complex_numbers import view_as_complex, view_as_real
 from tensorflow_lite_clone.ops.slices import AsStrided
-from tensorflow_lite_clone.storage import Storage
-from tensorflow_lite_clone.tensor import Tensor, new_tensor
+from tensorflow_lite_clone.tensor import Tensor
 
 
 def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
@@ -176,54 +174,3 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         and self.stride() == tensor.stride()
         and self.storage_offset() == tensor.storage_offset()
     )
-
-
-class UntypedStorage:
-    """The bytes a tensor and its views lie in."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._memory = tensor._storage.root or tensor._storage
-
-    @property
-    def device(self) -> Any:
-        """The device that holds the bytes."""
-        return self._memory.backend.device
-
-    def data_ptr(self) -> int:
-        """The address of the first byte."""
-        return self._memory.backend.F.address(self._memory.array)
-
-    def nbytes(self) -> int:
-        """How many bytes there are."""
-        array = self._memory.array
-        return array.size * array.dtype.itemsize
-
-    size = __len__ = nbytes
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether a CUDA device holds the bytes."""
-        return self.device.type == "cuda"
-
-    def cpu(self) -> UntypedStorage:
-        """The bytes in host memory, a copy if they are elsewhere."""
-        return UntypedStorage(new_tensor(self._memory).cpu())
-
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """The bytes on a CUDA device."""
-        return UntypedStorage(new_tensor(self._memory).cuda(device, non_blocking))
-
-    def tolist(self) -> list[int]:
-        """The bytes as numbers."""
-        F, array = self._memory.backend.F, self._memory.array
-        line = F.bitcast(F.reshape(array, (-1,)), self._memory.backend.native[uint8])
-        return new_tensor(Storage(line, self._memory.backend)).tolist()
-
-
-@public("method")
-def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The memory that this tensor shares with its views."""
-    return UntypedStorage(self)
-
-
-export(UntypedStorage, "torch", name="UntypedStorage")

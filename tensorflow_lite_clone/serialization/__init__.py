@@ -31,6 +31,7 @@ from tensorflow_lite_clone.serialization._small import (
     mkdtemp,
 )
 from tensorflow_lite_clone.serialization.loading import get_unsafe_globals_in_checkpoint, load
+from tensorflow_lite_clone.serialization.npz import load_npz, save_npz
 from tensorflow_lite_clone.serialization.saving import save
 
 __all__ = [
@@ -46,11 +47,13 @@ __all__ = [
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
+    "load_npz",
     "location_tag",
     "mkdtemp",
     "register_package",
     "safe_globals",
     "save",
+    "save_npz",
     "set_crc32_options",
     "set_default_load_endianness",
     "set_default_mmap_options",

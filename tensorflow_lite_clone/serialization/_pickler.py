@@ -14,7 +14,7 @@ from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.ops.properties import _attributes
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
-from tensorflow_lite_clone.ops.view_copies import UntypedStorage
+from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.serialization._kinds import KINDS, StorageKind
 from tensorflow_lite_clone.serialization._names import name_of

@@ -9,7 +9,7 @@ from tensorflow_lite_clone.core.device import Layout, strided
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
-from tensorflow_lite_clone.ops.view_copies import UntypedStorage
+from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 from tensorflow_lite_clone.tensor.parameter import Parameter

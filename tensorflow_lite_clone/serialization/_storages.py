@@ -13,7 +13,7 @@ from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.core.dtypes import DType, uint8
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
-from tensorflow_lite_clone.ops.view_copies import UntypedStorage
+from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.serialization._kinds import KINDS, UNTYPED, StorageKind
 from tensorflow_lite_clone.serialization._locations import Restorer, location_tag
 from tensorflow_lite_clone.serialization._rebuild import memory_of, storage_over

@@ -7,6 +7,7 @@ import os
 import pickle
 import pickletools
 import sys
+import warnings
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from typing import Any
 
@@ -26,6 +27,11 @@ _UNSAFE = (
     "the file has put into it: do so only if you trust the source.\n\tWeightsUnpickler error: "
 )
 
+_TRUSTED = (
+    "weights_only=False can run any code that whoever made the file has put into it: leave it out "
+    "unless the file needs it and you trust the source"
+)
+
 
 def load(
     f: Any,
@@ -41,7 +47,7 @@ def load(
     With `weights_only`, which is the default unless a `pickle_module` is given, a file can only
     have tensors, containers of Python's and what `add_safe_globals` lists; anything else is an
     UnpicklingError that names it. **With weights_only=False a file can run any code**: its names
-    ``torch...`` mean this package's, all others are imported.
+    ``torch...`` mean this package's, all others are imported. It warns.
 
     `map_location` says where storages go: a device, a dictionary of tags such as ``{"cuda:0":
     "cpu"}``, or a function of a storage in host memory and its tag that gives a storage or None.
@@ -53,6 +59,8 @@ def load(
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if weights_only is False:
+        warnings.warn(_TRUSTED, stacklevel=2)
     if mmap and not is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
     restore = mapper(map_location)

@@ -46,7 +46,9 @@ def test_script(script, tmp_path):
 def test_scripts_know_nothing_of_this_package():
     assert len(SCRIPTS) >= 30
     for path in SCRIPTS:
-        assert "tensorflow_lite_clone" not in path.read_text() and "import torch" in path.read_text()
+        assert (
+            "tensorflow_lite_clone" not in path.read_text() and "import torch" in path.read_text()
+        )
 
 
 def test_differences_are_noticed():

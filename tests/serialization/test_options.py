@@ -438,3 +438,22 @@ def test_importing_the_package_imports_none_of_it():
         "assert {'save', 'load', 'serialization'} <= set(dir(t))\n"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_loading_anything_warns(tmp_path):
+    tlc.save([1], tmp_path / "x.pt")
+    with pytest.warns(UserWarning, match="weights_only=False can run any code"):
+        assert tlc.load(tmp_path / "x.pt", weights_only=False) == [1]
+
+
+def test_a_file_of_gigabytes_is_mapped(tmp_path):
+    """Five gigabytes that are not there until they are read: a file with holes."""
+    elements = 5 * 2**28
+    with torch.serialization.skip_data():
+        torch.save({"big": torch.empty(elements), "small": torch.empty(3)}, tmp_path / "big.pt")
+    assert os.path.getsize(tmp_path / "big.pt") > 2**32
+    loaded = tlc.load(tmp_path / "big.pt", mmap=True)
+    assert loaded["big"].shape == (elements,) and loaded["big"][-1].item() == 0
+    assert loaded["small"].tolist() == [0, 0, 0]
+    loaded["big"][elements - 1] = 7  # this process alone sees it
+    assert tlc.load(tmp_path / "big.pt", mmap=True)["big"][-1].item() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import pytest
+import torch
 
 import tensorflow_lite_clone as tlc
 from tests.nn.both import same
@@ -94,3 +95,38 @@ def test_loops_check_their_arguments():
         tlc.while_loop(3, 4, ())
     with pytest.raises(RuntimeError, match="tuple or list"):
         tlc.while_loop(lambda i: i < 3, lambda i: i + 1, tlc.tensor(0))
+
+
+def test_files_as_memory(tmp_path):
+    def script(lib, folder):
+        path = folder / "numbers"
+        path.write_bytes(bytes(range(16)))
+        private = lib.from_file(str(path), size=4, dtype=lib.int32)
+        private[0] = 7
+        read = path.read_bytes()
+        shared = lib.from_file(str(path), shared=True, size=5, dtype=lib.int32)
+        shared[4] = 1
+        whole = lib.UntypedStorage.from_file(str(path), False, 8)
+        part = whole[2:6]
+        part[0] = 200
+        whole[0] = 9
+        values = part.tolist(), whole.tolist(), list(part), part.nbytes(), len(whole[7:3])
+        results = [
+            private.tolist(), read, path.read_bytes(), values, whole.data_ptr() - part.data_ptr(),
+            lib.asarray(whole[:4], dtype=lib.uint8).tolist(), repr(part), lib.from_file(str(path)),
+            lib.UntypedStorage(3).nbytes(), lib.UntypedStorage([1, 2]).tolist(), private.dtype,
+        ]  # fmt: skip
+        for wrong in (
+            lambda: lib.from_file(str(path), size=100),
+            lambda: whole[0:8:2],
+            lambda: whole["a"],
+            lambda: whole[100],
+        ):
+            with pytest.raises((RuntimeError, TypeError, IndexError)) as error:
+                wrong()
+            results.append((type(error.value), str(error.value).split(" but ")[0].split("<")[0]))
+        return [str(result) for result in results]
+
+    for name in ("here", "pytorch"):
+        (tmp_path / name).mkdir()
+    assert script(tlc, tmp_path / "here") == script(torch, tmp_path / "pytorch")

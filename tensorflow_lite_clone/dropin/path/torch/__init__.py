@@ -10,4 +10,4 @@ if importlib.util.find_spec("tensorflow_lite_clone") is None:
 from tensorflow_lite_clone import install_as_torch
 
 install_as_torch()
-importlib.import_module(__name__)  # now this is what stands for torch, and replaces this module
+importlib.import_module(__name__)  # what stands for it now replaces this module
