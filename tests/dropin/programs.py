@@ -20,7 +20,7 @@ def run(*arguments: str | Path, cwd: Path, here: bool = True) -> subprocess.Comp
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 

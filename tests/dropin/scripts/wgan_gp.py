@@ -65,8 +65,8 @@ def compute_gradient_penalty(D, real_samples, fake_samples):
 
 
 generator, discriminator = Generator(), Discriminator()
-optimizer_G = torch.optim.Adam(generator.parameters(), lr=0.002, betas=(0.5, 0.999))
-optimizer_D = torch.optim.Adam(discriminator.parameters(), lr=0.002, betas=(0.5, 0.999))
+optimizer_G = torch.optim.Adam(generator.parameters(), lr=0.002, betas=(0.5, 0.999), eps=1e-5)
+optimizer_D = torch.optim.Adam(discriminator.parameters(), lr=0.002, betas=(0.5, 0.999), eps=1e-5)
 pictures = np.random.normal(0.5, 0.1, (20, 16, *img_shape)).astype(np.float32)
 for i, imgs in enumerate(pictures):
     real_imgs = Variable(torch.from_numpy(imgs).type(Tensor))
