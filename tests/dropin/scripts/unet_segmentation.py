@@ -103,7 +103,7 @@ val_loader = DataLoader(val_set, shuffle=False, drop_last=True, **loader_args)
 for bilinear in (False, True):
     model = UNet(3, 2, bilinear).to(memory_format=torch.channels_last)
     optimizer = torch.optim.RMSprop(
-        model.parameters(), lr=1e-3, weight_decay=1e-8, momentum=0.9, foreach=True)
+        model.parameters(), lr=1e-3, eps=1e-4, weight_decay=1e-8, momentum=0.9, foreach=True)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, 'max', patience=0)
     grad_scaler = torch.cuda.amp.GradScaler(enabled=False)
     criterion = nn.CrossEntropyLoss()
@@ -128,7 +128,7 @@ for bilinear in (False, True):
             print('loss (batch)', loss.item())
         model.eval()
         with torch.inference_mode():
-            score = sum(dice_coeff(model(b['image']).argmax(dim=1).float(), b['mask'].float())
+            score = sum(dice_coeff(model(b['image']).softmax(dim=1)[:, 1], b['mask'].float())
                         for b in val_loader) / len(val_loader)
         scheduler.step(score)
         print('dice', score.item(), 'lr', optimizer.param_groups[0]['lr'])
