@@ -35,6 +35,8 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 ALLOWED: dict[tuple[str, str], str] = {
     ("cuda", "amp"): "torch.cuda.amp is an older name of parts of torch.amp",
     ("dropin", "__init__"): "what stands for PyTorch on the path of a process starts the package",
+    ("nn", "accelerator"): "DataParallel is on the devices that there are",
+    ("nn", "distributed"): "DistributedDataParallel is in the group that there is",
     ("nn", "linalg"): "orthogonal initial values need a QR decomposition",
 }
 
@@ -54,6 +56,9 @@ OUTSIDE = {
 LOCAL: dict[str, dict[str, str]] = {
     "tensorflow_lite_clone.dropin.run": {
         "tensorflow_lite_clone.utils": "programs start without it",
+    },
+    "tensorflow_lite_clone.nn.parallel.distributed": {
+        "tensorflow_lite_clone.distributed.distributed_c10d": "where there is a group, it is there",
     },
     "tensorflow_lite_clone.nn.init": {
         "tensorflow_lite_clone.linalg": "needed by orthogonal initial values only",

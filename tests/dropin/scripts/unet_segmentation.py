@@ -103,7 +103,7 @@ val_loader = DataLoader(val_set, shuffle=False, drop_last=True, **loader_args)
 for bilinear in (False, True):
     model = UNet(3, 2, bilinear).to(memory_format=torch.channels_last)
     optimizer = torch.optim.RMSprop(
-        model.parameters(), lr=1e-3, eps=1e-4, weight_decay=1e-8, momentum=0.9, foreach=True)
+        model.parameters(), lr=1e-4, weight_decay=1e-8, momentum=0.9, foreach=True)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, 'max', patience=0)
     grad_scaler = torch.cuda.amp.GradScaler(enabled=False)
     criterion = nn.CrossEntropyLoss()

@@ -1,0 +1,416 @@
+"""Communication within a group, as functions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow_lite_clone.distributed.distributed_c10d import get_group_rank, group_of
+from tensorflow_lite_clone.distributed.process_group import ProcessGroup, ReduceOp, Work
+from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = [
+    "P2POp",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "gather",
+    "gather_object",
+    "irecv",
+    "isend",
+    "monitored_barrier",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "scatter_object_list",
+    "send",
+]
+
+
+def _expect_tensor(name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
+            f"             but got {type(value)} instead."
+        )
+
+
+def _expect_tensors(name: str, values: Any) -> None:
+    if not isinstance(values, list) or not all(isinstance(value, Tensor) for value in values):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
+            f"             but got {type(values)} instead."
+        )
+
+
+def _expect_like(what: str, tensors: Sequence[Tensor], like: Tensor, size: int) -> None:
+    if len(tensors) != size:
+        raise RuntimeError(
+            f"ProcessGroup::{what}: invalid tensor list (expected length {size}, got "
+            f"{len(tensors)})"
+        )
+    for index, tensor in enumerate(tensors):
+        if tensor.shape != like.shape or tensor.dtype is not like.dtype:
+            raise RuntimeError(
+                f"ProcessGroup::{what}: invalid tensor at index {index} (expected "
+                f"{tuple(like.shape)} of {like.dtype}, got {tuple(tensor.shape)} of {tensor.dtype})"
+            )
+
+
+def _root(group: ProcessGroup, rank: int | None, group_rank: int | None) -> int:
+    """The number in the group of a process that is named in the world, or in the group."""
+    if rank is not None and group_rank is not None:
+        raise ValueError("Can't specify both the global rank and the group's")
+    if rank is None:
+        return group_rank or 0
+    return get_group_rank(group, rank) if rank in group.ranks else rank
+
+
+def _done(work: Work, async_op: bool) -> Work | None:
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def all_reduce(
+    tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Replace `tensor` by the sum, or what else `op` says, of the tensors of all processes."""
+    _expect_tensor("tensor", tensor)
+    found = group_of(group, "all_reduce")
+    return found and _done(found.all_reduce(tensor, op), async_op)
+
+
+def broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Replace `tensor` by that of the process `src`."""
+    _expect_tensor("tensor", tensor)
+    found = group_of(group, "broadcast")
+    return found and _done(found.broadcast(tensor, _root(found, src, group_src)), async_op)
+
+
+def reduce(
+    tensor: Tensor,
+    dst: int | None = None,
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """As `all_reduce`, in the process `dst` alone."""
+    _expect_tensor("tensor", tensor)
+    found = group_of(group, "reduce")
+    return found and _done(found.reduce(tensor, _root(found, dst, group_dst), op), async_op)
+
+
+def all_gather(
+    tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Write the tensors of all processes to `tensor_list`."""
+    _expect_tensors("tensor_list", tensor_list)
+    _expect_tensor("tensor", tensor)
+    found = group_of(group, "all_gather")
+    if found is None:
+        return None
+    _expect_like("all_gather", tensor_list, tensor, found.size())
+    return _done(found.all_gather(tensor_list, tensor), async_op)
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Write the tensors of all processes, one after the other, to one tensor."""
+    _expect_tensor("output_tensor", output_tensor)
+    _expect_tensor("input_tensor", input_tensor)
+    found = group_of(group, "all_gather_into_tensor")
+    if found is None:
+        return None
+    parts = _parts(output_tensor, input_tensor, found.size())
+    return _done(found.all_gather(parts, input_tensor), async_op)
+
+
+def _parts(whole: Tensor, part: Tensor, size: int) -> list[Tensor]:
+    """Views of `whole`, one for each process, in the shape of `part`."""
+    if whole.numel() != part.numel() * size or whole.dtype is not part.dtype:
+        raise ValueError(
+            f"one tensor must be {size} times the other: {tuple(whole.shape)} of {whole.dtype} and "
+            f"{tuple(part.shape)} of {part.dtype}"
+        )
+    return [line.view(part.shape) for line in whole.view(size, -1).unbind(0)]
+
+
+def reduce_scatter(
+    output: Tensor,
+    input_list: list[Tensor],
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Write to `output` the sum over all processes of the input meant for this one."""
+    _expect_tensor("output", output)
+    _expect_tensors("input_list", input_list)
+    found = group_of(group, "reduce_scatter")
+    if found is None:
+        return None
+    _expect_like("reduce_scatter", input_list, output, found.size())
+    return _done(found.reduce_scatter(output, input_list, op), async_op)
+
+
+def reduce_scatter_tensor(
+    output: Tensor,
+    input: Tensor,
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """As `reduce_scatter`, with all inputs in one tensor."""
+    _expect_tensor("output", output)
+    _expect_tensor("input", input)
+    found = group_of(group, "reduce_scatter_tensor")
+    if found is None:
+        return None
+    return _done(found.reduce_scatter(output, _parts(input, output, found.size()), op), async_op)
+
+
+def gather(
+    tensor: Tensor,
+    gather_list: list[Tensor] | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Write the tensors of all processes to `gather_list` in the process `dst`."""
+    _expect_tensor("tensor", tensor)
+    found = group_of(group, "gather")
+    if found is None:
+        return None
+    root = _root(found, dst, group_dst)
+    if found.rank() == root:
+        if not gather_list:
+            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+        _expect_like("gather", gather_list, tensor, found.size())
+    elif gather_list:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    return _done(found.gather(gather_list or [], tensor, root), async_op)
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: list[Tensor] | None = None,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Write to `tensor` this process's part of the `scatter_list` of the process `src`."""
+    _expect_tensor("tensor", tensor)
+    found = group_of(group, "scatter")
+    if found is None:
+        return None
+    root = _root(found, src, group_src)
+    if found.rank() == root:
+        if not scatter_list:
+            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+        _expect_like("scatter", scatter_list, tensor, found.size())
+    elif scatter_list:
+        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    return _done(found.scatter(tensor, scatter_list or [], root), async_op)
+
+
+def all_to_all(
+    output_tensor_list: list[Tensor],
+    input_tensor_list: list[Tensor],
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Send input i to process i, and write what process i sends to output i."""
+    _expect_tensors("output_tensor_list", output_tensor_list)
+    _expect_tensors("input_tensor_list", input_tensor_list)
+    found = group_of(group, "all_to_all")
+    return found and _done(found.all_to_all(output_tensor_list, input_tensor_list), async_op)
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """As `all_to_all`, with the parts of one tensor along its first dimension."""
+    _expect_tensor("output", output)
+    _expect_tensor("input", input)
+    found = group_of(group, "all_to_all_single")
+    if found is None:
+        return None
+    outputs, inputs = [
+        list(whole.split(sizes or whole.shape[0] // found.size()))
+        for whole, sizes in ((output, output_split_sizes), (input, input_split_sizes))
+    ]
+    return _done(found.all_to_all(outputs, inputs), async_op)
+
+
+def barrier(
+    group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None
+) -> Work | None:
+    """Wait until all processes have come here."""
+    found = group_of(group, "barrier")
+    return found and _done(found.barrier(), async_op)
+
+
+def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+    """As `barrier`."""
+    barrier(group)
+
+
+def isend(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Send a tensor to another process; in a group of one there is none: ValueError."""
+    _expect_tensor("tensor", tensor)
+    raise _itself("destination")
+
+
+def irecv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> Work | None:
+    """Receive a tensor from another process; in a group of one there is none: ValueError."""
+    _expect_tensor("tensor", tensor)
+    raise _itself("source")
+
+
+def _itself(which: str) -> ValueError:
+    return ValueError(
+        f"Invalid {which} rank: {which} rank should not be the same as the rank of the current "
+        "process."
+    )
+
+
+send, recv = isend, irecv
+
+
+class P2POp:
+    """An `isend` or `irecv` for `batch_isend_irecv`."""
+
+    def __init__(
+        self,
+        op: Callable[..., Any],
+        tensor: Tensor,
+        peer: int | None = None,
+        group: Any = None,
+        tag: int = 0,
+        group_peer: int | None = None,
+    ) -> None:
+        if op not in (isend, irecv):
+            raise ValueError("Invalid ``op``. Expected ``op`` to be `isend` or `irecv`.")
+        _expect_tensor("tensor", tensor)
+        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
+    """Start all sends and receives of a list."""
+    if not isinstance(p2p_op_list, list) or not p2p_op_list:
+        raise ValueError(f"p2p_op_list must be a list of P2POp, not {p2p_op_list}")
+    return [op.op(op.tensor, op.peer, op.group, op.tag) for op in p2p_op_list]
+
+
+# Objects: in a group of several processes they travel pickled, as tensors of bytes.
+
+
+def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+    """Write the objects of all processes to a list."""
+    found = group_of(group, "all_gather_object")
+    if found is not None:
+        object_list[: found.size()] = [obj]
+
+
+def gather_object(
+    obj: Any,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    group_dst: int | None = None,
+) -> None:
+    """Write the objects of all processes to a list in the process `dst`."""
+    found = group_of(group, "gather_object")
+    if found is None:
+        return
+    if not object_gather_list:
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    object_gather_list[: found.size()] = [obj]
+
+
+def broadcast_object_list(
+    object_list: list[Any],
+    src: int | None = None,
+    group: Any = None,
+    device: Any = None,
+    group_src: int | None = None,
+) -> None:
+    """Replace the objects of a list by those of the process `src`."""
+    found = group_of(group, "broadcast_object_list")
+    if found is not None:
+        found._expect_rank("broadcast", _root(found, src, group_src))
+
+
+def scatter_object_list(
+    scatter_object_output_list: list[Any],
+    scatter_object_input_list: list[Any] | None = None,
+    src: int | None = None,
+    group: Any = None,
+    group_src: int | None = None,
+) -> None:
+    """Put this process's object of the list of the process `src` into a list."""
+    if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
+        raise ValueError(
+            "Expected argument scatter_object_output_list to be a list of size at least 1."
+        )
+    found = group_of(group, "scatter_object_list")
+    if found is None:
+        return
+    if not scatter_object_input_list or len(scatter_object_input_list) != found.size():
+        raise ValueError(f"scatter_object_input_list must have {found.size()} objects")
+    scatter_object_output_list[0] = scatter_object_input_list[found.rank()]
+
+
+def _deprecated(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        warnings.warn(
+            f"torch.distributed.{name} is a private function and will be deprecated. "
+            f"Please use torch.distributed.{function.__name__} instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **options)
+
+    return call
+
+
+_all_gather_base = _deprecated("_all_gather_base", all_gather_into_tensor)
+_reduce_scatter_base = _deprecated("_reduce_scatter_base", reduce_scatter_tensor)

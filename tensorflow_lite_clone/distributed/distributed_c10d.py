@@ -1,0 +1,286 @@
+"""The process group of this program, and questions about groups."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from tensorflow_lite_clone.distributed.constants import default_pg_timeout
+from tensorflow_lite_clone.distributed.process_group import Backend, ProcessGroup, ReduceOp
+from tensorflow_lite_clone.distributed.store import Store
+from tensorflow_lite_clone.types import Device
+from tensorflow_lite_clone.utils.data import distributed as sampling
+
+__all__ = [
+    "GroupMember",
+    "ProcessGroup",
+    "ReduceOp",
+    "destroy_process_group",
+    "get_backend",
+    "get_backend_config",
+    "get_default_backend_for_device",
+    "get_global_rank",
+    "get_group_rank",
+    "get_node_local_rank",
+    "get_pg_count",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "is_available",
+    "is_backend_available",
+    "is_gloo_available",
+    "is_initialized",
+    "is_mpi_available",
+    "is_nccl_available",
+    "is_torchelastic_launched",
+    "is_ucc_available",
+    "is_xccl_available",
+    "new_group",
+]
+
+#: The first group that was made is the whole world.
+_groups: list[ProcessGroup] = []
+
+
+class _World(type):
+    @property
+    def WORLD(cls) -> ProcessGroup | None:  # noqa: N802  (PyTorch's name)
+        """The group of all processes, None before `init_process_group`."""
+        return _groups[0] if _groups else None
+
+
+class group(metaclass=_World):  # noqa: N801  (PyTorch's name)
+    """``group.WORLD`` is the group of all processes."""
+
+
+class GroupMember(metaclass=_World):
+    """What `new_group` gives to processes outside of the group."""
+
+    NON_GROUP_MEMBER = -100
+
+
+def is_available() -> bool:
+    """Whether this package has `torch.distributed`: yes, for one process."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether there is a process group."""
+    return bool(_groups)
+
+
+def is_gloo_available() -> bool:
+    """Whether groups can be asked for by the name ``gloo``."""
+    return True
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether groups can be asked for by a name."""
+    return backend.lower() in Backend.backend_list[1:]
+
+
+def is_nccl_available() -> bool:
+    """Whether several GPUs can be used through NCCL: not yet."""
+    return False
+
+
+is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether a launcher started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def _from_environment(name: str) -> str:
+    if name not in os.environ:
+        raise ValueError(
+            f"Error initializing torch.distributed using env:// rendezvous: environment variable "
+            f"{name} expected, but not set"
+        )
+    return os.environ[name]
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Store | None = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """Make the process group of this program; it can be of one process only, so far.
+
+    Rank and size come from the arguments, or from the environment variables ``RANK`` and
+    ``WORLD_SIZE``, as a launcher sets them (``MASTER_ADDR`` and ``MASTER_PORT`` are read, too).
+
+    Raises:
+        ValueError: a group exists, the size is missing, or the backend is unknown.
+        NotImplementedError: there is more than one process.
+    """
+    if _groups:
+        raise ValueError("trying to initialize the default process group twice!")
+    parts = [part.rpartition(":")[2] for part in (backend or "gloo").lower().split(",")]
+    for part in parts:
+        if part not in Backend.backend_list[1:]:
+            raise ValueError(f"Unknown backend type {part}")
+    if store is not None and (world_size < 1 or rank < 0):
+        raise ValueError("both world_size and rank must be given when there is a store")
+    if store is None and (init_method or "env://").startswith("env://"):
+        rank = int(_from_environment("RANK")) if rank < 0 else rank
+        world_size = int(_from_environment("WORLD_SIZE")) if world_size < 0 else world_size
+        if world_size == 1:
+            for name in ("MASTER_ADDR", "MASTER_PORT"):
+                _from_environment(name)
+    if world_size != 1:
+        raise NotImplementedError(
+            f"a world of {world_size} processes: groups are of one process only, so far "
+            "(planned: several devices and processes)"
+        )
+    if rank != 0:
+        raise ValueError(f"rank {rank} is outside of a world of {world_size}")
+    _groups.append(ProcessGroup(Backend(",".join(parts)), group_name or "default_pg"))
+    sampling.group = lambda: (get_world_size(), get_rank())
+
+
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
+    """Forget a group; the default one with all others."""
+    if group is None or (_groups and group is _groups[0]):
+        _world()
+        _groups.clear()
+        sampling.group = None
+    elif group in _groups:
+        _groups.remove(group)
+    else:
+        raise ValueError("Invalid process group specified or has been destroyed.")
+
+
+def _world() -> ProcessGroup:
+    if not _groups:
+        raise ValueError(
+            "Default process group has not been initialized, please make sure to call "
+            "init_process_group."
+        )
+    return _groups[0]
+
+
+def _get_default_group() -> ProcessGroup:
+    return _world()
+
+
+def group_of(group: Any, what: str = "") -> ProcessGroup | None:
+    """The group that an argument means; None, with a warning, where this process is outside."""
+    world = _world()
+    if group == GroupMember.NON_GROUP_MEMBER:
+        if what:
+            warnings.warn(
+                f"Running {what} on global rank {world.rank()} which does not belong to the given "
+                "group.",
+                stacklevel=3,
+            )
+        return None
+    return world if group is None else group
+
+
+def new_group(
+    ranks: Sequence[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+) -> ProcessGroup:
+    """A group of some of the processes. Raises ValueError for ranks that are not there."""
+    world = _world()
+    ranks = range(world.size()) if ranks is None else ranks
+    for rank in ranks:
+        if not 0 <= rank < world.size():
+            raise ValueError(
+                f"Rank {rank} is out of range. Valid ranks are 0 to {world.size() - 1} "
+                f"(world_size={world.size()})"
+            )
+    made = ProcessGroup(Backend(backend or world.name()), str(len(_groups)), sorted(set(ranks)))
+    _groups.append(made)
+    return made
+
+
+def get_rank(group: ProcessGroup | None = None) -> int:
+    """The number of this process in a group, -1 outside of it."""
+    found = group_of(group)
+    return -1 if found is None else found.rank()
+
+
+def get_world_size(group: ProcessGroup | None = None) -> int:
+    """How many processes a group has; -1 outside of it."""
+    found = group_of(group)
+    return -1 if found is None else found.size()
+
+
+def get_backend(group: ProcessGroup | None = None) -> Backend:
+    """The name by which a group was asked for."""
+    found = group_of(group)
+    if found is None:
+        raise ValueError("Invalid process group specified")
+    return found.backend
+
+
+def get_backend_config(group: ProcessGroup | None = None) -> str:
+    """The names of the backends by device."""
+    return ",".join([f"{device}:{get_backend(group)}" for device in ("cpu", "cuda")])
+
+
+def get_default_backend_for_device(device: str | Device) -> str:
+    """The name of the backend that PyTorch uses on a device."""
+    kind = str(device).partition(":")[0]
+    if kind not in Backend.default_device_backend_map:
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return Backend.default_device_backend_map[kind]
+
+
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """The numbers in the world of a group's processes."""
+    return list((group or _world()).ranks)
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The number in the world of the process with a number in a group."""
+    if not 0 <= group_rank < group.size():
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return group.ranks[group_rank]
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The number in a group of the process with a number in the world."""
+    if global_rank not in group.ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return group.ranks.index(global_rank)
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The number of this process on its machine: ``LOCAL_RANK`` in the environment."""
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is None:
+        raise RuntimeError(
+            "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
+            "`get_node_local_rank` to work, assuming you are not running in a multi-device context "
+            "and want the code to run locally instead."
+        )
+    return int(fallback_rank)
+
+
+def get_pg_count() -> int:
+    """How many groups there are."""
+    return len(_groups)
+
+
+_default_pg_timeout = default_pg_timeout
