@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.nn.utils import rnn
+from tensorflow_lite_clone.nn.utils import parametrize, rnn
 from tensorflow_lite_clone.nn.utils.clip_grad import (
     clip_grad_norm_,
     clip_grad_value_,
