@@ -1,8 +1,8 @@
-"""Tools on parameters and gradients, as ``torch.nn.utils``."""
+"""Tools on modules, parameters and gradients, as ``torch.nn.utils``."""
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.nn.utils import parametrize, rnn
+from tensorflow_lite_clone.nn.utils import parametrizations, parametrize, rnn
 from tensorflow_lite_clone.nn.utils.clip_grad import (
     clip_grad_norm_,
     clip_grad_value_,
@@ -13,6 +13,8 @@ from tensorflow_lite_clone.nn.utils.convert_parameters import (
     parameters_to_vector,
     vector_to_parameters,
 )
+from tensorflow_lite_clone.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
+from tensorflow_lite_clone.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
     "clip_grad_norm_",
@@ -20,6 +22,12 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "rnn",
+    "spectral_norm",
     "vector_to_parameters",
+    "weight_norm",
 ]
