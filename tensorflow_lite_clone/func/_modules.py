@@ -49,9 +49,7 @@ def functional_call(
             "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
             f"{type(parameter_and_buffer_dicts)}"
         )
-    return _functional_call(
-        module, values, args, kwargs, tie_weights=tie_weights, strict=strict
-    )
+    return _functional_call(module, values, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def stack_module_state(
@@ -80,9 +78,7 @@ def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     for name in states[0]:
         tensors = [state[name] for state in states]
         if len({tensor.requires_grad for tensor in tensors}) > 1:
-            raise RuntimeError(
-                f"Expected {name} from each model to have the same .requires_grad"
-            )
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
         stacked = stack([tensor.detach() for tensor in tensors])
         result[name] = stacked.requires_grad_(tensors[0].requires_grad)
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -64,6 +65,41 @@ def same(script: Callable[[Any], Any]) -> Any:
     if here != there:  # in full: pytest's own account would leave out the ends
         raise AssertionError(f"\nhere:    {here}\nPyTorch: {there}")
     return here[0]
+
+
+def near(script: Callable[[Any], Any], rtol: float = 1e-5, atol: float = 1e-6) -> None:
+    """The same as `same`, but numbers may differ as those of two float32 calculations do."""
+    here, there = (outcome(script, library) for library in LIBRARIES)
+    if not _near(here, there, rtol, atol):
+        raise AssertionError(f"\nhere:    {here}\nPyTorch: {there}")
+
+
+def _near(here: Any, there: Any, rtol: float, atol: float) -> bool:
+    if isinstance(here, float) and isinstance(there, float):
+        return math.isclose(here, there, rel_tol=rtol, abs_tol=atol) or here != here != there
+    if type(here) is not type(there):
+        return False
+    if isinstance(here, dict):
+        pairs = [(here[key], there.get(key)) for key in here]
+        return here.keys() == there.keys() and all(_near(*pair, rtol, atol) for pair in pairs)
+    if isinstance(here, list | tuple):
+        pairs = list(zip(here, there))
+        return len(here) == len(there) and all(_near(*pair, rtol, atol) for pair in pairs)
+    return here == there
+
+
+def train(lib: Any, module: Any, x: Any, steps: int = 3) -> Any:
+    """Losses of a few steps of SGD with momentum, and the state and output after them."""
+    optimizer = lib.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = module(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    module.eval()
+    return losses, module.state_dict(), module(x)
 
 
 def raises(script: Callable[[Any], Any]) -> str:

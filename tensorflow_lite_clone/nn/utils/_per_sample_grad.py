@@ -7,7 +7,6 @@ from functools import wraps
 from typing import Any
 
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.nn.utils.stateless import _functional_call
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -97,7 +96,7 @@ def _batch_size(tensors: list[Tensor], dim: int, given: int | None) -> int:
     return sizes[0]
 
 
-def _one_per_sample(parameter: Parameter, size: int, loss_reduction: str) -> Tensor:
+def _one_per_sample(parameter: Any, size: int, loss_reduction: str) -> Tensor:
     """`parameter` repeated along a new dimension 0; its gradient becomes `grad_sample`."""
     repeated = parameter.detach().expand(size, *parameter.shape).requires_grad_()
 

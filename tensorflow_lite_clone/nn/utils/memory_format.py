@@ -15,11 +15,10 @@ from tensorflow_lite_clone.nn.modules.module import Module
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
 
 
-def _convert(module: Module, classes: tuple[type, ...], memory_format: Any) -> Module:
+def _convert(module: Module, classes: tuple[Any, ...], memory_format: Any) -> Module:
     for part in module.modules():
         if isinstance(part, classes):
-            weight: Any = part.weight
-            weight.data = weight.detach().clone().contiguous(memory_format=memory_format)
+            part.weight.data = part.weight.detach().clone(memory_format=memory_format)
     return module
 
 

@@ -94,9 +94,9 @@ class ParametrizationList(ModuleList):
             new: Any = original
             for module in reversed(list(self)):
                 new = _inverted(module, new)
-        if not isinstance(new, (Tensor, Sequence)):
-            raise ValueError(f"{_WANTS_TENSORS} Got {type(new).__name__}")
         self.is_tensor = isinstance(new, Tensor)
+        if not self.is_tensor and not isinstance(new, Sequence):
+            raise ValueError(f"{_WANTS_TENSORS} Got {type(new).__name__}")
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
             if original.dtype != new.dtype:

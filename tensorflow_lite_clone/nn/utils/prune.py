@@ -200,10 +200,6 @@ class Identity(BasePruningMethod):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return default_mask
 
-    @classmethod
-    def apply(cls, module: Module, name: str) -> Any:  # type: ignore[override]
-        return super().apply(module, name)
-
 
 class _Amount(BasePruningMethod):
     """A method that prunes a number of entries, or of slices."""
@@ -231,10 +227,6 @@ class RandomUnstructured(_Amount):
             draws = t.new_empty(t.shape).uniform_()
             mask.view(-1)[draws.view(-1).topk(count).indices] = 0
         return mask
-
-    @classmethod
-    def apply(cls, module: Module, name: str, amount: float) -> Any:  # type: ignore[override]
-        return super().apply(module, name, amount=amount)
 
 
 class L1Unstructured(_Amount):
@@ -276,12 +268,6 @@ class RandomStructured(_Amount):
         draws = empty(size, device=t.device).uniform_()
         kept = draws > draws.kthvalue(count).values
         return _slices(kept, t, self.dim) * default_mask
-
-    @classmethod
-    def apply(  # type: ignore[override]
-        cls, module: Module, name: str, amount: float, dim: int = -1
-    ) -> Any:
-        return super().apply(module, name, amount=amount, dim=dim)
 
 
 class LnStructured(_Amount):
@@ -336,10 +322,6 @@ class CustomFromMask(BasePruningMethod):
                 f"{self.mask.shape}"
             )
         return default_mask * self.mask.to(default_mask.dtype)
-
-    @classmethod
-    def apply(cls, module: Module, name: str, mask: Tensor) -> Any:  # type: ignore[override]
-        return super().apply(module, name, mask=mask)
 
 
 def identity(module: Module, name: str) -> Module:
@@ -455,11 +437,15 @@ def is_pruned(module: Module) -> bool:
 # -- checks and counts, which methods of one's own use too ------------------------------------
 
 
+def _is_count(amount: Any) -> bool:
+    return isinstance(amount, numbers.Integral)
+
+
 def _validate_pruning_amount_init(amount: Any) -> None:
     """TypeError or ValueError unless `amount` is a count, or a share between 0 and 1."""
-    if not isinstance(amount, numbers.Real):
+    if not (_is_count(amount) or isinstance(amount, numbers.Real)):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    if amount < 0 or (not isinstance(amount, numbers.Integral) and amount > 1):
+    if amount < 0 or (not _is_count(amount) and amount > 1):
         raise ValueError(
             f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
             "integer"
@@ -468,7 +454,7 @@ def _validate_pruning_amount_init(amount: Any) -> None:
 
 def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
     """ValueError if `amount` counts more than there are."""
-    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+    if _is_count(amount) and amount > tensor_size:
         raise ValueError(
             f"amount={amount} should be smaller than the number of parameters to "
             f"prune={tensor_size}"
@@ -486,7 +472,7 @@ def _validate_structured_pruning(t: Tensor) -> None:
 
 def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
     """How many of `tensor_size` a count or a share is."""
-    return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+    return amount if _is_count(amount) else round(amount * tensor_size)
 
 
 def _validate_pruning_dim(t: Tensor, dim: int) -> None:
