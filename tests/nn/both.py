@@ -68,8 +68,9 @@ def same(script: Callable[[Any], Any]) -> Any:
 
 
 def near(script: Callable[[Any], Any], rtol: float = 1e-5, atol: float = 1e-6) -> None:
-    """The same as `same`, but numbers may differ as those of two float32 calculations do."""
+    """Assert that both return the same, but for the rounding of two float32 calculations."""
     here, there = (outcome(script, library) for library in LIBRARIES)
+    assert not failed(there[0]), there[0]
     if not _near(here, there, rtol, atol):
         raise AssertionError(f"\nhere:    {here}\nPyTorch: {there}")
 
@@ -105,6 +106,11 @@ def train(lib: Any, module: Any, x: Any, steps: int = 3) -> Any:
 def raises(script: Callable[[Any], Any]) -> str:
     """Assert that both libraries raise the same; returns the message."""
     result = same(script)
-    assert isinstance(result, tuple) and isinstance(result[0], str) and len(result) == 2, result
-    assert result[0].endswith("Error"), result
+    assert failed(result), result
     return result[1]
+
+
+def failed(result: Any) -> bool:
+    """Whether what `same` returns is an exception's name and message."""
+    pair = isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], str)
+    return pair and result[0].endswith("Error")
