@@ -186,7 +186,7 @@ def test_state_goes_from_library_to_library(tmp_path):
     P.orthogonal(linear(), "nope")
     P.orthogonal(linear(), "bias")
     P.orthogonal(linear(), orthogonal_map="nope")
-    P.orthogonal(complex(), orthogonal_map="householder")
+    P.orthogonal(unitary(), orthogonal_map="householder")
     setattr(P.orthogonal(linear()), "weight", torch.ones(2, 2))
     setattr(P.orthogonal(linear(), "weight", "cayley", use_trivialization=False), "weight", W)
     P.spectral_norm(linear(), "nope")
@@ -199,7 +199,7 @@ def test_state_goes_from_library_to_library(tmp_path):
 )
 def test_errors(expression):
     def run(lib):
-        def complex():
+        def unitary():
             module = lib.nn.Module()
             module.register_buffer("weight", lib.ones(2, 2) + 0j)
             return module
@@ -209,7 +209,7 @@ def test_errors(expression):
             "P": lib.nn.utils.parametrizations,
             "W": lib.ones(3, 3),
             "linear": lambda: lib.nn.Linear(3, 3),
-            "complex": complex,
+            "unitary": unitary,
         }
         return eval(expression, names)
 

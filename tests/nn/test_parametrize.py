@@ -118,7 +118,8 @@ def script(expression):
     state(put(Any(lambda x: x.double()), unsafe=True))
     put("Double").parametrizations.weight.unsafe
     put("Double", Any(lambda x: x[0]), unsafe=True).parametrizations.weight.unsafe
-    [put("Halves").parametrizations.weight.is_tensor, put("Halves").parametrizations.weight.ntensors]
+    put("Halves").parametrizations.weight.ntensors
+    put("Halves").parametrizations.weight.is_tensor
     put("Double", layer=linear().eval()).parametrizations.weight[0].training
     assign(put("Symmetric"), I)
     assign(put("Halves"), I)
