@@ -33,7 +33,7 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 # (from, to): a room that may import one beside or above it, and why.
 ALLOWED: dict[tuple[str, str], str] = {
     ("cuda", "amp"): "torch.cuda.amp is an older name of parts of torch.amp",
-    ("nn", "func"): "gradients per sample are those of a mapped call",
+    ("nn", "func"): "gradients per sample and functions of scores are mapped calls",
     ("nn", "linalg"): "orthogonal initial values need a QR decomposition",
 }
 
@@ -53,6 +53,9 @@ OUTSIDE = {
 LOCAL: dict[str, dict[str, str]] = {
     "tensorflow_lite_clone.nn.init": {
         "tensorflow_lite_clone.linalg": "needed by orthogonal initial values only",
+    },
+    "tensorflow_lite_clone.nn.attention._block_mask": {
+        "tensorflow_lite_clone.func": "vmap lies above, and is needed by few",
     },
     "tensorflow_lite_clone.nn.utils._per_sample_grad": {
         "tensorflow_lite_clone.func": "vmap lies above, and is needed by few",
