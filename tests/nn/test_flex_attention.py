@@ -148,7 +148,6 @@ def test_attention(expression):
     attend(None, block_mask(causal, q=8, kv=8), inputs=(qkv()[0], *qkv(batch=1)[1:]))
     attend(None, block_mask(causal, q=9, kv=8))
     attend(None, block_mask(causal, q=4, kv=9))
-    attend(None, block_mask(causal, q=8, kv=8)[0])
     attend(return_lse=True, return_aux=AuxRequest())
     """
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable
+from copy import copy
 from math import ceil, prod
 from typing import Any, NoReturn
 
@@ -187,11 +188,11 @@ class BlockMask:
                 "full_kv_num_blocks and full_kv_indices must be both provided or omitted"
             )
         sizes = _pair(BLOCK_SIZE)
-        columns: list[Tensor | None] = [None, None, None, None]
+        q_blocks: Any = [None, None, None, None]
         if compute_q_blocks:
-            columns[:2] = _listed(_dense(kv_num_blocks, kv_indices).mT)
+            q_blocks[:2] = _listed(_dense(kv_num_blocks, kv_indices).mT)
             if full_kv_num_blocks is not None and full_kv_indices is not None:
-                columns[2:] = _listed(_dense(full_kv_num_blocks, full_kv_indices).mT)
+                q_blocks[2:] = _listed(_dense(full_kv_num_blocks, full_kv_indices).mT)
         if seq_lengths is None:
             rows, width = kv_indices.shape[-2:]
             seq_lengths = (rows * sizes[0], width * sizes[1])
@@ -201,9 +202,9 @@ class BlockMask:
             kv_indices,
             full_kv_num_blocks,
             full_kv_indices,
-            *columns,
-            BLOCK_SIZE=sizes,
-            mask_mod=noop_mask if mask_mod is None else mask_mod,
+            *q_blocks,
+            sizes,
+            noop_mask if mask_mod is None else mask_mod,
         )
 
     @property
@@ -232,18 +233,19 @@ class BlockMask:
             dense = dense | _dense(self.full_kv_num_blocks, self.full_kv_indices)
         return dense
 
-    def _replaced(self, change: Callable[[Tensor, Tensor], tuple], **options: Any) -> BlockMask:
+    def _changed(
+        self,
+        change: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+        mask_mod: Callable[..., Tensor],
+        seq_lengths: tuple[int, int],
+    ) -> BlockMask:
         """A mask whose partial and full blocks are what `change` makes of these."""
-        blocks = change(self.kv_num_blocks, self.kv_indices)
-        full: tuple = (None, None)
+        blocks: Any = [*change(self.kv_num_blocks, self.kv_indices), None, None]
         if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
-            full = change(self.full_kv_num_blocks, self.full_kv_indices)
+            blocks[2:] = change(self.full_kv_num_blocks, self.full_kv_indices)
+        with_q_blocks = self.q_indices is not None
         return BlockMask.from_kv_blocks(
-            *blocks,
-            *full,
-            BLOCK_SIZE=self.BLOCK_SIZE,
-            compute_q_blocks=self.q_indices is not None,
-            **options,
+            *blocks, self.BLOCK_SIZE, mask_mod, seq_lengths, with_q_blocks
         )
 
     def __getitem__(self, index: Any) -> BlockMask:
@@ -253,7 +255,7 @@ class BlockMask:
         """
         index = index if isinstance(index, tuple) else (index,)
         parts = tuple([slice(i, i + 1 or None) if isinstance(i, int) else i for i in index])
-        return self._replaced(
+        return self._changed(
             lambda counts, indices: (counts[parts], indices[parts]),
             mask_mod=_of_a_slice,
             seq_lengths=self.seq_lengths,
@@ -263,7 +265,7 @@ class BlockMask:
         """The upper left part, for shorter sequences."""
         rows = ceil(new_q_len / self.BLOCK_SIZE[0])
         columns = ceil(new_kv_len / self.BLOCK_SIZE[1])
-        return self._replaced(
+        return self._changed(
             lambda counts, indices: _listed(_dense(counts, indices)[..., :rows, :columns]),
             mask_mod=self.mask_mod,
             seq_lengths=(new_q_len, new_kv_len),
@@ -271,9 +273,11 @@ class BlockMask:
 
     def to(self, device: Any) -> BlockMask:
         """The mask on another device; what its function refers to stays where it is."""
-        tensors = [getattr(self, name) for name in _TENSORS]
-        moved = [None if part is None else part.to(device) for part in tensors]
-        return BlockMask(self.seq_lengths, *moved, self.BLOCK_SIZE, self.mask_mod)
+        result = copy(self)
+        for name in _TENSORS:
+            part = getattr(self, name)
+            setattr(result, name, None if part is None else part.to(device))
+        return result
 
     def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
         """A picture of the blocks for each batch and head, at most `limit` of them.
@@ -357,14 +361,7 @@ def create_block_mask(
     mask = F.pad(mask, (0, -KV_LEN % sizes[1], 0, -Q_LEN % sizes[0]))
     blocks = mask.unflatten(-1, (-1, sizes[1])).unflatten(-3, (-1, sizes[0])).sum((-3, -1))
     full = blocks == prod(sizes)
+    lists: Any = [*_listed(blocks > 0), None, None]
     if separate_full_blocks:
-        partial, whole = (blocks > 0) & ~full, _listed(full)
-    else:
-        partial, whole = blocks > 0, (None, None)
-    return BlockMask.from_kv_blocks(
-        *_listed(partial),
-        *whole,
-        BLOCK_SIZE=sizes,
-        mask_mod=mask_mod,
-        seq_lengths=(Q_LEN, KV_LEN),
-    )
+        lists = [*_listed((blocks > 0) & ~full), *_listed(full)]
+    return BlockMask.from_kv_blocks(*lists, sizes, mask_mod, (Q_LEN, KV_LEN))
