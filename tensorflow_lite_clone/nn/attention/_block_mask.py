@@ -18,6 +18,9 @@ from tensorflow_lite_clone.tensor import Tensor
 
 _DEFAULT_BLOCK = 128  # PyTorch's, which suits its kernels
 
+#: Counts and indices of partly masked blocks, then of those that are not masked at all.
+Lists = tuple[Any, Any, Any, Any]
+
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
     """The mask function that masks nothing."""
@@ -188,11 +191,12 @@ class BlockMask:
                 "full_kv_num_blocks and full_kv_indices must be both provided or omitted"
             )
         sizes = _pair(BLOCK_SIZE)
-        q_blocks: Any = [None, None, None, None]
+        q_blocks: Lists = (None, None, None, None)
         if compute_q_blocks:
-            q_blocks[:2] = _listed(_dense(kv_num_blocks, kv_indices).mT)
+            q_blocks = (*_listed(_dense(kv_num_blocks, kv_indices).mT), None, None)
             if full_kv_num_blocks is not None and full_kv_indices is not None:
-                q_blocks[2:] = _listed(_dense(full_kv_num_blocks, full_kv_indices).mT)
+                full = _listed(_dense(full_kv_num_blocks, full_kv_indices).mT)
+                q_blocks = (*q_blocks[:2], *full)
         if seq_lengths is None:
             rows, width = kv_indices.shape[-2:]
             seq_lengths = (rows * sizes[0], width * sizes[1])
@@ -240,9 +244,9 @@ class BlockMask:
         seq_lengths: tuple[int, int],
     ) -> BlockMask:
         """A mask whose partial and full blocks are what `change` makes of these."""
-        blocks: Any = [*change(self.kv_num_blocks, self.kv_indices), None, None]
+        blocks: Lists = (*change(self.kv_num_blocks, self.kv_indices), None, None)
         if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
-            blocks[2:] = change(self.full_kv_num_blocks, self.full_kv_indices)
+            blocks = (*blocks[:2], *change(self.full_kv_num_blocks, self.full_kv_indices))
         with_q_blocks = self.q_indices is not None
         return BlockMask.from_kv_blocks(
             *blocks, self.BLOCK_SIZE, mask_mod, seq_lengths, with_q_blocks
@@ -361,7 +365,7 @@ def create_block_mask(
     mask = F.pad(mask, (0, -KV_LEN % sizes[1], 0, -Q_LEN % sizes[0]))
     blocks = mask.unflatten(-1, (-1, sizes[1])).unflatten(-3, (-1, sizes[0])).sum((-3, -1))
     full = blocks == prod(sizes)
-    lists: Any = [*_listed(blocks > 0), None, None]
+    lists: Lists = (*_listed(blocks > 0), None, None)
     if separate_full_blocks:
-        lists = [*_listed((blocks > 0) & ~full), *_listed(full)]
+        lists = (*_listed((blocks > 0) & ~full), *_listed(full))
     return BlockMask.from_kv_blocks(*lists, sizes, mask_mod, (Q_LEN, KV_LEN))
