@@ -9,10 +9,10 @@ from copy import copy
 from math import ceil, prod
 from typing import Any, NoReturn
 
-from tensorflow_lite_clone.core.dtypes import int32
+from tensorflow_lite_clone.core.dtypes import bool_, int32
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.nn import functional as F
-from tensorflow_lite_clone.ops.create import ones, tensor, zeros
+from tensorflow_lite_clone.ops.create import ones, zeros
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -24,7 +24,7 @@ Lists = tuple[Any, Any, Any, Any]
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
     """The mask function that masks nothing."""
-    return ones((), dtype=tensor(True).dtype, device=getattr(batch, "device", None))
+    return ones((), dtype=bool_, device=getattr(batch, "device", None))
 
 
 def _of_a_slice(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> NoReturn:

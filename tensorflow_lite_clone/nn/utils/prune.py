@@ -265,7 +265,7 @@ class RandomStructured(_Amount):
         count = self._count(size)
         if not count:
             return default_mask
-        draws = empty(size, device=t.device).uniform_()
+        draws = empty(size).uniform_().to(t.device)  # where `t` is does not change what is drawn
         kept = draws > draws.kthvalue(count).values
         return _slices(kept, t, self.dim) * default_mask
 

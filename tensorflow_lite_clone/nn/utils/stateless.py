@@ -51,7 +51,7 @@ def _functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with _state(module, parameters_and_buffers, tie_weights, strict):
+    with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 
 
@@ -83,11 +83,14 @@ def _tied(values: dict[str, Tensor], members: dict[str, Tensor]) -> dict[str, Te
 
 
 @contextmanager
-def _state(
-    module: Module, values: dict[str, Tensor], tie_weights: bool, strict: bool
+def _reparametrize_module(
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    tie_weights: bool = False,
+    strict: bool = False,
 ) -> Iterator[None]:
     """The module with other members for the time of a block."""
-    members = _members(module)
+    members, values = _members(module), parameters_and_buffers
     for value in values.values():
         if not isinstance(value, Tensor):
             raise TypeError(f"{value} is not an instance of torch.Tensor")
