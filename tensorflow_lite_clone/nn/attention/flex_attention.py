@@ -69,6 +69,9 @@ class FlexKernelOptions(TypedDict, total=False):
     FORCE_USE_FLEX_ATTENTION: bool
     USE_TMA: bool
     BACKEND: str
+    kpack: int
+    matrix_instr_nonkdim: int
+    waves_per_eu: int
 
 
 def flex_attention(
