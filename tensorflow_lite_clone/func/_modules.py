@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.nn.modules.batchnorm import _BatchNorm
 from tensorflow_lite_clone.nn.modules.module import Module
+from tensorflow_lite_clone.nn.utils.stateless import _functional_call
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.tensor import Tensor
-
-_ABSENT: Any = object()
 
 
 def functional_call(
@@ -51,76 +49,7 @@ def functional_call(
             "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
             f"{type(parameter_and_buffer_dicts)}"
         )
-    if args is None:
-        args = ()
-    elif not isinstance(args, tuple):
-        args = (args,)
-    with _state(module, values, tie_weights, strict):
-        return module(*args, **(kwargs or {}))
-
-
-def _members(module: Module) -> dict[str, Tensor]:
-    """All parameters and buffers by all their names."""
-    return {
-        **dict(module.named_parameters(remove_duplicate=False)),
-        **dict(module.named_buffers(remove_duplicate=False)),
-    }
-
-
-def _tied(values: dict[str, Tensor], members: dict[str, Tensor]) -> dict[str, Tensor]:
-    """`values` with those of tied names under all the names."""
-    groups: dict[int, list[str]] = {}
-    for name, member in members.items():
-        groups.setdefault(id(member), []).append(name)
-    result = dict(values)
-    for names in groups.values():
-        given = [name for name in names if name in values]
-        if not given or len(names) == 1:
-            continue
-        if len({id(values[name]) for name in given}) > 1:
-            raise ValueError(
-                f"functional_call got multiple values for keys {sorted(given)}, which are tied. "
-                "Consider using tie_weights=False"
-            )
-        result.update(dict.fromkeys(names, values[given[0]]))
-    return result
-
-
-@contextmanager
-def _state(
-    module: Module, values: dict[str, Tensor], tie_weights: bool, strict: bool
-) -> Iterator[None]:
-    """The module with other members for the time of a block."""
-    members = _members(module)
-    for value in values.values():
-        if not isinstance(value, Tensor):
-            raise TypeError(f"{value} is not an instance of torch.Tensor")
-    if tie_weights:
-        values = _tied(values, members)
-    if strict:
-        unknown = sorted(values.keys() - members.keys())
-        missing = sorted(members.keys() - values.keys())
-        if unknown or missing:
-            problem = f"Error(s) in reparametrizing for {type(module).__name__}:"
-            if unknown:
-                problem += f"\n\tUnexpected key(s): {', '.join(map(repr, unknown))}."
-            if missing:
-                problem += f"\n\tMissing key(s): {', '.join(map(repr, missing))}."
-            raise RuntimeError(problem)
-    saved: list[tuple[dict, str, Any]] = []
-    try:
-        for name, value in values.items():
-            owner, _, attribute = name.rpartition(".")
-            attributes = vars(module.get_submodule(owner))
-            saved.append((attributes, attribute, attributes.get(attribute, _ABSENT)))
-            attributes[attribute] = value
-        yield
-    finally:
-        for attributes, attribute, value in reversed(saved):
-            if value is _ABSENT:
-                del attributes[attribute]
-            else:
-                attributes[attribute] = value
+    return _functional_call(module, values, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def stack_module_state(
@@ -149,9 +78,7 @@ def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     for name in states[0]:
         tensors = [state[name] for state in states]
         if len({tensor.requires_grad for tensor in tensors}) > 1:
-            raise RuntimeError(
-                f"Expected {name} from each model to have the same .requires_grad"
-            )
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
         stacked = stack([tensor.detach() for tensor in tensors])
         result[name] = stacked.requires_grad_(tensors[0].requires_grad)
     return result

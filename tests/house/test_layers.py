@@ -37,6 +37,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dropin", "__init__"): "what stands for PyTorch on the path of a process starts the package",
     ("nn", "accelerator"): "DataParallel is on the devices that there are",
     ("nn", "distributed"): "DistributedDataParallel is in the group that there is",
+    ("nn", "func"): "gradients per sample and functions of scores are mapped calls",
     ("nn", "linalg"): "orthogonal initial values need a QR decomposition",
 }
 
@@ -62,6 +63,12 @@ LOCAL: dict[str, dict[str, str]] = {
     },
     "tensorflow_lite_clone.nn.init": {
         "tensorflow_lite_clone.linalg": "needed by orthogonal initial values only",
+    },
+    "tensorflow_lite_clone.nn.attention._block_mask": {
+        "tensorflow_lite_clone.func": "vmap lies above, and is needed by few",
+    },
+    "tensorflow_lite_clone.nn.utils._per_sample_grad": {
+        "tensorflow_lite_clone.func": "vmap lies above, and is needed by few",
     },
     "tensorflow_lite_clone.backends": {
         "importlib.metadata": "slow, and needed for devices of other packages only",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -66,9 +67,50 @@ def same(script: Callable[[Any], Any]) -> Any:
     return here[0]
 
 
+def near(script: Callable[[Any], Any], rtol: float = 1e-5, atol: float = 1e-6) -> None:
+    """Assert that both return the same, but for the rounding of two float32 calculations."""
+    here, there = (outcome(script, library) for library in LIBRARIES)
+    assert not failed(there[0]), there[0]
+    if not _near(here, there, rtol, atol):
+        raise AssertionError(f"\nhere:    {here}\nPyTorch: {there}")
+
+
+def _near(here: Any, there: Any, rtol: float, atol: float) -> bool:
+    if isinstance(here, float) and isinstance(there, float):
+        return math.isclose(here, there, rel_tol=rtol, abs_tol=atol) or here != here != there
+    if type(here) is not type(there):
+        return False
+    if isinstance(here, dict):
+        pairs = [(here[key], there.get(key)) for key in here]
+        return here.keys() == there.keys() and all(_near(*pair, rtol, atol) for pair in pairs)
+    if isinstance(here, list | tuple):
+        pairs = list(zip(here, there))
+        return len(here) == len(there) and all(_near(*pair, rtol, atol) for pair in pairs)
+    return here == there
+
+
+def train(lib: Any, module: Any, x: Any, steps: int = 3) -> Any:
+    """Losses of a few steps of SGD with momentum, and the state and output after them."""
+    optimizer = lib.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = module(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    module.eval()
+    return losses, module.state_dict(), module(x)
+
+
 def raises(script: Callable[[Any], Any]) -> str:
     """Assert that both libraries raise the same; returns the message."""
     result = same(script)
-    assert isinstance(result, tuple) and isinstance(result[0], str) and len(result) == 2, result
-    assert result[0].endswith("Error"), result
+    assert failed(result), result
     return result[1]
+
+
+def failed(result: Any) -> bool:
+    """Whether what `same` returns is an exception's name and message."""
+    pair = isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], str)
+    return pair and result[0].endswith("Error")

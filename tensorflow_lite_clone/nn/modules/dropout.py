@@ -14,9 +14,7 @@ class _Dropout(Stateless):
 
     def check(self) -> None:
         if not 0 <= self.p <= 1:
-            raise ValueError(
-                f"dropout probability has to be between 0 and 1, but got {self.p}"
-            )
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {self.p}")
 
     def forward(self, input: Tensor) -> Tensor:
         return type(self).function(input, self.p, self.training, self.inplace)

@@ -333,9 +333,7 @@ class Transformer(Module):
         if src.ndim == 3 and src.shape[batch] != tgt.shape[batch]:
             raise RuntimeError("the batch number of src and tgt must be equal")
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
-            raise RuntimeError(
-                "the feature number of src and tgt must be equal to d_model"
-            )
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
         memory = self.encoder(
             src,
             mask=src_mask,
