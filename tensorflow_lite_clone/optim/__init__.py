@@ -11,6 +11,7 @@ from tensorflow_lite_clone.optim.adam import Adam
 from tensorflow_lite_clone.optim.adamax import Adamax
 from tensorflow_lite_clone.optim.adamw import AdamW
 from tensorflow_lite_clone.optim.asgd import ASGD
+from tensorflow_lite_clone.optim.lbfgs import LBFGS
 from tensorflow_lite_clone.optim.nadam import NAdam
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 from tensorflow_lite_clone.optim.radam import RAdam
@@ -21,6 +22,7 @@ from tensorflow_lite_clone.optim.sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adafactor",
