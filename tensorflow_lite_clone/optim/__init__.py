@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.optim import lr_scheduler
+from tensorflow_lite_clone.optim import lr_scheduler, swa_utils
 from tensorflow_lite_clone.optim._adafactor import Adafactor
 from tensorflow_lite_clone.optim._muon import Muon
 from tensorflow_lite_clone.optim.adadelta import Adadelta
@@ -38,4 +38,5 @@ __all__ = [
     "Rprop",
     "SparseAdam",
     "lr_scheduler",
+    "swa_utils",
 ]

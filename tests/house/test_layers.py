@@ -33,6 +33,7 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 # (from, to): a room that may import one beside or above it, and why.
 ALLOWED: dict[tuple[str, str], str] = {
     ("cuda", "amp"): "torch.cuda.amp is an older name of parts of torch.amp",
+    ("optim", "nn"): "optim.swa_utils averages modules",
     ("nn", "linalg"): "orthogonal initial values need a QR decomposition",
 }
 
