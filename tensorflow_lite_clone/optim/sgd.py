@@ -27,7 +27,7 @@ class SGD(Optimizer):
         "maximize": False,
         "foreach": None,
         "differentiable": False,
-        "fused": None,
+        "fused": False,
     }
 
     def __init__(

@@ -215,16 +215,16 @@ class SWALR(LRScheduler):
             )
         self._anneal_strategy = anneal_strategy
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
-            raise ValueError(
-                f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}"
-            )
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
         """The rates between those before annealing, which follow from the groups', and the last."""
         current = self._current()
-        step = self.last_epoch
+        step = (
+            self._step_count - 1
+        )  # so an epoch given to `step` makes no difference, as in PyTorch
         if self.anneal_epochs == 0:
             step = max(1, step)
         before, now = self._share(step - 1), self._share(step)

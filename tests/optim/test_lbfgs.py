@@ -70,3 +70,83 @@ def test_float64(options, loss_of):
         assert len(one[key]) == len(two[key])
     for key in ("d", "t", "H_diag", "prev_flat_grad", "prev_loss"):
         assert isinstance(one[key], tlc.Tensor) == isinstance(two[key], torch.Tensor), key
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=IDS)
+def test_float32(options):
+    """One step: later ones differ as far as the surface multiplies roundings."""
+    ours, theirs = [minimise(lib, quartic, options, "float32", steps=1) for lib in (tlc, torch)]
+    shown = min(len(ours[0]), 6)
+    np.testing.assert_allclose(ours[0][:shown], theirs[0][:shown], rtol=2e-4)
+
+
+def test_complex_parameters():
+    results = []
+    for lib in (tlc, torch):
+        z = lib.nn.Parameter(lib.tensor([1 + 2j, -0.5j, 0.25], dtype=lib.complex128))
+        unused = lib.nn.Parameter(lib.zeros(2, dtype=lib.float64))
+        optimizer = lib.optim.LBFGS([z, unused], max_iter=5, line_search_fn="strong_wolfe")
+
+        def closure(optimizer=optimizer, z=z):
+            optimizer.zero_grad()
+            loss = ((z * z - 1).abs() ** 2).sum()
+            loss.backward()
+            return loss
+
+        losses = [optimizer.step(closure).item() for _ in range(3)]
+        results.append([*losses, *z.tolist()])
+    np.testing.assert_allclose(*results, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"line_search_fn": "strong_wolfe", "lr": 0.1}])
+def test_states_go_over_to_torch_and_back(options):
+    """A second half after loading the other library's state is the other's second half."""
+    for first, second in ((torch, tlc), (tlc, torch)):
+        _, _, params, optimizer = minimise(first, rosenbrock, options, "float64", steps=2)
+        file = io.BytesIO()
+        first.save((params[0].tolist(), params[1].tolist(), optimizer.state_dict()), file)
+        file.seek(0)
+        *values, state = second.load(file)
+        losses = []
+        for lib, its_state in ((first, optimizer.state_dict()), (second, state)):
+            x, y = [
+                lib.nn.Parameter(lib.tensor(value, dtype=lib.float64, requires_grad=True))
+                for value in values
+            ]
+            resumed = lib.optim.LBFGS([x, y], **options)
+            resumed.load_state_dict(its_state)
+            losses.append([])
+
+            def closure(resumed=resumed, x=x, y=y, seen=losses[-1]):
+                resumed.zero_grad()
+                loss = rosenbrock(x, y)
+                loss.backward()
+                seen.append(loss.item())
+                return loss
+
+            resumed.step(closure)
+        assert len(losses[0]) == len(losses[1])
+        np.testing.assert_allclose(*losses, rtol=1e-6, atol=1e-9)
+
+
+def test_the_end():
+    """Where the gradient vanishes nothing is moved; an unknown line search is refused."""
+    for lib in (tlc, torch):
+        x = lib.nn.Parameter(lib.zeros(2))
+        optimizer = lib.optim.LBFGS([x])
+        calls = []
+
+        def closure(x=x, optimizer=optimizer, calls=calls):
+            optimizer.zero_grad()
+            loss = (x**2).sum()
+            loss.backward()
+            calls.append(1)
+            return loss
+
+        optimizer.step(closure)
+        assert len(calls) == 1
+        assert optimizer.state[x] == {"func_evals": 1, "n_iter": 0}
+        with lib.no_grad():
+            x.add_(1)
+        with pytest.raises(RuntimeError, match="only 'strong_wolfe' is supported"):
+            lib.optim.LBFGS([x], line_search_fn="armijo").step(closure)
