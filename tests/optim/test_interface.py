@@ -8,10 +8,10 @@ import inspect
 import itertools
 import unittest
 import warnings
+from functools import partial
 
 import pytest
 import torch
-
 
 import tensorflow_lite_clone as tlc
 
@@ -76,7 +76,7 @@ def test_bad_hyperparameters(name):
     arguments = list(inspect.signature(getattr(torch.optim, name)).parameters)[1:]
     for argument, value in itertools.product(arguments, VALUES):
         ours, theirs = [
-            outcome(lambda lib=lib: getattr(lib.optim, name)([parameter(lib)], **{argument: value}))
+            outcome(partial(getattr(lib.optim, name), [parameter(lib)], **{argument: value}))
             for lib in BOTH
         ]
         if theirs is not None and theirs[0] is not TypeError:
@@ -312,8 +312,10 @@ class OwnOptimizerTest(unittest.TestCase):
     def make(self, lib):
         differentiable = library_of(lib)._use_grad_for_differentiable
 
+        nothing = library_of(lib).required
+
         class Signed(lib.optim.Optimizer):
-            def __init__(self, params, lr=library_of(lib).required):
+            def __init__(self, params, lr=nothing):
                 super().__init__(params, {"lr": lr, "differentiable": False})
 
             def __setstate__(self, state):
