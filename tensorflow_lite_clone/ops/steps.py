@@ -109,10 +109,12 @@ def _momentum(beta1: Any, step: Any, momentum_decay: float) -> Any:
 @composite
 def nadam_products(F, products, *, steps, beta1, momentum_decay, found_inf=None):
     """The product of all momenta mu_1 ... mu_t."""
-    news = [
-        product * _momentum(beta1, step, momentum_decay)
-        for product, step in zip(products, steps, strict=True)
-    ]
+    news = []
+    for product, step in zip(products, steps, strict=True):
+        momentum = _momentum(beta1, _wide(F, step), momentum_decay)
+        news.append(
+            product * (momentum if isinstance(step, float) else F.astype(momentum, product.dtype))
+        )
     return _unless(F, found_inf, (products, news))
 
 
