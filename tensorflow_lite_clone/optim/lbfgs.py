@@ -56,7 +56,7 @@ class LBFGS(Optimizer):
         return self.param_groups[0]["params"]
 
     @no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Minimise on; returns what the first call of `closure` returned.
 
         Raises RuntimeError for an unknown `line_search_fn`.

@@ -7,7 +7,7 @@ import itertools
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from tensorflow_lite_clone.autograd.mode import enable_grad, set_grad_enabled
 from tensorflow_lite_clone.core.dtypes import float32
@@ -86,7 +86,7 @@ class Optimizer(Hooked):
     found_inf: Tensor | None = None
     _found_inf: Tensor | None = None  # on the device that is being updated, None for the CPU
     _step_supports_amp_scaling = False  # whether `update` heeds `found_inf` on every device
-    _newer_options: dict[str, Any] = {}  # what groups in older checkpoints lack
+    _newer_options: ClassVar[dict[str, Any]] = {}  # what groups in older checkpoints lack
     _counts: tuple[str, ...] = ()  # states that are plain numbers in older checkpoints
     _capturable_states = "params and state_steps"
 
@@ -355,12 +355,12 @@ class Optimizer(Hooked):
 
     @staticmethod
     def _group_tensors_by_device_and_dtype(
-        tensorlistlist: list[list[Tensor | None]], with_indices: bool = False
-    ) -> dict[Any, tuple[list[list[Tensor | None]], list[int]]]:
+        tensorlistlist: list[list[Any]], with_indices: bool = False
+    ) -> dict[Any, tuple[list[list[Any]], list[int]]]:
         """Parallel lists split by the first one's devices and dtypes; the places if asked for."""
         parts: dict[Any, list[int]] = {}
         for i, tensor in enumerate(tensorlistlist[0]):
-            parts.setdefault((tensor.device, tensor.dtype), []).append(i)  # type: ignore[union-attr]
+            parts.setdefault((tensor.device, tensor.dtype), []).append(i)
         return {
             key: (
                 [[tensors[i] for i in places] if tensors else [] for tensors in tensorlistlist],
