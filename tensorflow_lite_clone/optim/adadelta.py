@@ -6,9 +6,12 @@ from typing import Any, ClassVar
 
 from tensorflow_lite_clone.ops.create import zeros_like
 from tensorflow_lite_clone.ops.steps import adadelta_step
+from tensorflow_lite_clone.optim._functional import adadelta
 from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(Optimizer):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from tensorflow_lite_clone.ops.create import full_like
 from tensorflow_lite_clone.ops.update import adagrad_step
+from tensorflow_lite_clone.optim._functional import adagrad
 from tensorflow_lite_clone.optim.arguments import (
     check_at_least_zero,
     check_fused,
@@ -14,6 +15,8 @@ from tensorflow_lite_clone.optim.arguments import (
 )
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(Optimizer):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from tensorflow_lite_clone.ops.create import zeros_like
 from tensorflow_lite_clone.ops.steps import adamax_step
+from tensorflow_lite_clone.optim._functional import adamax
 from tensorflow_lite_clone.optim.arguments import (
     check_at_least_zero,
     check_betas,
@@ -13,6 +14,8 @@ from tensorflow_lite_clone.optim.arguments import (
 )
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["Adamax", "adamax"]
 
 
 class Adamax(Optimizer):

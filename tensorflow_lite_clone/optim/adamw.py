@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from tensorflow_lite_clone.optim._functional import adamw
 from tensorflow_lite_clone.optim.adam import Adam
 from tensorflow_lite_clone.optim.optimizer import ParamsT
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["AdamW", "adamw"]
 
 
 class AdamW(Adam):

@@ -12,14 +12,8 @@ from typing import Any, ClassVar, TypeAlias
 from tensorflow_lite_clone.autograd.mode import enable_grad, set_grad_enabled
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.live import live
-from tensorflow_lite_clone.ops.complex_numbers import view_as_real
-from tensorflow_lite_clone.ops.update import (
-    by_device,
-    count_steps,
-    update,
-    update_recorded,
-    zero_each,
-)
+from tensorflow_lite_clone.ops.update import by_device, update, zero_each
+from tensorflow_lite_clone.optim._functional import advance, run_step
 from tensorflow_lite_clone.optim.arguments import (
     ParamsT,
     _default_to_fused_or_foreach,
@@ -223,13 +217,9 @@ class Optimizer(Hooked):
 
     def run(self, step: Callable[..., Any], *lists: list[Tensor], **numbers: Any) -> None:
         """Run a step of `ops` on parameters, gradients and states."""
-        if any([param.is_complex() for param in lists[0]]):
-            lists = tuple([[_as_real(tensor) for tensor in tensors] for tensors in lists])
-        self._update(step, *lists, found_inf=self._found_inf, **numbers)
-
-    @property
-    def _update(self) -> Callable[..., None]:
-        return update_recorded if self.defaults.get("differentiable") else update
+        differentiable = bool(self.defaults.get("differentiable"))
+        numbers["found_inf"] = self._found_inf
+        run_step(step, *lists, differentiable=differentiable, **numbers)
 
     def number(self, group: dict[str, Any], name: str) -> Any:
         """A hyperparameter as a float, which may change before a captured step is replayed.
@@ -270,21 +260,13 @@ class Optimizer(Hooked):
         On a device the counts are float32 tensors there, so that they go on when a captured step
         is replayed; on the CPU they are returned as numbers.
         """
-        on_host = params[0].is_cpu
         counts = []
         for param in params:
             state = self.state[param]
             if "step" not in state:
                 state["step"] = new_count(param, group.get("fused"))
             counts.append(state["step"])
-        if not on_host:
-            update(count_steps, counts, read=(), found_inf=self._found_inf)
-            return counts
-        steps = []
-        for count in counts:
-            count += 1
-            steps.append(count.item())
-        return steps
+        return advance(counts, self._found_inf)
 
     def run_on_numbers(
         self, step: Callable[..., Any], *lists: list[Tensor], **numbers: Any
@@ -413,7 +395,3 @@ def _cast(param: Tensor | None, value: Any, key: str = "") -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_cast(param, entry) for entry in value)
     return value
-
-
-def _as_real(tensor: Tensor) -> Tensor:
-    return view_as_real(tensor) if tensor.is_complex() else tensor

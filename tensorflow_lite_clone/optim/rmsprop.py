@@ -6,9 +6,12 @@ from typing import Any, ClassVar
 
 from tensorflow_lite_clone.ops.create import zeros_like
 from tensorflow_lite_clone.ops.update import rmsprop_step
+from tensorflow_lite_clone.optim._functional import rmsprop
 from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(Optimizer):

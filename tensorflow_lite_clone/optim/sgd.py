@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from tensorflow_lite_clone.ops.create import zeros_like
 from tensorflow_lite_clone.ops.update import sgd_step
+from tensorflow_lite_clone.optim._functional import sgd
 from tensorflow_lite_clone.optim.arguments import (
     check_at_least_zero,
     check_fused,
@@ -13,6 +14,8 @@ from tensorflow_lite_clone.optim.arguments import (
 )
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["SGD", "sgd"]
 
 
 class SGD(Optimizer):
