@@ -21,7 +21,8 @@ __all__ = ["SGD", "sgd"]
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum, as ``torch.optim.SGD``; see `sgd_step`.
 
-    `foreach` and `fused` are accepted for compatibility.
+    `foreach` and `fused` are accepted for compatibility. With `differentiable` gradients flow
+    through the first momentum too, which PyTorch takes as a constant.
     """
 
     _step_supports_amp_scaling = True
