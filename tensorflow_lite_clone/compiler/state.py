@@ -131,7 +131,8 @@ class _Holder:
 
     def _count_hooks(self) -> int:
         optimizer = self.optimizer
-        return len(optimizer._step_pre_hooks) + len(optimizer._step_post_hooks)
+        before, after = optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks
+        return len(before) + len(after)
 
     def check(self, live: list[Any]) -> None:
         """Fix what a replay relies on; UnsuitableError where the step has changed host values."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.inplace import write
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.tensor import Tensor
@@ -51,6 +52,30 @@ def update(
     for tensors, values in zip(written, results, strict=True):
         for tensor, value in zip(tensors, values, strict=True):
             write(tensor, value)
+
+
+def update_recorded(
+    step: Callable[..., Any],
+    *lists: list[Tensor],
+    read: tuple[int, ...] = (1,),
+    **numbers: Any,
+) -> None:
+    """`update` as a part of the graph, for which numbers may be tensors that want gradients.
+
+    Raises RuntimeError if a tensor that is written is a leaf that wants a gradient.
+    """
+    if not lists[0]:
+        return
+    F = recorded(lists[0][0]._storage.backend)
+    # What is written in the end may be needed in the backward pass.
+    values = [
+        tensors if i in read else [t.clone() for t in tensors] for i, tensors in enumerate(lists)
+    ]
+    results = getattr(F, step.__name__)(*values, **numbers)
+    written = [tensors for i, tensors in enumerate(lists) if i not in read]
+    for tensors, news in zip(written, results, strict=True):
+        for tensor, new in zip(tensors, news, strict=True):
+            tensor.copy_(new)
 
 
 def _operand(value: Any, backend: Any) -> Any:
@@ -116,7 +141,8 @@ def _shares(F: Any, betas: tuple[float, float], step: Any, p: Any) -> tuple[Any,
     """1 - beta1^t and sqrt(1 - beta2^t): what running means of ones have reached."""
     beta1, beta2 = betas
     if isinstance(step, float):
-        return 1 - beta1**step, math.sqrt(1 - beta2**step)
+        share2 = 1 - beta2**step
+        return 1 - beta1**step, math.sqrt(share2) if isinstance(share2, float) else F.sqrt(share2)
     step = _precise(F, step, p)
     share1, share2 = [-F.expm1(step * (math.log(b) if b else -math.inf)) for b in betas]
     return share1, F.sqrt(share2)
@@ -197,14 +223,14 @@ def adam_step(
         else:
             g = _decayed(g, p, weight_decay, maximize)
         m = m + (g - m) * (1 - beta1)
-        v = v * beta2 + (g * g) * (1 - beta2)
+        v = v * beta2 + ((1 - beta2) * g) * g
         largest = v
         if amsgrad:
             largest = F.maximum(maxima[i], v)
             new_maxima.append(largest)
         share1, root2 = _shares(F, betas, steps[i], p)
         denominator = F.sqrt(largest) / root2 + eps
-        new_params.append(p - (m / denominator) * (lr / share1))
+        new_params.append(p - ((lr / share1) * m) / denominator)
         new_means.append(m)
         new_squares.append(v)
     return _unless(
@@ -244,7 +270,7 @@ def rmsprop_step(
     new_params, new_squares, new_averages, new_buffers = [], [], [], []
     for i, (p, g, v) in enumerate(zip(params, grads, squares, strict=True)):
         g = _decayed(g, p, weight_decay, maximize)
-        v = v * alpha + (g * g) * (1 - alpha)
+        v = v * alpha + ((1 - alpha) * g) * g
         new_squares.append(v)
         if centered:
             a = averages[i] + (g - averages[i]) * (1 - alpha)
@@ -252,11 +278,12 @@ def rmsprop_step(
             denominator = F.sqrt(v - a * a) + eps
         else:
             denominator = F.sqrt(v) + eps
-        direction = g / denominator
         if momentum:
-            direction = buffers[i] * momentum + direction
-            new_buffers.append(direction)
-        new_params.append(p - lr * direction)
+            b = buffers[i] * momentum + g / denominator
+            new_buffers.append(b)
+            new_params.append(p - lr * b)
+        else:
+            new_params.append(p - (lr * g) / denominator)
     return _unless(
         F,
         found_inf,
@@ -291,7 +318,7 @@ def adagrad_step(
         g = _decayed(g, p, weight_decay, maximize)
         s = s + g * g
         rate = lr / (1 + (_precise(F, steps[i], p) - 1) * lr_decay)
-        new_params.append(p - rate * (g / (F.sqrt(s) + eps)))
+        new_params.append(p - (rate * g) / (F.sqrt(s) + eps))
         new_sums.append(s)
     return _unless(F, found_inf, (params, new_params), (sums, new_sums))
 

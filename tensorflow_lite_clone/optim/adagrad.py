@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorflow_lite_clone.ops.create import full_like
 from tensorflow_lite_clone.ops.update import adagrad_step
-from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero, new_count
+from tensorflow_lite_clone.optim._functional import adagrad
+from tensorflow_lite_clone.optim.arguments import (
+    check_at_least_zero,
+    check_fused,
+    check_one_element,
+    new_count,
+)
+from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(Optimizer):
     """Adagrad, as ``torch.optim.Adagrad``; see `adagrad_step`.
 
-    `foreach`, `fused` and `differentiable` are accepted for compatibility.
+    `foreach` and `fused` are accepted for compatibility.
     """
 
     _step_supports_amp_scaling = True
+    _counts = ("step",)
+    _newer_options: ClassVar = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "fused": None,
+    }
 
     def __init__(
         self,
-        params: Any,
-        lr: float = 1e-2,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
         initial_accumulator_value: float = 0,
@@ -32,6 +48,7 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
+        check_one_element("lr", lr)
         check_at_least_zero(
             learning_rate=lr,
             lr_decay=lr_decay,
@@ -51,12 +68,21 @@ class Adagrad(Optimizer):
             "fused": fused,
         }
         super().__init__(params, defaults)
+        check_fused(fused, foreach, differentiable)
         for group in self.param_groups:  # torch fills these states at once, not at the first step
             for param in group["params"]:
+                start = group["initial_accumulator_value"]
                 self.state[param] = {
-                    "step": new_count(param),
-                    "sum": full_like(param.detach(), group["initial_accumulator_value"]),
+                    "step": new_count(param, group["fused"]),
+                    "sum": full_like(
+                        param.detach(), complex(start, start) if param.is_complex() else start
+                    ),
                 }
+
+    def share_memory(self) -> None:
+        """Put all states into memory that other processes can share."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         self.run(
@@ -64,7 +90,7 @@ class Adagrad(Optimizer):
             params,
             grads,
             [self.state[param]["sum"] for param in params],
-            steps=self.count_steps(params),
+            steps=self.count_steps(group, params),
             lr=self.number(group, "lr"),
             lr_decay=self.number(group, "lr_decay"),
             weight_decay=self.number(group, "weight_decay"),

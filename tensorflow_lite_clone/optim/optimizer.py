@@ -4,38 +4,74 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections import OrderedDict, defaultdict
+import warnings
+from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
-from tensorflow_lite_clone.autograd.mode import enable_grad, no_grad
-from tensorflow_lite_clone.autograd.node import Handle
+from tensorflow_lite_clone.autograd.mode import enable_grad, set_grad_enabled
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.live import live
-from tensorflow_lite_clone.ops.create import scalar_tensor
-from tensorflow_lite_clone.ops.update import by_device, count_steps, update, zero_each
+from tensorflow_lite_clone.ops.update import by_device, update, zero_each
+from tensorflow_lite_clone.optim._functional import advance, run_step
+from tensorflow_lite_clone.optim.arguments import (
+    ParamsT,
+    _default_to_fused_or_foreach,
+    _get_capturable_supported_devices,
+    _get_foreach_kernels_supported_devices,
+    _get_fused_kernels_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _RequiredParameter,
+    _use_grad_for_differentiable,
+    _view_as_real,
+    check_choices,
+    new_count,
+    required,
+)
+from tensorflow_lite_clone.optim.hooks import (
+    Hooked,
+    _global_optimizer_post_hooks,
+    _global_optimizer_pre_hooks,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from tensorflow_lite_clone.tensor import Tensor
 
+__all__ = [
+    "Optimizer",
+    "ParamsT",
+    "_RequiredParameter",
+    "_default_to_fused_or_foreach",
+    "_get_capturable_supported_devices",
+    "_get_foreach_kernels_supported_devices",
+    "_get_fused_kernels_supported_devices",
+    "_get_scalar_dtype",
+    "_get_value",
+    "_global_optimizer_post_hooks",
+    "_global_optimizer_pre_hooks",
+    "_use_grad_for_differentiable",
+    "_view_as_real",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+    "required",
+]
+
+Args: TypeAlias = tuple[Any, ...]
+Kwargs: TypeAlias = dict[str, Any]
+StateDict: TypeAlias = dict[str, Any]
 Closure = Callable[[], Any] | None
-_global_optimizer_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-_global_optimizer_post_hooks: OrderedDict[int, Any] = OrderedDict()
 
 
-class _Required:
-    def __repr__(self) -> str:
-        return "<required parameter>"
-
-
-required = _Required()
-
-
-class Optimizer:
+class Optimizer(Hooked):
     """Base of all optimizers.
 
-    A subclass passes its hyperparameters as `defaults` and implements `update(group, params,
-    grads)`, called once per group and device with the parameters that have a gradient. It calls
-    `run` with a step of `ops.update`, hyperparameters as `number` reads them, and step counts by
-    `count_steps`: then a step on a GPU can be captured and replayed.
+    A subclass passes its hyperparameters as `defaults` and implements either `step`, as in
+    PyTorch, or `update(group, params, grads)`, called once per group and device with the
+    parameters that have a gradient. That calls `run` with a step of `ops`, hyperparameters as
+    `number` reads them, and step counts by `count_steps`: then a step on a GPU can be captured
+    and replayed, complex parameters are updated as pairs of reals, and with `differentiable` the
+    step is a part of the graph.
 
     A zero-dim float32 tensor as `found_inf` makes `step` change nothing if it is not zero, on a
     device without being read back. Loss scaling sets it.
@@ -44,18 +80,21 @@ class Optimizer:
     found_inf: Tensor | None = None
     _found_inf: Tensor | None = None  # on the device that is being updated, None for the CPU
     _step_supports_amp_scaling = False  # whether `update` heeds `found_inf` on every device
+    _newer_options: ClassVar[dict[str, Any]] = {}  # what groups in older checkpoints lack
+    _counts: tuple[str, ...] = ()  # states that are plain numbers in older checkpoints
+    _capturable_states = "params and state_steps"
 
-    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._prepare()
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "
                 f"dicts, but got {params.type()}"
             )
-        self.defaults = defaults
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        self._init_hooks()
-        groups = list(params)
+        groups: list[Any] = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
         if not isinstance(groups[0], dict):
@@ -63,18 +102,11 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    def _init_hooks(self) -> None:
-        self._step_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._step_post_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._state_dict_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._load_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._load_post_hooks: OrderedDict[int, Any] = OrderedDict()
-
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a dict with ``params`` and the hyperparameters in which the group differs.
 
-        Raises ValueError for parameters that are in a group already or are no leaves.
+        The parameters may be given as pairs with their names. Raises ValueError for parameters
+        that are in a group already or are no leaves, or if only some have names.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -87,17 +119,25 @@ class Optimizer:
                 "ordering of tensors in sets will change between runs. Please use a list instead."
             )
         params = list(params)
-        if params and isinstance(params[0], tuple):
-            param_group["param_names"] = [name for name, _ in params]
-            params = [param for _, param in params]
+        named = [isinstance(param, tuple) for param in params]
+        if any(named):
+            if not all(named):
+                raise ValueError(
+                    "all optimizer params should be with/without names. Some param names are "
+                    "missing"
+                )
+            param_group["params"] = None  # before the names, for the order of the group's keys
+            param_group["param_names"] = [param[0] for param in params]
+            params = [param[1] for param in params]
+        param_group["params"] = params
         for param in params:
             if not isinstance(param, Tensor):
                 raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {type(param)}"
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    f"{type(param).__name__}"
                 )
-            if not param.is_leaf and not self.defaults.get("differentiable"):
+            if not (self.defaults.get("differentiable") or param.is_leaf or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
-        param_group["params"] = params
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(
@@ -105,9 +145,23 @@ class Optimizer:
                     f"{name}"
                 )
             param_group.setdefault(name, default)
+        if len({id(param) for param in params}) != len(params):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this "
+                "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
+                "information",
+                stacklevel=3,
+            )
         seen = {id(param) for group in self.param_groups for param in group["params"]}
         if any(id(param) in seen for param in params):
             raise ValueError("some parameters appear in more than one parameter group")
+        if self.param_groups:
+            with_names = "param_names" in param_group
+            if ("param_names" in self.param_groups[0]) != with_names:
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. cannot add param "
+                    f"group {'with' if with_names else 'without'} names to the optimizer"
+                )
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -120,28 +174,29 @@ class Optimizer:
                 if set_to_none:
                     param._grad = None
                 else:
-                    param._grad = param._grad.detach()
+                    if param._grad.grad_fn is not None:
+                        param._grad.detach_()
+                    else:
+                        param._grad.requires_grad_(False)
                     kept.append(param._grad)
         for part in by_device(kept):
             update(zero_each, part, read=())
 
     def step(self, closure: Closure = None) -> Any:
         """Update all parameters that have a gradient; returns what `closure` returns."""
-        for hook in [*_global_optimizer_pre_hooks.values(), *self._step_pre_hooks.values()]:
-            hook(self, (closure,) if closure is not None else (), {})
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
             for group in self.param_groups:
                 params = [param for param in group["params"] if param._grad is not None]
+                if params:
+                    check_choices(group, params, self._capturable_states)
                 for part in by_device(params):
                     grads: list[Any] = [param._grad for param in part]
                     if self._heed_found_inf(part[0]):
                         self.update(group, part, grads)
-        for hook in [*self._step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
-            hook(self, (closure,) if closure is not None else (), {})
         return loss
 
     def _heed_found_inf(self, beside: Tensor) -> bool:
@@ -161,18 +216,32 @@ class Optimizer:
         raise NotImplementedError
 
     def run(self, step: Callable[..., Any], *lists: list[Tensor], **numbers: Any) -> None:
-        """Run a step of `ops.update` on parameters, gradients and states."""
-        update(step, *lists, found_inf=self._found_inf, **numbers)
+        """Run a step of `ops` on parameters, gradients and states."""
+        differentiable = bool(self.defaults.get("differentiable"))
+        numbers["found_inf"] = self._found_inf
+        run_step(step, *lists, differentiable=differentiable, **numbers)
 
     def number(self, group: dict[str, Any], name: str) -> Any:
         """A hyperparameter as a float, which may change before a captured step is replayed.
 
-        A learning rate that is a tensor on a device is returned as it is.
+        One that is a tensor is returned as it is, if it is a learning rate on a device or the
+        optimizer is `differentiable`. A tuple is returned as a tuple of such.
         """
         value = group[name]
-        if name == "lr" and isinstance(value, Tensor) and not value.is_cpu:
-            return value
+        if isinstance(value, Tensor):
+            if self.defaults.get("differentiable"):
+                return value
+            if name == "lr" and not value.is_cpu:
+                return value
+        elif isinstance(value, (tuple, list)):
+            return tuple([self._entry(group, name, i) for i in range(len(value))])
         return live(lambda: float(group[name]))
+
+    def _entry(self, group: dict[str, Any], name: str, i: int) -> Any:
+        value = group[name][i]
+        if isinstance(value, Tensor) and self.defaults.get("differentiable"):
+            return value
+        return live(lambda: float(group[name][i]))
 
     def states(self, params: list[Tensor], **initial: Callable[[Tensor], Tensor]) -> list:
         """Per name a list with each parameter's state tensor, made by `initial` when missing."""
@@ -185,31 +254,33 @@ class Optimizer:
                 entries.append(state[name])
         return lists
 
-    def count_steps(self, params: list[Tensor]) -> list[float] | list[Tensor]:
+    def count_steps(self, group: dict[str, Any], params: list[Tensor]) -> list[Any]:
         """Each parameter's number of steps, this one included.
 
         On a device the counts are float32 tensors there, so that they go on when a captured step
         is replayed; on the CPU they are returned as numbers.
         """
-        on_host = params[0].is_cpu
         counts = []
         for param in params:
             state = self.state[param]
             if "step" not in state:
-                state["step"] = new_count(param)
+                state["step"] = new_count(param, group.get("fused"))
             counts.append(state["step"])
-        if not on_host:
-            update(count_steps, counts, read=(), found_inf=self._found_inf)
-            return counts
-        steps = []
-        for count in counts:
-            count += 1
-            steps.append(count.item())
-        return steps
+        return advance(counts, self._found_inf)
+
+    def run_on_numbers(
+        self, step: Callable[..., Any], *lists: list[Tensor], **numbers: Any
+    ) -> None:
+        """Run a step of `ops` that updates zero-dim states."""
+        update(step, *lists, read=(), found_inf=self._found_inf, **numbers)
+
+    def host_values(self, numbers: list[Tensor]) -> list[Any]:
+        """Zero-dim states for a step of `ops`: on the CPU as numbers."""
+        return [x.item() for x in numbers] if numbers[0].is_cpu else numbers
 
     def state_dict(self) -> dict[str, Any]:
         """States by parameter number, and the groups with numbers in place of parameters."""
-        for hook in list(self._state_dict_pre_hooks.values()):
+        for hook in list(self._optimizer_state_dict_pre_hooks.values()):
             hook(self)
         numbers: dict[int, int] = {}
         groups = []
@@ -224,7 +295,7 @@ class Optimizer:
             for key, value in self.state.items()
         }
         result = {"state": state, "param_groups": groups}
-        for hook in list(self._state_dict_post_hooks.values()):
+        for hook in list(self._optimizer_state_dict_post_hooks.values()):
             replaced = hook(self, result)
             if replaced is not None:
                 result = replaced
@@ -236,15 +307,13 @@ class Optimizer:
         Raises ValueError when the groups do not match.
         """
         state_dict = state_dict.copy()
-        for hook in list(self._load_pre_hooks.values()):
+        for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
             replaced = hook(self, state_dict)
             if replaced is not None:
                 state_dict = replaced
         saved = copy.deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
-            raise ValueError(
-                "loaded state dict has a different number of parameter groups"
-            )
+            raise ValueError("loaded state dict has a different number of parameter groups")
         for mine, theirs in zip(self.param_groups, saved, strict=True):
             if len(mine["params"]) != len(theirs["params"]):
                 raise ValueError(
@@ -259,35 +328,28 @@ class Optimizer:
             param = by_number.get(number)
             state[number if param is None else param] = _cast(param, value)
         for mine, theirs in zip(self.param_groups, saved, strict=True):
+            if "param_names" in mine and "param_names" not in theirs:
+                theirs["param_names"] = mine["param_names"]
             theirs["params"] = mine["params"]
-        self.state = state
-        self.param_groups = saved
-        for hook in list(self._load_post_hooks.values()):
+        self.__setstate__({"state": state, "param_groups": saved})
+        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
             hook(self)
 
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(optimizer, args, kwargs)`` before every step."""
-        return Handle(self._step_pre_hooks, hook)
-
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(optimizer, args, kwargs)`` after every step."""
-        return Handle(self._step_post_hooks, hook)
-
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(optimizer)`` before `state_dict`."""
-        return Handle(self._state_dict_pre_hooks, hook)
-
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(optimizer, state_dict)`` after `state_dict`; it may return another."""
-        return Handle(self._state_dict_post_hooks, hook)
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(optimizer, state_dict)`` before loading; it may return another."""
-        return Handle(self._load_pre_hooks, hook)
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(optimizer)`` after loading."""
-        return Handle(self._load_post_hooks, hook)
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(
+        tensorlistlist: list[list[Any]], with_indices: bool = False
+    ) -> dict[Any, tuple[list[list[Any]], list[int]]]:
+        """Parallel lists split by the first one's devices and dtypes; the places if asked for."""
+        parts: dict[Any, list[int]] = {}
+        for i, tensor in enumerate(tensorlistlist[0]):
+            parts.setdefault((tensor.device, tensor.dtype), []).append(i)
+        return {
+            key: (
+                [[tensors[i] for i in places] if tensors else [] for tensors in tensorlistlist],
+                places if with_indices else [],
+            )
+            for key, places in parts.items()
+        }
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -298,7 +360,15 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._init_hooks()
+        self._prepare()
+        for group in self.param_groups:
+            for name, value in self._newer_options.items():
+                group.setdefault(name, value)
+            for param in group["params"]:
+                entries = self.state.get(param, {})
+                for name in self._counts:
+                    if isinstance(entries.get(name), (int, float)):
+                        entries[name] = new_count(param, group.get("fused"), entries[name])
 
     def __repr__(self) -> str:
         text = f"{type(self).__name__} ("
@@ -325,30 +395,3 @@ def _cast(param: Tensor | None, value: Any, key: str = "") -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_cast(param, entry) for entry in value)
     return value
-
-
-def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer."""
-    return Handle(_global_optimizer_pre_hooks, hook)
-
-
-def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer."""
-    return Handle(_global_optimizer_post_hooks, hook)
-
-
-def new_count(param: Tensor) -> Tensor:
-    """A zero-dim tensor for the steps of `param`, on its device."""
-    if param.is_cpu:
-        return scalar_tensor(0.0, device="cpu")
-    return scalar_tensor(0.0, dtype=float32, device=param.device)
-
-
-def check_at_least_zero(**values: float) -> None:
-    """Raise torch's ValueError for a negative hyperparameter."""
-    for name, value in values.items():
-        if not value >= 0.0:
-            name = "learning rate" if name == "learning_rate" else name
-            colon = ":" if name == "learning rate" else " value:"
-            raise ValueError(f"Invalid {name}{colon} {value}")
-

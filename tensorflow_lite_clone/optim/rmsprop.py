@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorflow_lite_clone.ops.create import zeros_like
 from tensorflow_lite_clone.ops.update import rmsprop_step
-from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero
+from tensorflow_lite_clone.optim._functional import rmsprop
+from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
+from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(Optimizer):
     """RMSprop, as ``torch.optim.RMSprop``; see `rmsprop_step`.
 
-    `foreach`, `capturable` and `differentiable` are accepted for compatibility.
+    `foreach` and `capturable` are accepted for compatibility.
     """
 
     _step_supports_amp_scaling = True
+    _counts = ("step",)
+    _newer_options: ClassVar = {
+        "momentum": 0,
+        "centered": False,
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
 
     def __init__(
         self,
-        params: Any,
-        lr: float = 1e-2,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -32,6 +45,7 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
+        check_one_element("lr", lr)
         check_at_least_zero(
             learning_rate=lr, epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha
         )
@@ -50,7 +64,7 @@ class RMSprop(Optimizer):
         super().__init__(params, defaults)
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        self.count_steps(params)
+        self.count_steps(group, params)
         (squares,) = self.states(params, square_avg=zeros_like)
         buffers = averages = []
         if group["momentum"]:

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorflow_lite_clone.ops.create import zeros_like
 from tensorflow_lite_clone.ops.update import sgd_step
-from tensorflow_lite_clone.optim.optimizer import Optimizer, check_at_least_zero
+from tensorflow_lite_clone.optim._functional import sgd
+from tensorflow_lite_clone.optim.arguments import (
+    check_at_least_zero,
+    check_fused,
+    check_one_element,
+)
+from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["SGD", "sgd"]
 
 
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum, as ``torch.optim.SGD``; see `sgd_step`.
 
-    `foreach`, `fused` and `differentiable` are accepted for compatibility.
+    `foreach` and `fused` are accepted for compatibility. With `differentiable` gradients flow
+    through the first momentum too, which PyTorch takes as a constant.
     """
 
     _step_supports_amp_scaling = True
+    _newer_options: ClassVar = {
+        "nesterov": False,
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+        "fused": False,
+    }
 
     def __init__(
         self,
-        params: Any,
-        lr: float = 1e-3,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: float = 0,
+        weight_decay: float | Tensor = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
@@ -32,6 +48,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
+        check_one_element("lr", lr)
         check_at_least_zero(learning_rate=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
@@ -47,6 +64,7 @@ class SGD(Optimizer):
             "fused": fused,
         }
         super().__init__(params, defaults)
+        check_fused(fused, foreach, differentiable)
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         buffers: list[Tensor] = []

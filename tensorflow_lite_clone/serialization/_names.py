@@ -73,7 +73,7 @@ _FILES = {
         ]
     ),
     "torch.nn.modules.upsampling": "Upsample",
-    "torch.optim.adamw": "AdamW",
+    "torch.optim": "Adafactor Muon",
 }
 #: Rooms whose classes PyTorch has in packages of the same names.
 _SHARED_ROOMS = (
@@ -108,7 +108,7 @@ def name_of(value: Any, name: str | None = None) -> tuple[str, str] | None:
         file = "torch.optim.lr_scheduler"
     elif file.startswith("torch.distributions._transform"):
         file = "torch.distributions.transforms"
-    elif file.startswith(("torch.nn.modules", "torch.optim.adam")):
+    elif file.startswith(("torch.nn.modules", "torch.optim._")):
         file = _FILE_OF.get(name, file)
     try:
         found = find(file, name)

@@ -38,6 +38,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("nn", "accelerator"): "DataParallel is on the devices that there are",
     ("nn", "distributed"): "DistributedDataParallel is in the group that there is",
     ("nn", "func"): "gradients per sample and functions of scores are mapped calls",
+    ("optim", "nn"): "optim.swa_utils averages modules",
     ("nn", "linalg"): "orthogonal initial values need a QR decomposition",
 }
 

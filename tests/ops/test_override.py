@@ -25,6 +25,12 @@ DTYPES = ("float32", "float16", "float64", "int64")
 ELSEWHERE = {
     **dict.fromkeys(("sgd_step", "adam_step", "rmsprop_step", "adagrad_step"), "tests/optim"),
     **dict.fromkeys(
+        ("adadelta_step", "adafactor_step", "adamax_step", "asgd_step", "asgd_rates")
+        + ("muon_step", "orthogonal", "nadam_step", "nadam_products", "radam_step")
+        + ("rprop_step", "sparse_adam_step"),
+        "tests/optim",
+    ),
+    **dict.fromkeys(
         ("count_steps", "zero_each", "clamp_each", "grad_norm", "clip_to_norm")
         + ("amp_unscale", "amp_update_scale"),
         "over lists of gradients: tests/optim",

@@ -15,7 +15,8 @@ from tensorflow_lite_clone.core import live
 from tensorflow_lite_clone.core.live import LiveNumber
 from tensorflow_lite_clone.ops.update import unscale, update_scale
 from tests.device import DEVICE
-from tests.optim.test_optimizers import CASES, SHAPES, gradients
+from tests.optim.cases import CASES, SHAPES
+from tests.optim.cases import values as gradients
 
 
 def tensor(lib, value, **options):
@@ -131,8 +132,9 @@ class StepTest(unittest.TestCase):
             for device, kind in ((DEVICE, dtype), ("cpu", tlc.float64)):
                 values = [tlc.tensor(g).to(dtype).to(kind) for g in gradients(99)]
                 params = [tlc.nn.Parameter(value.to(device)) for value in values]
-                optimizer = getattr(tlc.optim, name)(params, **{**options, "eps": 1e-3}
-                                                     if name != "SGD" else options)  # fmt: skip
+                eps = {"ASGD": {}, "Rprop": {}, "SGD": {}, "Adafactor": {"eps": (1e-3, 1e-3)}}
+                changed = {**options, **eps.get(name, {"eps": 1e-3})}
+                optimizer = getattr(tlc.optim, name)(params, **changed)
                 for number in range(2):
                     for param, g in zip(params, gradients(number), strict=True):
                         param.grad = tlc.tensor(g).to(dtype).to(kind).to(device)

@@ -88,7 +88,12 @@ def test_modules(name, source, target):
         np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ("Adam", "SGD", "AdamW", "RMSprop", "Adagrad"))
+OPTIMIZERS = (
+    "ASGD Adadelta Adafactor Adagrad Adam AdamW Adamax NAdam RAdam RMSprop Rprop SGD"
+).split()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("source", LIBRARIES)
 @pytest.mark.parametrize("target", LIBRARIES)
 def test_optimizers(name, source, target):

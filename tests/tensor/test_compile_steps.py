@@ -75,6 +75,42 @@ def test_a_step_trains_as_without_capture(make: Any) -> None:
     assert captured() <= 2
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ASGD", {"t0": 3, "lambd": 0.01}),
+        ("Adadelta", {}),
+        ("Adafactor", {}),
+        ("Adamax", {}),
+        ("NAdam", {}),
+        ("RAdam", {}),
+        ("Rprop", {"lr": 1e-3}),
+    ],
+)
+def test_steps_of_every_kind_of_optimizer(name: str, options: dict) -> None:
+    """What changes from step to step lies on the device, and goes on in replays."""
+
+    def run(compiled: bool) -> list[np.ndarray]:
+        params = [nn.Parameter(tensor(i, 3, 2)) for i in range(2)]
+        optimizer = getattr(tlc.optim, name)(params, **options)
+
+        def step(x: tlc.Tensor) -> tlc.Tensor:
+            optimizer.zero_grad()
+            loss = (((x @ params[0]).exp() - x @ params[1]) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        call = tlc.compile(step, fullgraph=True) if compiled else step
+        losses = [call(tensor(9 + i, 4, 3)) for i in range(12)]
+        return [host(value) for value in (*losses, *params)]
+
+    for found, expected in zip(run(True), run(False), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert captured() == 1
+    assert launches() == 11
+
+
 def test_a_step_that_uses_the_last_calls_gradients() -> None:
     _, state, _, _ = trained(step_first, 12, False)
     model = network()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.optim.lr_scheduler.base import LRScheduler
+from tensorflow_lite_clone.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING, LRScheduler
 from tensorflow_lite_clone.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
 from tensorflow_lite_clone.optim.lr_scheduler.cyclic import (
     CosineAnnealingWarmRestarts,
@@ -25,6 +25,7 @@ from tensorflow_lite_clone.optim.lr_scheduler.stepwise import (
 _LRScheduler = LRScheduler  # its name before PyTorch 2
 
 __all__ = [
+    "EPOCH_DEPRECATION_WARNING",
     "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
