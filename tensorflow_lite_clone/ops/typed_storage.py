@@ -71,8 +71,8 @@ class TypedStorage:
         return self._line.type().replace("Tensor", "Storage")
 
     def is_shared(self) -> bool:
-        """Whether other processes see the memory: never."""
-        return False
+        """Whether other processes see the memory."""
+        return self._line.is_shared()
 
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""

@@ -205,6 +205,10 @@ class UntypedStorage:
         """Whether a CUDA device holds the bytes."""
         return self.device.type == "cuda"
 
+    def is_shared(self) -> bool:
+        """Whether other processes see the bytes."""
+        return self._memory.backend.is_shared(self._memory.array)
+
     def cpu(self) -> UntypedStorage:
         """The bytes in host memory, a copy if they are elsewhere."""
         return UntypedStorage(new_tensor(self._memory).cpu())
