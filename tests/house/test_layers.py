@@ -44,11 +44,15 @@ OUTSIDE = {
     "cupy_backends": ("backends.cupy",),
     "cupyx": ("backends.cupy",),
     "einops": ("utils.einops",),
-    "numpy": ("backends.numpy", "backends.cupy", "utils.data", "vision", "serialization"),
+    "numpy": (
+        "backends.numpy", "backends.cupy", "utils.data", "utils.tensorboard", "vision",
+        "serialization",
+    ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
     "scipy": ("backends.numpy",),
-}
+    "tensorboard": ("utils.tensorboard",),
+}  # fmt: skip
 
 # Modules that may import inside functions: module -> {what: why}.
 LOCAL: dict[str, dict[str, str]] = {
