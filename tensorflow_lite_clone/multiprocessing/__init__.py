@@ -22,7 +22,7 @@ from tensorflow_lite_clone.multiprocessing.spawn import (
 )
 
 __all__ = [
-    *multiprocessing.__all__,  # type: ignore[attr-defined]
+    *multiprocessing.__all__,
     "ProcessContext",
     "ProcessException",
     "ProcessExitedException",

@@ -106,7 +106,7 @@ class ProcessContext:
         if not self.sentinels:
             return True
         ready = multiprocessing.connection.wait(list(self.sentinels), timeout)
-        ended = [self.sentinels.pop(sentinel) for sentinel in ready]  # type: ignore[index]
+        ended = [self.sentinels.pop(sentinel) for sentinel in ready]
         for i in ended:
             self.processes[i].join()
             if self.processes[i].exitcode != 0:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import Any
 
-from tensorflow_lite_clone.utils import checkpoint, data, dlpack
+from tensorflow_lite_clone.utils import checkpoint, data, deterministic, dlpack
+from tensorflow_lite_clone.utils._swap import set_module, swap_tensors
 
 #: Parts that are imported when first named.
-_LAZY = ("model_zoo", "tensorboard")
+_LAZY = ("benchmark", "collect_env", "hooks", "model_zoo", "tensorboard")
 
-__all__ = ["checkpoint", "data", "dlpack"]
+__all__ = ["checkpoint", "data", "deterministic", "dlpack", "set_module", "swap_tensors"]
 
 
 def __getattr__(name: str) -> Any:

@@ -112,7 +112,7 @@ def tensor_proto(tag: str, tensor: Tensor) -> Summary:
     if name not in _FIELDS:
         raise ValueError(f"{tag} has unsupported tensor dtype {tensor.dtype}")
     kind, field = _FIELDS[name]
-    line = tensor.detach().cpu().resolve_conj().reshape(-1)
+    line: Any = tensor.detach().cpu().resolve_conj().reshape(-1)
     if field == "half_val":
         line = make_np(line.view(int16)).view(np.uint16)
     elif tensor.is_complex():
