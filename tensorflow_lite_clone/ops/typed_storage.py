@@ -74,6 +74,11 @@ class TypedStorage:
         """Whether other processes see the memory."""
         return self._line.is_shared()
 
+    def _new_shared(self, size: int, *, device: Any = None) -> TypedStorage:
+        """Shared memory for `size` elements of the same dtype: batches are collated into it."""
+        line = self._line.new_empty((size,), device=device)
+        return TypedStorage(line.share_memory_())
+
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
         return self._line.tolist()
@@ -136,6 +141,12 @@ def storage(self: Tensor) -> TypedStorage:
             "tensor.storage()",
             stacklevel=2,
         )
+    return TypedStorage(self)
+
+
+@public("method")
+def _typed_storage(self: Tensor) -> TypedStorage:
+    """`storage` without its warning."""
     return TypedStorage(self)
 
 

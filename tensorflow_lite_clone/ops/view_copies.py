@@ -209,6 +209,11 @@ class UntypedStorage:
         """Whether other processes see the bytes."""
         return self._memory.backend.is_shared(self._memory.array)
 
+    def _new_shared(self, size: int, *, device: Any = None) -> UntypedStorage:
+        """`size` bytes of shared memory."""
+        line = new_tensor(self._memory).new_empty((size,), dtype=uint8, device=device)
+        return UntypedStorage(line.share_memory_())
+
     def cpu(self) -> UntypedStorage:
         """The bytes in host memory, a copy if they are elsewhere."""
         return UntypedStorage(new_tensor(self._memory).cpu())

@@ -107,6 +107,27 @@ def test_through_queues(method):
     assert worker.exitcode == 0
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated:UserWarning")
+def test_batches_collated_into_shared_storages():
+    """What older programs' `collate_fn` do in a worker."""
+
+    def collate(lib, storage):
+        batch = [lib.ones(2, 3, device="cpu"), lib.zeros(2, 3, device="cpu")]
+        first = batch[0]
+        made = storage(first)
+        out = first.new(made).resize_(len(batch), *first.size())
+        done = lib.stack(batch, 0, out=out)
+        return done.tolist(), done is out, out.is_shared(), type(made).__name__, made.is_shared()
+
+    for storage in (
+        lambda x: x._typed_storage()._new_shared(12),
+        lambda x: x._typed_storage()._new_shared(12, device=x.device),
+        lambda x: x.untyped_storage()._new_shared(48),
+    ):
+        mine, other = (collate(lib, storage) for lib in LIBRARIES)
+        assert mine == other
+
+
 def test_a_graph_stays_here():
     texts = []
     for lib in LIBRARIES:
