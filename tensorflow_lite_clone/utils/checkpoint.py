@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.gradients import backward
 from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from tensorflow_lite_clone.autograd.saved import saved_tensors_hooks
+from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.ops.generators import default_states, restore
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -214,6 +215,21 @@ def detach_variable(inputs: tuple) -> tuple:
         value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
         for value in inputs
     )
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The indices of the GPUs that hold an argument, and the states of their generators."""
+    others = [pair for pair in _states(args) if pair[0].device.type != "cpu"]
+    return [generator.device.index for generator, _ in others], [state for _, state in others]
+
+
+def set_device_states(
+    devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None
+) -> None:
+    """Let the generators of GPUs continue from these states."""
+    for index, state in zip(devices, states):
+        _, (generator, _) = default_states([Device(device_type or "cuda", index)])
+        generator.set_state(state)
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:

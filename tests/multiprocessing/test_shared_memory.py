@@ -44,6 +44,15 @@ def test_as_in_torch():
     assert seen[0] == seen[1]
 
 
+def test_without_memfd(monkeypatch):
+    """Systems other than Linux share a file that has no name any more."""
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    x = tlc.arange(3.0, device="cpu").share_memory_()
+    again = pickle.loads(ForkingPickler.dumps(x))
+    x += 1
+    assert x.is_shared() and again.tolist() == [1, 2, 3]
+
+
 def test_a_view_takes_its_memory_along():
     x = tlc.arange(6.0, device="cpu")
     part = x[2:4]

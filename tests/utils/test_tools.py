@@ -136,6 +136,22 @@ def test_detached_inputs():
     tlc.utils.checkpoint.check_backward_validity([tlc.ones(1, requires_grad=True)])
 
 
+def test_states_of_devices():
+    both(lambda lib: lib.utils.checkpoint.get_device_states(lib.ones(2), 3))
+    both(lambda lib: lib.utils.checkpoint.set_device_states([], []))
+
+
+@pytest.mark.cuda
+def test_states_of_gpus():
+    x = tlc.ones(2, device="cuda")
+    devices, states = our_checkpoint.get_device_states(x, 3)
+    drawn = tlc.rand(3, device="cuda")
+    our_checkpoint.set_device_states(devices, states)
+    assert devices == [x.get_device()]
+    assert tlc.rand(3, device="cuda").tolist() == drawn.tolist()
+    assert len(collect_env.get_env_info().nvidia_gpu_models) == tlc.cuda.device_count()
+
+
 # -- benchmarks ---------------------------------------------------------------------------------
 
 TASKS = {
