@@ -18,6 +18,7 @@ import tensorflow_lite_clone as tlc
 
 pytest.importorskip("tensorboard", reason="tensorboard is not installed")
 pytest.importorskip("PIL", reason="pictures need Pillow")
+pytest.importorskip("matplotlib", reason="figures need Matplotlib")
 
 import torch.utils.tensorboard as theirs  # noqa: E402
 import torch.utils.tensorboard.summary as their_summary  # noqa: E402
