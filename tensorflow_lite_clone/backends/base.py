@@ -125,6 +125,14 @@ class Backend:
         """Whether a NumPy array lies in page-locked memory."""
         return False
 
+    def shared(self, root: Any, view: Any) -> tuple[Any, Any]:
+        """An array and a view of its memory, both moved to memory that other processes see."""
+        raise NotImplementedError
+
+    def is_shared(self, array: Any) -> bool:
+        """Whether an array lies in memory that other processes see: always on a device."""
+        return True
+
     def lend(self, array: Any, stream: Any) -> None:
         """Keep an array's memory until a stream has done what is queued in it now."""
 

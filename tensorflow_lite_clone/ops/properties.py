@@ -105,13 +105,22 @@ def record_stream(self: Tensor, stream: Any) -> None:
 
 @public("method")
 def is_shared(self: Tensor) -> bool:
-    """Always False: processes exchange tensors by copy."""
-    return False
+    """Whether other processes see the tensor's memory: that of a device, and shared memory."""
+    return self._storage.backend.is_shared(self._storage.array)
 
 
 @public("method")
 def share_memory_(self: Tensor) -> Tensor:
-    """The tensor itself: processes exchange tensors by copy."""
+    """Move the memory to where other processes see it, for good; returns the tensor itself.
+
+    Processes that are forked, or get the tensor through `multiprocessing`, then read and write the
+    same numbers. Other views that exist already stay with the former memory: share first.
+    """
+    storage = self._storage
+    backend = storage.backend
+    if not backend.is_shared(storage.array):
+        root = storage.root or storage
+        root.array, storage.array = backend.shared(root.array, storage.array)
     return self
 
 

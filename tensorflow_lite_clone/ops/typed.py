@@ -11,7 +11,9 @@ from tensorflow_lite_clone.core.errors import BackendUnavailableError
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops import create
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.ops.typed_storage import TypedStorage
+from tensorflow_lite_clone.ops.view_copies import UntypedStorage
+from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 
 class _TensorType(type):
@@ -70,7 +72,12 @@ def set_default_tensor_type(t: Any, /) -> None:
 
 @public("method")
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
-    """An uninitialised tensor of a size, or one of given data, in this tensor's dtype."""
+    """An uninitialised tensor of a size, one over a storage's memory, or one of given data, in this
+    tensor's dtype."""
+    if len(args) == 1 and isinstance(args[0], TypedStorage):
+        return args[0]._line.detach()
+    if len(args) == 1 and isinstance(args[0], UntypedStorage):
+        return new_tensor(args[0]._memory).reshape(-1).view(self.dtype)
     if len(args) == 1 and not isinstance(args[0], (int, Size)):
         return create.tensor(args[0], dtype=self.dtype, device=device or self.device)
     return create.empty(*(args or (0,)), dtype=self.dtype, device=device or self.device)

@@ -71,8 +71,13 @@ class TypedStorage:
         return self._line.type().replace("Tensor", "Storage")
 
     def is_shared(self) -> bool:
-        """Whether other processes see the memory: never."""
-        return False
+        """Whether other processes see the memory."""
+        return self._line.is_shared()
+
+    def _new_shared(self, size: int, *, device: Any = None) -> TypedStorage:
+        """Shared memory for `size` elements of the same dtype: batches are collated into it."""
+        line = self._line.new_empty((size,), device=device)
+        return TypedStorage(line.share_memory_())
 
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
@@ -136,6 +141,12 @@ def storage(self: Tensor) -> TypedStorage:
             "tensor.storage()",
             stacklevel=2,
         )
+    return TypedStorage(self)
+
+
+@public("method")
+def _typed_storage(self: Tensor) -> TypedStorage:
+    """`storage` without its warning."""
     return TypedStorage(self)
 
 

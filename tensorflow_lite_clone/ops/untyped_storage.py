@@ -66,6 +66,15 @@ class UntypedStorage:
         """1: an element is a byte."""
         return 1
 
+    def is_shared(self) -> bool:
+        """Whether other processes see the bytes."""
+        return self._memory.backend.is_shared(self._memory.array)
+
+    def _new_shared(self, size: int, *, device: Any = None) -> UntypedStorage:
+        """`size` bytes of shared memory."""
+        line = new_tensor(self._memory).new_empty((size,), dtype=uint8, device=device)
+        return UntypedStorage(line.share_memory_())
+
     def untyped(self) -> UntypedStorage:
         """This storage."""
         return self

@@ -1,7 +1,20 @@
-"""Tools around training: `utils.data`, `utils.checkpoint`, `utils.dlpack`."""
+"""Tools around training: `utils.data`, `utils.checkpoint`, `utils.tensorboard` and others."""
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.utils import checkpoint, data, dlpack
+from importlib import import_module as _import_module
+from typing import Any
 
-__all__ = ["checkpoint", "data", "dlpack"]
+from tensorflow_lite_clone.utils import checkpoint, data, deterministic, dlpack
+from tensorflow_lite_clone.utils._swap import set_module, swap_tensors
+
+#: Parts that are imported when first named.
+_LAZY = ("benchmark", "collect_env", "hooks", "model_zoo", "tensorboard")
+
+__all__ = ["checkpoint", "data", "deterministic", "dlpack", "set_module", "swap_tensors"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

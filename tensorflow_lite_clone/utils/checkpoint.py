@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tensorflow_lite_clone.autograd import engine
@@ -13,6 +14,7 @@ from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.gradients import backward
 from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from tensorflow_lite_clone.autograd.saved import saved_tensors_hooks
+from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.ops.generators import default_states, restore
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -39,6 +41,35 @@ class set_checkpoint_early_stop:
 def noop_context_fn() -> tuple:
     """The default `context_fn`: two contexts that do nothing."""
     return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+class CheckpointPolicy(enum.Enum):
+    """What a selective checkpoint should do with an operation's result."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+class SelectiveCheckpointContext:
+    """What a policy function is told: whether this is the recomputation."""
+
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
+        self.is_recompute = is_recompute
+        self.op_output = op_output
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> tuple:
+    """A `context_fn` for selective checkpoints, which recompute everything here: the numbers are
+    the same whatever a policy would save. TypeError for what is neither function nor list."""
+    if not (isinstance(policy_fn_or_list, list) or callable(policy_fn_or_list)):
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    return noop_context_fn()
 
 
 class CheckpointError(RuntimeError):
@@ -74,9 +105,7 @@ class _Enough(Exception):
 class _Frame:
     """One checkpointed call: what it saved, by position, and how to run it again."""
 
-    def __init__(
-        self, recompute: Callable[[], Any], states: list, early_stop: bool
-    ) -> None:
+    def __init__(self, recompute: Callable[[], Any], states: list, early_stop: bool) -> None:
         self.recompute = recompute
         self.states = states
         self.early_stop = early_stop
@@ -175,6 +204,42 @@ class _Reentrant(Function):
         )
 
 
+def detach_variable(inputs: tuple) -> tuple:
+    """The inputs, with every tensor as a leaf of its own that requires a gradient as before."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            "Only tuple of tensors is supported. Got Unsupported input type: "
+            f"{type(inputs).__name__}"
+        )
+    return tuple(
+        value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
+        for value in inputs
+    )
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The indices of the GPUs that hold an argument, and the states of their generators."""
+    others = [pair for pair in _states(args) if pair[0].device.type != "cpu"]
+    return [generator.device.index for generator, _ in others], [state for _, state in others]
+
+
+def set_device_states(
+    devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None
+) -> None:
+    """Let the generators of GPUs continue from these states."""
+    for index, state in zip(devices, states):
+        _, (generator, _) = default_states([Device(device_type or "cuda", index)])
+        generator.set_state(state)
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn if no tensor of the inputs requires a gradient."""
+    if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3
+        )
+
+
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
@@ -202,12 +267,8 @@ def checkpoint(
     if use_reentrant:
         if kwargs:
             raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
-        if is_grad_enabled() and not any(
-            isinstance(value, Tensor) and value.requires_grad for value in args
-        ):
-            warnings.warn(
-                "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
-            )
+        if is_grad_enabled():
+            check_backward_validity(args)
         return _Reentrant.apply(function, preserve_rng_state, *args)
     first, second = context_fn()
     if not is_grad_enabled():

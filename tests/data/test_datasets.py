@@ -75,6 +75,12 @@ def test_reads(name, read):
     assert mine == reference
 
 
+def test_an_older_spelling():
+    for data in (ours, theirs):
+        with pytest.warns(FutureWarning, match="`cummulative_sizes` attribute is renamed"):
+            assert data.ConcatDataset([range(2), range(3)]).cummulative_sizes == [2, 5]
+
+
 def half_subset(data):
     class Half(data.Subset):
         def __getitem__(self, idx):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 import os
@@ -203,6 +204,49 @@ def test_exceptions(name, how, kind, text):
     assert "\n" in message
     # The pass goes on behind it.
     assert list(iterator) == [6, 7]
+
+
+def test_a_failed_pass_leaves_no_worker():
+    """The exception and its traceback do not keep the iterator until the collector comes."""
+    gc.collect()
+    gc.disable()
+    try:
+        for number in (0, 5):
+            with contextlib.suppress(ValueError):
+                for _ in ours.DataLoader(Fails(raiser(ValueError(number))), num_workers=2):
+                    pass
+            assert multiprocessing.active_children() == []
+    finally:
+        gc.enable()
+
+
+def test_an_interrupted_program_leaves_no_worker():
+    """Ctrl-C reaches the program and its workers at once."""
+    program = """
+import multiprocessing, time
+from tensorflow_lite_clone.utils.data import DataLoader
+class Slow:
+    def __len__(self): return 100
+    def __getitem__(self, i):
+        time.sleep(0.05)
+        return i
+for batch in DataLoader(Slow(), num_workers=2):
+    print(*[child.pid for child in multiprocessing.active_children()], flush=True)
+"""
+    running = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    workers = [int(pid) for pid in running.stdout.readline().split()]
+    assert len(workers) == 2
+    os.killpg(running.pid, signal.SIGINT)
+    _, errors = running.communicate(timeout=30)
+    assert running.returncode == -signal.SIGINT
+    assert errors.count("KeyboardInterrupt") == 1  # the workers say nothing
+    assert not any(alive(pid) for pid in workers)
 
 
 def message(kind, call):

@@ -20,7 +20,9 @@ LAYERS: list[set[str]] = [
     {"ops"},
     {"array_api", "_bind"},
     {"fft", "linalg", "return_types", "special"},
-    {"cuda", "distributions", "nn", "optim", "random", "serialization", "utils"},
+    {"cuda", "distributions", "multiprocessing", "nn", "optim", "random", "serialization"},
+    {"hub"},
+    {"utils"},
     {"cpu", "testing", "types"},
     {"accelerator"},
     {"amp", "compiler", "func"},
@@ -48,11 +50,15 @@ OUTSIDE = {
     "cupy_backends": ("backends.cupy",),
     "cupyx": ("backends.cupy",),
     "einops": ("utils.einops",),
-    "numpy": ("backends.numpy", "backends.cupy", "utils.data", "vision", "serialization"),
+    "numpy": (
+        "backends.numpy", "backends.cupy", "utils.data", "utils.tensorboard", "vision",
+        "serialization",
+    ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
     "scipy": ("backends.numpy",),
-}
+    "tensorboard": ("utils.tensorboard",),
+}  # fmt: skip
 
 # Modules that may import inside functions: module -> {what: why}.
 LOCAL: dict[str, dict[str, str]] = {
@@ -76,6 +82,7 @@ LOCAL: dict[str, dict[str, str]] = {
     },
     "tensorflow_lite_clone.backends.numpy.backend": {
         "tensorflow_lite_clone.backends.numpy.random": "numpy.random is a tenth of the start-up",
+        "tensorflow_lite_clone.backends.numpy.shared": "multiprocessing is slow to import",
     },
     "tensorflow_lite_clone.utils.data.dataloader": {
         "tensorflow_lite_clone.utils.data._multiprocess": "multiprocessing is slow to import",

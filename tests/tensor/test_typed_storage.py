@@ -17,7 +17,7 @@ from tests.tensor.expressions import check, lines
     f.storage().size(), len(f[1:].storage()), len(f.t().storage()), f[1].storage().tolist()
     f.t().storage().tolist(), f.storage()[1], f.storage()[-1], list(i.storage())
     f.storage().dtype, f.storage().nbytes(), f.storage().element_size(), f.storage().is_cuda
-    f.storage().type(), i.storage().type(), f.storage().is_shared(), repr(si.storage())
+    f.storage().type(), i.storage().type(), repr(si.storage())
     f[0].storage().data_ptr() == f[1].storage().data_ptr() == f.data_ptr()
     f.storage().untyped().nbytes(), torch.is_storage(f.storage()), repr(f.storage())
     f.storage().fill_(3).tolist(), f, f.storage().clone().fill_(5).tolist(), f

@@ -59,6 +59,17 @@ class NumpyBackend(Backend):
     def to_host(self, array: Any, non_blocking: bool = False) -> Any:
         return array
 
+    def shared(self, root: Any, view: Any) -> tuple[Any, Any]:
+        # multiprocessing takes as long to import as all the rest.
+        from tensorflow_lite_clone.backends.numpy.shared import moved
+
+        return moved(root, view)
+
+    def is_shared(self, array: Any) -> bool:
+        from tensorflow_lite_clone.backends.numpy.shared import memory_of
+
+        return memory_of(array) is not None
+
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         return np.empty(shape, NATIVE[dtype])
 

@@ -130,6 +130,16 @@ class ConcatDataset(Dataset[T_co]):
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """An older name of `cumulative_sizes`."""
+        warnings.warn(
+            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.cumulative_sizes
+
     def __getitem__(self, idx: int) -> T_co:
         if idx < 0:
             if -idx > len(self):

@@ -20,7 +20,7 @@ class DistributedSampler(Sampler[int]):
     With `shuffle` the order is a permutation seeded by `seed + epoch`: call `set_epoch` before
     each pass. All parts are equally long: some first indices are repeated at the end, or with
     `drop_last` the last ones left out. Without `num_replicas` and `rank` the running group's are
-    taken; RuntimeError if there is none, ValueError for a rank outside it.
+    taken. ValueError if there is none, and for a rank outside it.
     """
 
     def __init__(
@@ -34,10 +34,9 @@ class DistributedSampler(Sampler[int]):
     ) -> None:
         if num_replicas is None or rank is None:
             if group is None:
-                raise RuntimeError(
-                    "DistributedSampler needs num_replicas and rank, or a process group: "
+                raise ValueError(
                     "Default process group has not been initialized, please make sure to call "
-                    "init_process_group."
+                    "init_process_group, or give num_replicas and rank."
                 )
             size, own = group()
             num_replicas = size if num_replicas is None else num_replicas

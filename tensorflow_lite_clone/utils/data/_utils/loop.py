@@ -83,7 +83,10 @@ class Failure:
             error = self.kind(Verbatim(self.text) if self.kind is KeyError else self.text)
         except Exception:
             raise RuntimeError(self.text) from None
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # this frame and the error's traceback would keep each other, and the workers
 
 
 def pack_answer(epoch: int, number: int, answer: Any, where: str) -> Parcel:

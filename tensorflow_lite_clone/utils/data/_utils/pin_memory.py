@@ -15,8 +15,11 @@ def pinning_helps() -> bool:
     return any(backend.device.type == "cuda" for backend in backends.loaded())
 
 
-def pin_memory(data: Any) -> Any:
-    """Pins the tensors in nested mappings and sequences, and all that has a `pin_memory()`."""
+def pin_memory(data: Any, device: Any = None) -> Any:
+    """Pins the tensors in nested mappings and sequences, and all that has a `pin_memory()`.
+
+    `device` changes nothing: all devices in use copy from the same memory.
+    """
     if isinstance(data, Tensor):
         return data.pin_memory() if pinning_helps() else data
     if isinstance(data, str | bytes):

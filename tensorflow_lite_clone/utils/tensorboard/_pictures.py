@@ -1,0 +1,134 @@
+"""Pictures: from arrays in any order of dimensions to PNG and GIF. They need Pillow."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+
+
+def pillow() -> Any:
+    """Pillow's module `Image`; ImportError that says what to install."""
+    try:
+        from PIL import Image, ImageDraw  # noqa: F401
+    except ImportError as error:
+        raise ImportError("pictures need Pillow: pip install pillow") from error
+    return Image
+
+
+def grid(images: np.ndarray, columns: int) -> np.ndarray:
+    """Images (N, C, H, W) side by side, `columns` in a row, as one (3, rows * H, columns * W)."""
+    n, channels, height, width = images.shape
+    if channels == 1:
+        images = np.repeat(images, 3, axis=1)
+    rows = math.ceil(n / columns)
+    sheet = np.zeros((3, rows * height, columns * width), images.dtype)
+    for i, image in enumerate(images):
+        y, x = i // columns * height, i % columns * width
+        sheet[:, y : y + height, x : x + width] = image
+    return sheet
+
+
+def to_hwc(x: np.ndarray, dataformats: str) -> np.ndarray:
+    """A picture (H, W, C) of an array whose dimensions `dataformats` names: any order of the
+    letters of NCHW, CHW or HW. Several images become a grid of 8 columns."""
+    dataformats = dataformats.upper()
+    if len(set(dataformats)) != len(dataformats):
+        raise AssertionError(f"You can not use the same dimension shordhand twice: {dataformats}")
+    if x.ndim != len(dataformats):
+        raise AssertionError(
+            f"size of input tensor and input format are different: tensor shape {x.shape}, "
+            f"input_format: {dataformats}"
+        )
+    wanted = {4: "NCHW", 3: "HWC", 2: "HW"}[x.ndim]
+    x = x.transpose([dataformats.index(letter) for letter in wanted])
+    if x.ndim == 4:
+        return grid(x, min(len(x), 8)).transpose(1, 2, 0)
+    if x.ndim == 2:
+        return np.stack([x] * 3, axis=2)
+    return np.repeat(x, 3, axis=2) if x.shape[2] == 1 else x
+
+
+def to_bytes(x: np.ndarray) -> np.ndarray:
+    """Values from 0 to 255 of bytes, or of numbers from 0 to 1."""
+    scale = 1 if x.dtype == np.uint8 else 255
+    return (x.astype(np.float32) * scale).clip(0, 255).astype(np.uint8)
+
+
+def draw_boxes(disp_image: Any, boxes: Any, labels: Any = None) -> Any:
+    """Draw boxes (left, top, right, bottom) in red on a Pillow image; returns it."""
+    pillow()
+    from PIL import ImageDraw
+
+    pen = ImageDraw.Draw(disp_image)
+    for i, (left, top, right, bottom) in enumerate(boxes):
+        edge = [(left, top), (left, bottom), (right, bottom), (right, top), (left, top)]
+        pen.line(edge, width=2, fill="Red")
+        if labels is not None:
+            _, _, width, height = pen.textbbox((0, 0), labels[i])
+            margin = math.ceil(0.05 * height)
+            corner = left, bottom - height - 2 * margin
+            pen.rectangle([corner, (left + width, bottom)], fill="Red")
+            pen.text((left + margin, bottom - height - margin), labels[i], fill="black")
+    return disp_image
+
+
+def encode_png(x: np.ndarray, rescale: float = 1, boxes: Any = None, labels: Any = None) -> bytes:
+    """The PNG of bytes (H, W, C), with boxes drawn in, resized."""
+    image = pillow().fromarray(x)
+    if boxes is not None:
+        image = draw_boxes(image, boxes, labels)
+    if rescale != 1:
+        size = int(image.width * rescale), int(image.height * rescale)
+        image = image.resize(size, pillow().Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+def encode_gif(frames: np.ndarray, fps: float) -> bytes:
+    """An endless animation of frames of bytes (T, H, W, C)."""
+    Image = pillow()
+    images = [
+        Image.fromarray(frame.squeeze(-1) if frame.shape[-1] == 1 else frame) for frame in frames
+    ]
+    buffer = io.BytesIO()
+    images[0].save(
+        buffer,
+        format="GIF",
+        save_all=True,
+        append_images=images[1:],
+        duration=1000 / fps,
+        loop=0,
+    )
+    return buffer.getvalue()
+
+
+def side_by_side(videos: np.ndarray) -> np.ndarray:
+    """Videos (N, T, C, H, W) as one (T, rows * H, columns * W, C), in a grid of a power of 2."""
+    n, length, channels, height, width = videos.shape
+    full = 1 << (n - 1).bit_length()
+    if full > n:
+        empty = np.zeros((full - n, *videos.shape[1:]), videos.dtype)
+        videos = np.concatenate([videos, empty])
+    rows = 1 << ((full.bit_length() - 1) // 2)
+    videos = videos.reshape(rows, full // rows, length, channels, height, width)
+    whole = videos.transpose(2, 0, 4, 1, 5, 3)
+    return whole.reshape(length, rows * height, full // rows * width, channels)
+
+
+def figure_to_image(figures: Any, close: bool = True) -> np.ndarray:
+    """The pixels (C, H, W) of a figure of Matplotlib's, (N, C, H, W) of a list of them."""
+    from matplotlib import pyplot
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    if isinstance(figures, list):
+        return np.stack([figure_to_image(figure, close) for figure in figures])
+    canvas = FigureCanvasAgg(figures)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[:, :, :3].transpose(2, 0, 1).copy()
+    if close:
+        pyplot.close(figures)
+    return pixels
