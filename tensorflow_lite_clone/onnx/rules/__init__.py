@@ -1,0 +1,23 @@
+"""What each op is in ONNX: a function per op, entered by importing its module."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.onnx.rules import (
+    activations,
+    indexing,
+    networks,
+    pointwise,
+    products,
+    reductions,
+    shapes,
+)
+
+__all__ = [
+    "activations",
+    "indexing",
+    "networks",
+    "pointwise",
+    "products",
+    "reductions",
+    "shapes",
+]
