@@ -152,6 +152,8 @@ class _Example:
             outputs = [
                 trace.read(tensor._storage.array) for _, tensor in named_tensors(_plain(result), "")
             ]
+        if not outputs:
+            raise OnnxExporterError("export(): the model returns no tensors")
         return trace, inputs, outputs
 
 

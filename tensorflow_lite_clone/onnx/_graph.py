@@ -52,6 +52,9 @@ class Traced:
             )
         return value
 
+    def __contains__(self, parameter: str) -> bool:
+        return parameter in self._parameters
+
     def sizes(self, parameter: str) -> Any:
         """A parameter that may hold dynamic sizes."""
         return self._parameters[parameter]

@@ -74,11 +74,13 @@ def paired(first: Any, second: Any) -> Any:
             )
         entries = [paired(a, b) for a, b in zip(first, second)]
         return type(first)(*entries) if hasattr(first, "_fields") else type(first)(entries)
+    if isinstance(first, dict):
+        return {key: paired(entry, second[key]) for key, entry in first.items()}
     if isinstance(first, slice):
         return slice(
-            paired(first.start, second.start) if first.start is not None else None,
-            paired(first.stop, second.stop) if first.stop is not None else None,
-            paired(first.step, second.step) if first.step is not None else None,
+            paired(first.start, second.start),
+            paired(first.stop, second.stop),
+            paired(first.step, second.step),
         )
     return first
 
@@ -89,6 +91,8 @@ def varies(parameter: Any) -> bool:
         return True
     if isinstance(parameter, slice):
         return any(map(varies, (parameter.start, parameter.stop, parameter.step)))
+    if isinstance(parameter, dict):
+        parameter = list(parameter.values())
     return isinstance(parameter, (tuple, list)) and any(map(varies, parameter))
 
 
@@ -110,7 +114,10 @@ class Pairs:
 
     def join(self, values: Iterable[Value | None], twins: Iterable[Value | None]) -> None:
         """Note which values correspond."""
-        for value, twin in zip(values, twins, strict=True):
+        values, twins = list(values), list(twins)
+        if len(values) != len(twins):
+            raise OnnxExporterError("the number of an op's results depends on a dynamic size")
+        for value, twin in zip(values, twins):
             if value is not None and twin is not None:
                 self._twins[value] = twin
 

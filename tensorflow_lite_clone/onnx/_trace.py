@@ -184,10 +184,10 @@ class Trace:
         root.version += 1
         place.value, place.version = value, root.version
         if place is not root:
-            regions = regions_of(self.backend, root.array, place.array)
-            (root.value,) = self.call(
-                "write_region", (root.value, value), {"regions": regions}, (root.array,)
-            )
+            if not place.array.size:
+                return
+            where = region_of(self.backend, root.array, place.array)
+            (root.value,) = self.call("write_region", (root.value, value), where, (root.array,))
             root.value.constant = None
 
     def _current(self, place: Place) -> Value:
@@ -247,37 +247,53 @@ def _same_memory(backend: Any, first: Any, second: Any) -> bool:
     )
 
 
-def regions_of(backend: Any, root: Any, part: Any) -> tuple[Region, ...] | None:
-    """The part of every dimension of `root` that a view of it shows, as memory tells.
+def region_of(backend: Any, root: Any, part: Any) -> dict[str, Any]:
+    """Which elements of `root` a view of it shows, as memory tells: `regions`, one for every
+    dimension of `root`, or None where the view has all elements in another shape; else `places`,
+    the numbers of all elements in turn.
 
-    None where all of it is shown, in the same order but in another shape. Raises
-    UnsupportedOperatorError where the view is no product of such parts.
+    Raises UnsupportedOperatorError where it can be told neither way.
     """
     strides, steps = backend.strides(root), backend.strides(part)
     offset = (backend.F.address(part) - backend.F.address(root)) // root.itemsize
-    dense = backend.is_contiguous(root) and backend.is_contiguous(part)
-    if dense and root.size == part.size and root.shape != part.shape:
-        return None
-    order = sorted(range(root.ndim), key=lambda axis: -strides[axis])
-    regions = [Region(0, 1, 1, None) for _ in order]
+    dense = backend.is_contiguous(root)
+    if dense and backend.is_contiguous(part) and root.size == part.size:
+        if root.shape != part.shape:
+            return {"regions": None}
+    regions = _regions(root.shape, strides, offset, part.shape, steps)
+    if regions is not None:
+        return {"regions": regions}
+    if not dense:
+        raise UnsupportedOperatorError(
+            f"a write into a view of shape {part.shape} of a tensor of shape {root.shape} that is "
+            "not contiguous cannot be exported"
+        )
+    places = [offset]
+    for count, step in zip(part.shape, steps):
+        places = [place + i * step for place in places for i in range(count)]
+    return {"places": places, "shape": tuple(root.shape)}
+
+
+def _regions(
+    shape: tuple, strides: tuple, offset: int, counts: tuple, steps: tuple
+) -> tuple[Region, ...] | None:
+    """The part of every dimension that a view shows; None if it is no product of such parts."""
+    order = sorted(range(len(shape)), key=lambda axis: -strides[axis])
+    regions = [Region(0, 1, 1, None)] * len(shape)
     for axis in order:
-        start = 0
-        if root.shape[axis] > 1 and strides[axis]:
+        if shape[axis] > 1 and strides[axis]:
             start, offset = divmod(offset, strides[axis])
-        regions[axis] = Region(start, 1, 1, None)
-    for number, (count, step) in enumerate(zip(part.shape, steps)):
+            regions[axis] = Region(start, 1, 1, None)
+    for number, (count, step) in enumerate(zip(counts, steps)):
         if count == 1:
             continue
         for axis in order:
-            stride, start = strides[axis], regions[axis].start
-            size = root.shape[axis]
-            if size > 1 and stride and regions[axis].axis is None and step % stride == 0:
-                if 0 <= start + (count - 1) * (step // stride) < size:
-                    regions[axis] = Region(start, step // stride, count, number)
-                    break
+            size, stride, start = shape[axis], strides[axis], regions[axis].start
+            if size == 1 or not stride or regions[axis].axis is not None or step % stride:
+                continue
+            if 0 <= start + (count - 1) * (step // stride) < size:
+                regions[axis] = Region(start, step // stride, count, number)
+                break
         else:
-            raise UnsupportedOperatorError(
-                f"a write into a view of shape {part.shape} of a tensor of shape {root.shape} "
-                "cannot be exported"
-            )
+            return None
     return tuple(regions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensorflow_lite_clone.onnx.rules import (
     activations,
     indexing,
+    losses,
     networks,
     pointwise,
     products,
@@ -15,6 +16,7 @@ from tensorflow_lite_clone.onnx.rules import (
 __all__ = [
     "activations",
     "indexing",
+    "losses",
     "networks",
     "pointwise",
     "products",

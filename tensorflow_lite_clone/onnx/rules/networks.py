@@ -42,27 +42,35 @@ def conv_transpose(g: Graph, op: Traced) -> Any:
     )
 
 
+def _reach(op: Traced, places: Any) -> dict[str, Any]:
+    """Padding at the end that makes the last of `places` windows fit.
+
+    Where `ceil_mode` adds one, PyTorch asks that it begins inside, and ONNX's shapes do not.
+    """
+    attributes = _windows(op)
+    ends = [
+        max((count - 1) * stride + dilation * (kernel - 1) + 1 - size - padding, padding)
+        for count, size, kernel, stride, padding, dilation in zip(
+            places, op.values[0].shape[2:], op["kernel"], op["stride"], op["padding"],
+            op["dilation"],
+        )
+    ]  # fmt: skip
+    return attributes | {"pads": list(op["padding"]) + ends, "kernel_shape": list(op["kernel"])}
+
+
 @rule("max_pool")
 def max_pool(g: Graph, op: Traced) -> Any:
-    attributes = _windows(op) | {"ceil_mode": int(op["ceil_mode"])}
-    return g.node("MaxPool", op.inputs[0], kernel_shape=list(op["kernel"]), **attributes), None
+    if varies(g.pairs.shape(op.values[0])[2:]):
+        attributes = _windows(op) | {"ceil_mode": int(op["ceil_mode"])}
+        return g.node("MaxPool", op.inputs[0], kernel_shape=list(op["kernel"]), **attributes), None
+    return g.node("MaxPool", op.inputs[0], **_reach(op, op.outputs[0].shape[2:])), None
 
 
 @rule("max_pool_indices")
 def max_pool_indices(g: Graph, op: Traced) -> Any:
     """ONNX counts places through samples and channels, PyTorch within a channel."""
-    x, counted = op.inputs[0], op.values[1].shape[2:]
-    ceil_mode = any(
-        count > (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-        for count, size, kernel, stride, padding, dilation in zip(
-            counted, op.values[0].shape[2:], op["kernel"], op["stride"], op["padding"],
-            op["dilation"],
-        )
-    )  # fmt: skip
-    _, places = g.node(
-        "MaxPool", x, outputs=2, kernel_shape=list(op["kernel"]), ceil_mode=int(ceil_mode),
-        **_windows(op),
-    )  # fmt: skip
+    x = op.inputs[0]
+    _, places = g.node("MaxPool", x, outputs=2, **_reach(op, op.values[1].shape[2:]))
     space = g.reduce("ReduceProd", g.node("Shape", x, start=2), [0], False)
     return g.node("Mod", places, space)
 

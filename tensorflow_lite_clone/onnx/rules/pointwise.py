@@ -322,3 +322,49 @@ def isclose(g: Graph, op: Traced) -> Any:
     if op["equal_nan"]:
         near = g.node("Or", near, g.node("And", g.node("IsNaN", x), g.node("IsNaN", y)))
     return near
+
+
+@rule("fmax", "fmin")
+def without_nan(g: Graph, op: Traced) -> Any:
+    """The larger or smaller number; the other one where one is NaN."""
+    x, y = op.inputs
+    found = g.node("Max" if op.name == "fmax" else "Min", x, y)
+    if op.values[0].dtype.kind != "f":
+        return found
+    found = g.node("Where", g.node("IsNaN", y), x, found)
+    return g.node("Where", g.node("IsNaN", x), y, found)
+
+
+@rule("atan2")
+def atan2(g: Graph, op: Traced) -> Any:
+    """The angle of (x, y) from the arc tangent of y / x, moved by pi to the left of x = 0."""
+    y, x = op.inputs
+    like = op.values[0]
+    zero, pi = g.number(0, like), g.number(math.pi, like)
+    below = g.node("Less", y, zero)
+    turn = g.node("Where", below, g.node("Neg", pi), pi)
+    angle = g.node("Atan", g.node("Div", y, x))
+    angle = g.node("Where", g.node("Less", x, zero), g.node("Add", angle, turn), angle)
+    neither = g.node("And", g.node("Equal", x, zero), g.node("Equal", y, zero))
+    return g.node("Where", neither, zero, angle)
+
+
+@rule("logit")
+def logit(g: Graph, op: Traced) -> Any:
+    x, like, eps = op.inputs[0], op.values[0], op["eps"]
+    if eps is not None:
+        x = g.node("Clip", x, g.number(eps, like), g.number(1 - eps, like))
+    return g.node("Log", g.node("Div", x, g.node("Sub", g.number(1, like), x)))
+
+
+@rule("signbit")
+def signbit(g: Graph, op: Traced) -> Any:
+    return g.node("Less", op.inputs[0], g.number(0, op.values[0]))
+
+
+@rule("heaviside")
+def heaviside(g: Graph, op: Traced) -> Any:
+    x, y = op.inputs
+    zero = g.number(0, op.values[0])
+    step = g.cast(g.node("Greater", x, zero), op.outputs[0].dtype)
+    return g.node("Where", g.node("Equal", x, zero), y, step)

@@ -53,9 +53,14 @@ def attention(g: Graph, op: Traced) -> Any:
     if op["causal"]:
         lower = _lower_triangle(g, op)
         keep = lower if keep is None else g.node("And", keep, lower)
-    if keep is None:
+    if keep is None and mask is None:
         return g.node("MatMul", g.node("Softmax", scores, axis=-1), v), None
-    scores = g.node("Where", keep, scores, g.number(-np.inf, like))
+    nothing = g.number(-np.inf, like)
+    if keep is None:  # a row of a floating mask may also keep nothing
+        highest = g.reduce("ReduceMax", scores, [len(op.values[0].shape) - 1])
+        keep = g.node("Not", g.node("Equal", highest, nothing))
+    else:
+        scores = g.node("Where", keep, scores, nothing)
     weights = g.node("Softmax", scores, axis=-1)
     return g.node("MatMul", g.node("Where", keep, weights, g.number(0, like)), v), None
 

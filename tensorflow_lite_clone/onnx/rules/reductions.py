@@ -48,9 +48,13 @@ def count_nonzero(g: Graph, op: Traced) -> Any:
 
 @rule("any", "all")
 def any_or_all(g: Graph, op: Traced) -> Any:
-    word = "ReduceMax" if op.name == "any" else "ReduceMin"
-    x = g.cast(g.cast(op.inputs[0], "bool"), "int32")  # type: ignore[arg-type]
-    found = g.cast(g.reduce(word, x, axes_of(op), op["keepdims"]), "bool")
+    """Whether any is true; all are if none of their opposites is."""
+    x = g.cast(op.inputs[0], "bool")  # type: ignore[arg-type]
+    if op.name == "all":
+        x = g.node("Not", x)
+    found = g.cast(g.reduce("ReduceSum", g.cast(x, "int32"), axes_of(op), op["keepdims"]), "bool")
+    if op.name == "all":
+        found = g.node("Not", found)
     return found if op.outputs[0].dtype.kind == "b" else g.cast(found, op.outputs[0].dtype)
 
 
@@ -155,12 +159,24 @@ def sort(g: Graph, op: Traced) -> Any:
 
 @rule("kthvalue")
 def kthvalue(g: Graph, op: Traced) -> Any:
-    last = g.constant(op["k"] - 1, "int64")
-    found = _top(g, op, g.integers([op["k"]]), False)
-    picked = [g.node("Gather", x, last, axis=op["axis"]) for x in found]
-    if op["keepdims"]:
-        picked = [g.unsqueeze(x, [op["axis"]]) for x in picked]
-    return tuple(picked)
+    return _kth(g, op, op["k"], op["axis"])
+
+
+def _kth(g: Graph, op: Traced, k: int, axis: int) -> Any:
+    last = g.constant(k - 1, "int64")
+    picked = [
+        g.node("Gather", x, last, axis=axis) for x in _top(g, op, g.integers([k]), False)
+    ]
+    return tuple([g.unsqueeze(x, [axis]) for x in picked] if op["keepdims"] else picked)
+
+
+@rule("median_with_indices")
+def median(g: Graph, op: Traced) -> Any:
+    """The lower median, by sorting all below it."""
+    axis, size = op["axis"], g.pairs.shape(op.values[0])[op["axis"]]
+    if isinstance(size, Varying):
+        raise UnsupportedOperatorError("'median' along a dynamic dimension")
+    return _kth(g, op, (size - 1) // 2 + 1, axis)
 
 
 @rule("cumsum")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.onnx._graph import Graph, Traced, rule
-from tensorflow_lite_clone.onnx._sizes import Varying
+from tensorflow_lite_clone.onnx._sizes import Varying, varies
 from tensorflow_lite_clone.onnx._trace import Region
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
 
@@ -153,7 +156,8 @@ def roll(g: Graph, op: Traced) -> Any:
     x, shape = op.inputs[0], g.pairs.shape(op.values[0])
     if axis is None:
         x = g.reshape(x, [-1])  # type: ignore[arg-type]
-        return g.reshape(_rolled(g, x, shift, 0, op.values[0].shape), shape, op)
+        line = [math.prod(shape)] if not varies(shape) else []
+        return g.reshape(_rolled(g, x, shift, 0, line), shape, op)
     shifts, axes = [(v,) if isinstance(v, int) else v for v in (shift, axis)]
     for step, d in zip(shifts, axes):
         x = _rolled(g, x, step, d, shape)  # type: ignore[arg-type]
@@ -205,17 +209,52 @@ def unfold(g: Graph, op: Traced) -> Any:
     return g.permute(x, [*(d for d in range(ndim) if d != axis + 1), axis + 1])
 
 
+def places_of(shape: tuple, views: Any) -> Any:
+    """Of a tensor whose elements are numbered, the part that (view op, parameters) show."""
+    part = np.arange(math.prod(shape)).reshape(shape)
+    for view, parameters in views:
+        part = view.forward(backends.load("cpu").F, part, **parameters)
+    return part
+
+
+def _fixed_shape(g: Graph, op: Traced, value: Any) -> tuple:
+    shape = g.pairs.shape(value)
+    if varies(shape):
+        raise UnsupportedOperatorError(f"'{op.name}' of dynamic sizes")
+    return shape
+
+
 @rule("diagonal")
 def diagonal(g: Graph, op: Traced) -> Any:
-    shape, dims = g.pairs.shape(op.values[0]), (op["dim1"], op["dim2"])
-    height, width = [shape[d] for d in dims]
-    if isinstance(height, Varying) or isinstance(width, Varying):
-        raise UnsupportedOperatorError("'diagonal' of dynamic dimensions")
-    rest = [d for d in range(len(shape)) if d not in dims]
-    x = g.permute(op.inputs[0], [*rest, *dims])  # type: ignore[arg-type]
-    x = g.reshape(x, [*(shape[d] for d in rest), height * width], op)
-    places = np.diagonal(np.arange(height * width).reshape(height, width), op["offset"])
-    return g.node("Gather", x, g.constant(places, np.int64), axis=len(rest))
+    shape = _fixed_shape(g, op, op.values[0])
+    parameters = {name: op[name] for name in ("offset", "dim1", "dim2", "shape")}
+    places = places_of(shape, [(TABLE["diagonal"], parameters)])
+    flat = g.reshape(op.inputs[0], [-1])  # type: ignore[arg-type]
+    return g.node("Gather", flat, g.constant(places, np.int64), axis=0)
+
+
+def _scattered(g: Graph, old: str, new: str, places: Any, shape: tuple) -> str:
+    """`old` with the elements of `new` at numbered places."""
+    flat, source = g.reshape(old, [-1]), g.reshape(new, [-1])
+    line = g.constant(np.ravel(places), np.int64)
+    return g.reshape(g.node("ScatterElements", flat, line, source, axis=0), shape)
+
+
+@rule("embed")
+def embed(g: Graph, op: Traced) -> Any:
+    """A part among zeros, where a view would show it."""
+    shape = op["shape"]
+    places = places_of(shape, [(op["view"], op["parameters"])])
+    zeros = g.constant(np.zeros(shape), op.values[0].dtype)
+    return _scattered(g, zeros, op.inputs[0], places, shape)  # type: ignore[arg-type]
+
+
+@rule("view_scatter")
+def view_scatter(g: Graph, op: Traced) -> Any:
+    base, part = op.inputs
+    shape = _fixed_shape(g, op, op.values[0])
+    places = places_of(shape, [(view, parameters) for view, parameters, _ in op["chain"]])
+    return _scattered(g, base, part, places, shape)  # type: ignore[arg-type]
 
 
 def expanded(g: Graph, op: Traced, name: str, like: Any) -> str:
@@ -249,6 +288,8 @@ def write_region(g: Graph, op: Traced) -> Any:
     old, new = op.inputs
     root, part = op.values
     shape = g.pairs.shape(root)
+    if "places" in op:
+        return _scattered(g, old, new, op["places"], op["shape"])  # type: ignore[arg-type]
     regions: tuple[Region, ...] | None = op.sizes("regions")
     if regions is None:
         return g.reshape(new, shape, op)  # type: ignore[arg-type]
