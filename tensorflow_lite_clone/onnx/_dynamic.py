@@ -73,12 +73,21 @@ def _word(dimension: Any, default: str) -> str:
     return str(dimension if type(dimension) is str else getattr(dimension, "__name__", default))
 
 
-def symbols_of(dynamic: Dynamic, inputs: Mapping[str, Tensor], change: int) -> list[Symbol]:
-    """The dynamic dimensions with the sizes that two runs shall use.
+#: How much sizes differ in the second and third run; dimensions take turns, so that they can be
+#: told apart. A model may have a largest size, such as its table of positions, hence the others.
+ATTEMPTS = (
+    ((1, 3), (2, 5), (3, 4), (5, 2), (4, 7)),
+    ((1, 2), (2, 1), (1, 3), (3, 1), (3, 2)),
+    ((-1, -2), (-2, -1), (-1, -3), (-3, -1), (-3, -2)),
+)
+RUNS = 3
 
-    The first run uses the example's size, unless that is 0 or 1, which code treats specially;
-    sizes differ by `change` and, so that they can be told apart, by one more per dimension.
-    Raises ValueError where a name stands for two sizes.
+
+def symbols_of(dynamic: Dynamic, inputs: Mapping[str, Tensor], attempt: int) -> list[Symbol]:
+    """The dynamic dimensions with the sizes that the runs shall use.
+
+    The first run uses the example's size, unless that is 0 or 1, which code treats specially, the
+    others that of an attempt. Raises ValueError where a name stands for two sizes.
     """
     symbols: dict[str, Symbol] = {}
     for name, axes in dynamic.items():
@@ -87,11 +96,15 @@ def symbols_of(dynamic: Dynamic, inputs: Mapping[str, Tensor], change: int) -> l
             size = size if size > 1 else 2
             known = symbols.get(word)
             if known is None:
-                step = change + len(symbols) if change > 0 else change - len(symbols)
-                symbols[word] = Symbol(word, Varying(size, size + step), name, axis)
-            elif known.size.first != size:
+                turns = ATTEMPTS[attempt]
+                steps = turns[len(symbols) % len(turns)]
+                if size + min(steps) < 2:
+                    steps = tuple(map(abs, steps))
+                sizes = Varying([size, *[size + step for step in steps]])
+                symbols[word] = Symbol(word, sizes, name, axis)
+            elif known.size[0] != size:
                 raise ValueError(
-                    f"the dynamic dimension '{word}' has size {known.size.first} and {size} in the "
+                    f"the dynamic dimension '{word}' has size {known.size[0]} and {size} in the "
                     "example inputs"
                 )
     return list(symbols.values())

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.autograd.apply import recording
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.onnx import _dynamic
 from tensorflow_lite_clone.onnx._enums import OperatorExportTypes, TrainingMode
-from tensorflow_lite_clone.onnx._model import Run, build
+from tensorflow_lite_clone.onnx._model import FROZEN, Run, build, equal
 from tensorflow_lite_clone.onnx._program import ONNXProgram, library
 from tensorflow_lite_clone.onnx._sizes import Symbol
 from tensorflow_lite_clone.onnx._trace import Trace
@@ -91,9 +91,9 @@ def export(
         ranks = {name: tensor.ndim for name, tensor in example.tensors.items()}
         dynamic = _dynamic.from_axes(dynamic_axes, ranks)
     with _prepared(model, training):
-        run, twin, symbols = _runs(example, dynamic)
+        run, others, symbols = _runs(example, dynamic)
     proto = build(
-        onnx, run, twin, symbols, _names_of(run, output_names, example), max(opset, _LEAST_OPSET),
+        onnx, run, others, symbols, _names_of(run, output_names, example), max(opset, _LEAST_OPSET),
         keep_initializers_as_inputs, export_params,
     )  # fmt: skip
     if opset < _LEAST_OPSET:
@@ -201,40 +201,41 @@ def _prepared(model: Any, training: TrainingMode) -> Iterator[None]:
                 buffer.copy_(before)
 
 
-def _runs(
-    example: _Example, dynamic: _dynamic.Dynamic
-) -> tuple[Run, Run | None, list[Symbol]]:
-    """The run that is exported, one of other sizes (None without dynamic ones), the symbols."""
+def _runs(example: _Example, dynamic: _dynamic.Dynamic) -> tuple[Run, list[Run], list[Symbol]]:
+    """The run that is exported, those of other sizes, the dynamic dimensions."""
     if not any(dynamic.values()):
         run = Run(*example.run({n: t.detach().clone() for n, t in example.tensors.items()}))
         _warn_of_frozen(example, run)
-        return run, None, []
-    first = True
-    for change in (1, -1):  # a model may have a largest size, such as its table of positions
-        symbols = _dynamic.symbols_of(dynamic, example.tensors, change)
-        sizes = {symbol.name: symbol.size for symbol in symbols}
+        return run, [], []
+    for attempt in range(len(_dynamic.ATTEMPTS)):
+        symbols = _dynamic.symbols_of(dynamic, example.tensors, attempt)
         try:
-            run, twin = [
-                Run(*example.run({
-                    name: _dynamic.resized(
-                        tensor,
-                        {axis: sizes[word][number] for axis, word in dynamic.get(name, {}).items()},
-                    )
-                    for name, tensor in example.tensors.items()
-                }))
-                for number in (0, 1)
-            ]  # fmt: skip
+            first, *others = _runs_of_sizes(example, dynamic, symbols)
         except OnnxExporterError:
             raise
         except Exception as error:
-            if not first:
-                raise OnnxExporterError(
-                    f"the model does not run with other sizes of {list(sizes)}: {error}"
-                ) from error
-            first = False
+            failure = error
         else:
-            return run, twin, symbols
-    raise AssertionError("unreachable")
+            return first, others, symbols
+    raise OnnxExporterError(
+        f"the model does not run with other sizes of its dynamic dimensions: {failure}"
+    ) from failure
+
+
+def _runs_of_sizes(
+    example: _Example, dynamic: _dynamic.Dynamic, symbols: list[Symbol]
+) -> list[Run]:
+    sizes = {symbol.name: symbol.size for symbol in symbols}
+    runs = []
+    for number in range(_dynamic.RUNS):
+        tensors = {
+            name: _dynamic.resized(
+                tensor, {axis: sizes[word][number] for axis, word in dynamic.get(name, {}).items()}
+            )
+            for name, tensor in example.tensors.items()
+        }
+        runs.append(Run(*example.run(tensors)))
+    return runs
 
 
 def _warn_of_frozen(example: _Example, run: Run) -> None:
@@ -244,16 +245,11 @@ def _warn_of_frozen(example: _Example, run: Run) -> None:
         trace, _, _ = example.run(changed)
     except Exception:  # the example's order may matter to the model, as that of lengths does
         return
-    pairs = zip(run.trace.constants, trace.constants)
-    if len(run.trace.calls) != len(trace.calls) or any(
-        [(a.constant != b.constant).any() for a, b in pairs if a.shape == b.shape]
+    before, after = [[value.constant for value in t.constants] for t in (run.trace, trace)]
+    if [call.op for call in run.trace.calls] != [call.op for call in trace.calls] or not all(
+        map(equal, before, after)
     ):
-        warnings.warn(
-            "the program depends on the inputs' values, through Python's control flow or numbers "
-            "read from tensors; the exported model does what it did for the example",
-            OnnxExporterWarning,
-            stacklevel=4,
-        )
+        warnings.warn(FROZEN, OnnxExporterWarning, stacklevel=4)
 
 
 def _names_of(run: Run, given: Sequence[str] | None, example: _Example) -> list[str]:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.onnx._sizes import (
-    Pairs,
     Size,
     Symbol,
+    Twins,
     Varying,
     expression,
     varies,
@@ -41,7 +41,7 @@ class Traced:
         self.inputs = inputs
         self.values: tuple[Any, ...] = call.inputs
         self.outputs = call.outputs
-        self._parameters = graph.pairs.parameters(call)
+        self._parameters = graph.twins.parameters(call)
 
     def __getitem__(self, parameter: str) -> Any:
         """A parameter, which must not depend on dynamic sizes."""
@@ -63,10 +63,10 @@ class Traced:
 class Graph:
     """Nodes and initializers; every method that adds a node returns the name of its output."""
 
-    def __init__(self, library: Any, opset: int, pairs: Pairs, symbols: list[Symbol]) -> None:
+    def __init__(self, library: Any, opset: int, twins: Twins, symbols: list[Symbol]) -> None:
         self.onnx = library
         self.opset = opset
-        self.pairs = pairs
+        self.twins = twins
         self.symbols = symbols
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
@@ -143,13 +143,13 @@ class Graph:
         terms of the sizes of the model's inputs."""
         if op is not None:
             for name, value in zip(op.inputs, op.values):
-                if value is not None and size in (shape := self.pairs.shape(value)):
+                if value is not None and size in (shape := self.twins.shape(value)):
                     axis = shape.index(size)
                     return self.node("Shape", name, start=axis, end=axis + 1)
         found = expression(size, self.symbols)
         if found is None:
             raise OnnxExporterError(
-                f"a size that was {size.first} and {size.second} in two runs is no expression of "
+                f"a size that was {', '.join(map(str, size))} in the runs is no expression of "
                 f"the dynamic dimensions {[symbol.name for symbol in self.symbols]}"
             )
         result = self.node(

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorflow_lite_clone.onnx import rules  # noqa: F401  enters the rules
 from tensorflow_lite_clone.onnx._graph import RULES, Graph, Traced
-from tensorflow_lite_clone.onnx._sizes import Pairs, Symbol, Varying, expression
+from tensorflow_lite_clone.onnx._sizes import Symbol, Twins, Varying, expression, varies
 from tensorflow_lite_clone.onnx._trace import Call, Trace, Value
 from tensorflow_lite_clone.onnx.errors import (
     OnnxExporterError,
@@ -19,6 +19,10 @@ from tensorflow_lite_clone.onnx.errors import (
 )
 from tensorflow_lite_clone.version import __version__
 
+FROZEN = (
+    "the program depends on the inputs' values, through Python's control flow or numbers read from "
+    "tensors; the exported model does what it did for the example"
+)
 _IR_VERSION = 10  # of ONNX 1.16; readers refuse newer ones than they know
 
 
@@ -34,19 +38,19 @@ class Run:
 def build(
     library: Any,
     run: Run,
-    twin: Run | None,
+    others: Sequence[Run],
     symbols: list[Symbol],
     output_names: Sequence[str],
     opset: int,
     weights_as_inputs: bool,
     with_weights: bool,
 ) -> Any:
-    """The model proto of `run`, with dynamic sizes where `twin` has others."""
-    pairs = Pairs(run.trace, None if twin is None else twin.trace)
-    if twin is not None:
-        pairs.join(run.inputs, twin.inputs)
-        pairs.join(run.outputs, twin.outputs)
-    graph = Graph(library, opset, pairs, symbols)
+    """The model proto of `run`, with dynamic sizes where `others` have other ones."""
+    twins = Twins(run.trace, [other.trace for other in others])
+    for other in others:
+        twins.join(run.inputs, other.inputs)
+        twins.join(run.outputs, other.outputs)
+    graph = Graph(library, opset, twins, symbols)
     names = [value.name for value in run.inputs] + [*run.trace.used]
     graph.taken.update([name for name in names if name is not None], output_names)
     _Emission(graph, run).emit()
@@ -98,7 +102,7 @@ def _rename(graph: Graph, outputs: Sequence[str]) -> None:
 def _info(graph: Graph, name: str, value: Value) -> Any:
     """Name, dtype and shape of an input or output."""
     shape: list[int | str] = []
-    for axis, size in enumerate(graph.pairs.shape(value)):
+    for axis, size in enumerate(graph.twins.shape(value)):
         if isinstance(size, Varying):
             found = expression(size, graph.symbols)
             shape.append(str(found) if found else f"{name}_dim_{axis}")
@@ -141,8 +145,8 @@ class _Emission:
     def _is_fixed(self, value: Value) -> bool:
         if value.constant is None:
             return False
-        first, second = self.graph.pairs.constants(value)
-        return second is not None and _equal(first, second)
+        first, *others = self.graph.twins.constants(value)
+        return all([other is not None and equal(first, other) for other in others])
 
     def _emit(self, call: Call) -> None:
         rule = RULES.get(call.op)
@@ -173,44 +177,45 @@ class _Emission:
     def _constant(self, value: Value) -> str:
         """An initializer; where the traces differ, the same made from dynamic sizes."""
         graph = self.graph
-        first, second = graph.pairs.constants(value)
+        constants = graph.twins.constants(value)
+        first = constants[0]
         if first is None:
             raise OnnxExporterError("an output of the model has no form in ONNX")
-        if second is None or _equal(first, second):
+        if self._is_fixed(value):
             return graph.constant(first)
-        shape = graph.pairs.shape(value)
-        if first.shape == second.shape:
-            if first.ndim == 0 and first == int(first) and second == int(second):
-                size = Varying(int(first), int(second))
-                if expression(size, graph.symbols):
-                    return graph.cast(graph.squeeze(graph.size(size), [0]), value.dtype)
-            warnings.warn(
-                "a constant of the program depends on the inputs' values; the exported model keeps "
-                "the one of the example",
-                OnnxExporterWarning,
-                stacklevel=2,
-            )
-            return graph.constant(first)
-        both = np.concatenate([first.ravel(), second.ravel()])
-        if both.size and (both == both[0]).all():
-            return graph.node("Expand", graph.constant(both[0]), graph.shape_of(shape))
-        shorter, longer = sorted((first, second), key=len)
-        if longer.ndim == 1 and len(longer) > 1 and _equal(longer[: len(shorter)], shorter):
-            start, step = longer[0], longer[1] - longer[0]
-            if _equal(start + step * np.arange(len(longer)), longer):
-                stop = graph.cast(graph.squeeze(graph.shape_of(shape), [0]), value.dtype)
-                count = graph.node("Mul", stop, graph.number(step, value))
-                end = graph.node("Add", count, graph.number(start, value))
-                return graph.node(
-                    "Range", graph.number(start, value), end, graph.number(step, value)
-                )
+        shape = graph.twins.shape(value)
+        if not varies(shape):
+            return self._number(value, constants)
+        every = np.concatenate([constant.ravel() for constant in constants])
+        if every.size and (every == every[0]).all():
+            return graph.node("Expand", graph.constant(every[0]), graph.shape_of(shape))
+        longest = max(constants, key=len)
+        if longest.ndim == 1 and len(longest) > 1:
+            start, step = longest[0], longest[1] - longest[0]
+            if all([equal(start + step * np.arange(len(c)), c) for c in constants]):
+                count = graph.cast(graph.squeeze(graph.shape_of(shape), [0]), value.dtype)
+                reach = graph.node("Mul", count, graph.number(step, value))
+                end = graph.node("Add", reach, graph.number(start, value))
+                begin, by = graph.number(start, value), graph.number(step, value)
+                return graph.node("Range", begin, end, by)
         raise OnnxExporterError(
-            f"a constant has shape {list(first.shape)} in one run and {list(second.shape)} in "
-            "another, where a dynamic dimension has another size: it cannot be exported"
+            f"a constant of shape {list(first.shape)} depends on a dynamic size in a way that "
+            "cannot be exported"
         )
 
+    def _number(self, value: Value, constants: list[Any]) -> str:
+        """A constant of one shape and several values: a size, or what the inputs' values give."""
+        graph = self.graph
+        if not value.shape and all([constant == int(constant) for constant in constants]):
+            size = Varying(map(int, constants))
+            if expression(size, graph.symbols):
+                return graph.cast(graph.squeeze(graph.size(size), [0]), value.dtype)
+        warnings.warn(FROZEN, OnnxExporterWarning, stacklevel=2)
+        return graph.constant(constants[0])
 
-def _equal(first: Any, second: Any) -> bool:
+
+def equal(first: Any, second: Any) -> bool:
+    """Whether two arrays have one shape and the same values, NaN among them."""
     return first.shape == second.shape and bool(
         np.array_equal(first, second, equal_nan=first.dtype.kind in "fc")
     )

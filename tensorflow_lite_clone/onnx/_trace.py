@@ -116,8 +116,13 @@ class Trace:
         return self._add(array, Value(array, name=name)).value
 
     def read(self, array: Any) -> Value:
-        """What an array holds now."""
-        return self._current(self._place(array))
+        """What an array holds now; of a constant something new each time, as arrays that serve as
+        two constants in one run may be two in another."""
+        value = self._current(self._place(array))
+        if value.call is None and value.constant is not None:
+            value = Value(array, constant=value.constant)
+            self.constants.append(value)
+        return value
 
     def call(self, op: str, inputs: tuple, parameters: dict, arrays: tuple) -> tuple[Value, ...]:
         """Note an op whose results lie in `arrays`."""
@@ -217,7 +222,6 @@ class Trace:
         name = self._named.get(id(array))
         if name is None:
             value = Value(array, constant=self._host(array))
-            self.constants.append(value)
         elif name in self.used:
             value = self.used[name][0]
         else:

@@ -75,7 +75,7 @@ def index(g: Graph, op: Traced) -> Any:
 @rule("index_put")
 def index_put(g: Graph, op: Traced) -> Any:
     places = op["places"]
-    shape, among = g.pairs.shape(op.values[0]), g.pairs.shape(op.values[1])[1:]
+    shape, among = g.twins.shape(op.values[0]), g.twins.shape(op.values[1])[1:]
     order = _places_first(op, places)
     rest = tuple([shape[d] for d in order[len(places) :]])
     first = _found_first(op, places)
@@ -161,7 +161,7 @@ def col2im(g: Graph, op: Traced) -> Any:
 @rule("im2col")
 def im2col(g: Graph, op: Traced) -> Any:
     """Windows by their places, one axis after the other."""
-    shape = g.pairs.shape(op.values[0])
+    shape = g.twins.shape(op.values[0])
     if any(isinstance(size, Varying) for size in shape[2:]):
         raise UnsupportedOperatorError("'im2col' of dynamic sizes")
     pads = [0, 0, *op["padding"]]
@@ -173,4 +173,4 @@ def im2col(g: Graph, op: Traced) -> Any:
         places = np.arange(kernel)[:, None] * dilation + np.arange(count) * stride
         x = g.node("Gather", x, g.constant(places, np.int64), axis=2 + 2 * axis)
     x = g.permute(x, [0, 1, 2, 4, 3, 5])  # (n, c, *kernel, *count)
-    return g.reshape(x, g.pairs.shape(op.outputs[0]), op)
+    return g.reshape(x, g.twins.shape(op.outputs[0]), op)

@@ -60,7 +60,7 @@ def _reach(op: Traced, places: Any) -> dict[str, Any]:
 
 @rule("max_pool")
 def max_pool(g: Graph, op: Traced) -> Any:
-    if varies(g.pairs.shape(op.values[0])[2:]):
+    if varies(g.twins.shape(op.values[0])[2:]):
         attributes = _windows(op) | {"ceil_mode": int(op["ceil_mode"])}
         return g.node("MaxPool", op.inputs[0], kernel_shape=list(op["kernel"]), **attributes), None
     return g.node("MaxPool", op.inputs[0], **_reach(op, op.outputs[0].shape[2:])), None
@@ -97,7 +97,7 @@ def avg_pool(g: Graph, op: Traced) -> Any:
 def resample(g: Graph, op: Traced) -> Any:
     """Sums of elements along an axis, with fixed places and weights."""
     axis, taps, like = op["axis"], op["taps"], op.values[0]
-    if isinstance(g.pairs.shape(like)[axis], Varying):
+    if isinstance(g.twins.shape(like)[axis], Varying):
         raise UnsupportedOperatorError("resampling along a dynamic dimension")
     if not taps.weighted:
         places = g.integers([row[0][0] for row in taps.rows])
@@ -154,7 +154,7 @@ def _scaled(g: Graph, y: str, w: str | None, b: str | None, more: Any) -> str:
 def layer_norm(g: Graph, op: Traced) -> Any:
     x, w, b = op.inputs
     like = op.values[0]
-    shape = g.pairs.shape(like)[len(like.shape) - op["ndim"] :]
+    shape = g.twins.shape(like)[len(like.shape) - op["ndim"] :]
     if w is None and varies(shape):
         raise UnsupportedOperatorError("'layer_norm' without weight over a dynamic dimension")
     w = _or_constant(g, w, 1, like.shape[len(like.shape) - op["ndim"] :], like)

@@ -359,7 +359,11 @@ def logit(g: Graph, op: Traced) -> Any:
 
 @rule("signbit")
 def signbit(g: Graph, op: Traced) -> Any:
-    return g.node("Less", op.inputs[0], g.number(0, op.values[0]))
+    x, zero = op.inputs[0], g.number(0, op.values[0])
+    below = g.node("Less", x, zero)
+    if op.values[0].dtype.kind != "f":
+        return below
+    return g.node("Or", below, g.node("Less", g.node("Reciprocal", x), zero))  # 1 / -0 is -inf
 
 
 @rule("heaviside")

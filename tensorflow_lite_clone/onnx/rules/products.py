@@ -66,7 +66,7 @@ def attention(g: Graph, op: Traced) -> Any:
 
 
 def _lower_triangle(g: Graph, op: Traced) -> str:
-    rows, columns = [g.pairs.shape(op.values[number])[-2] for number in (0, 1)]
+    rows, columns = [g.twins.shape(op.values[number])[-2] for number in (0, 1)]
     if not isinstance(rows, Varying) and not isinstance(columns, Varying):
         return g.constant(np.tri(rows, columns, dtype=bool))
     one = g.onnx.numpy_helper.from_array(np.ones(1, np.int32))
@@ -77,7 +77,7 @@ def _lower_triangle(g: Graph, op: Traced) -> str:
 def _repeated(g: Graph, op: Traced, number: int) -> str:
     """Keys or values, every head `groups` times."""
     value, groups = op.values[number], op["groups"]
-    shape = g.pairs.shape(value)
+    shape = g.twins.shape(value)
     heads = len(shape) - 3
     apart = g.unsqueeze(op.inputs[number], [heads + 1])  # type: ignore[arg-type]
     repeats = [1] * (len(shape) + 1)

@@ -60,7 +60,7 @@ def any_or_all(g: Graph, op: Traced) -> Any:
 
 def count_of(g: Graph, op: Traced, axes: list[int]) -> Any:
     """How many elements are reduced to one: a number, or the name of a line of int64."""
-    shape = g.pairs.shape(op.values[0])
+    shape = g.twins.shape(op.values[0])
     fixed = math.prod([size for d in axes if not isinstance(size := shape[d], Varying)])
     dynamic = [size for d in axes if isinstance(size := shape[d], Varying)]
     if not dynamic:
@@ -173,7 +173,7 @@ def _kth(g: Graph, op: Traced, k: int, axis: int) -> Any:
 @rule("median_with_indices")
 def median(g: Graph, op: Traced) -> Any:
     """The lower median, by sorting all below it."""
-    axis, size = op["axis"], g.pairs.shape(op.values[0])[op["axis"]]
+    axis, size = op["axis"], g.twins.shape(op.values[0])[op["axis"]]
     if isinstance(size, Varying):
         raise UnsupportedOperatorError("'median' along a dynamic dimension")
     return _kth(g, op, (size - 1) // 2 + 1, axis)

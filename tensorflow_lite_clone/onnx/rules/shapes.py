@@ -48,7 +48,7 @@ def expand(g: Graph, op: Traced) -> Any:
 @rule("select", "slice", "basic_index")
 def basic_index(g: Graph, op: Traced) -> Any:
     """Integers, slices, None and an Ellipsis: slices first, then integers, then None."""
-    x, shape = op.inputs[0], g.pairs.shape(op.values[0])
+    x, shape = op.inputs[0], g.twins.shape(op.values[0])
     index = op.sizes("index")
     items = list(index) if type(index) is tuple else [index]
     named = sum(item is not None and item is not Ellipsis for item in items)
@@ -134,7 +134,7 @@ def repeat_interleave(g: Graph, op: Traced) -> Any:
     repeats[axis + 1] = count
     x = g.unsqueeze(op.inputs[0], [axis + 1])  # type: ignore[arg-type]
     x = g.node("Tile", x, g.integers(repeats))
-    return g.reshape(x, g.pairs.shape(op.outputs[0]), op)
+    return g.reshape(x, g.twins.shape(op.outputs[0]), op)
 
 
 @rule("flip")
@@ -153,7 +153,7 @@ def flip(g: Graph, op: Traced) -> Any:
 @rule("roll")
 def roll(g: Graph, op: Traced) -> Any:
     shift, axis = op["shift"], op["axis"]
-    x, shape = op.inputs[0], g.pairs.shape(op.values[0])
+    x, shape = op.inputs[0], g.twins.shape(op.values[0])
     if axis is None:
         x = g.reshape(x, [-1])  # type: ignore[arg-type]
         line = [math.prod(shape)] if not varies(shape) else []
@@ -199,7 +199,7 @@ def constant_pad(g: Graph, op: Traced) -> Any:
 def unfold(g: Graph, op: Traced) -> Any:
     """Windows along an axis: taken by their places; the windows' elements come last."""
     axis, size, step = op["axis"], op["size"], op["step"]
-    shape = g.pairs.shape(op.values[0])
+    shape = g.twins.shape(op.values[0])
     if not shape or isinstance(shape[axis], Varying):
         raise UnsupportedOperatorError("'unfold' along a dynamic dimension, or of no dimension")
     count = (shape[axis] - size) // step + 1
@@ -218,7 +218,7 @@ def places_of(shape: tuple, views: Any) -> Any:
 
 
 def _fixed_shape(g: Graph, op: Traced, value: Any) -> tuple:
-    shape = g.pairs.shape(value)
+    shape = g.twins.shape(value)
     if varies(shape):
         raise UnsupportedOperatorError(f"'{op.name}' of dynamic sizes")
     return shape
@@ -259,7 +259,7 @@ def view_scatter(g: Graph, op: Traced) -> Any:
 
 def expanded(g: Graph, op: Traced, name: str, like: Any) -> str:
     """A value with the shape of another one, to which it broadcasts."""
-    return g.node("Expand", name, g.shape_of(g.pairs.shape(like), op))
+    return g.node("Expand", name, g.shape_of(g.twins.shape(like), op))
 
 
 @rule("copy_into")
@@ -268,8 +268,8 @@ def copy_into(g: Graph, op: Traced) -> Any:
     source = op.inputs[1]
     if y.dtype != x.dtype:
         source = g.cast(source, x.dtype)  # type: ignore[arg-type]
-    if g.pairs.shape(y) != g.pairs.shape(x):
-        shape = g.pairs.shape(x)
+    if g.twins.shape(y) != g.twins.shape(x):
+        shape = g.twins.shape(x)
         source = g.squeeze(source, list(range(len(y.shape) - len(shape))))  # type: ignore[arg-type]
         source = expanded(g, op, source, x)
     return source
@@ -287,7 +287,7 @@ def write_region(g: Graph, op: Traced) -> Any:
     where its elements belong, and a mask says which those are."""
     old, new = op.inputs
     root, part = op.values
-    shape = g.pairs.shape(root)
+    shape = g.twins.shape(root)
     if "places" in op:
         return _scattered(g, old, new, op["places"], op["shape"])  # type: ignore[arg-type]
     regions: tuple[Region, ...] | None = op.sizes("regions")
