@@ -185,7 +185,7 @@ def _prepared(model: Any, training: TrainingMode) -> Iterator[None]:
     """The model in the wanted mode; flags and buffers are afterwards what they were."""
     modules = list(model.modules()) if isinstance(model, Module) else []
     flags = [module.training for module in modules]
-    buffers = [(b, b.detach().clone()) for m in modules for b in m._buffers.values() if b is not None]
+    buffers = [(b, b.detach().clone()) for b in model.buffers()] if modules else []
     if training is not TrainingMode.PRESERVE:
         for module in modules:
             module.training = training is TrainingMode.TRAINING

@@ -90,9 +90,8 @@ class Graph:
         while given and not given[-1]:
             given.pop()
         attributes = {key: value for key, value in attributes.items() if value is not None}
-        self.nodes.append(
-            self.onnx.helper.make_node(op, given, names, name=f"{op}_{len(self.nodes)}", **attributes)
-        )
+        name = f"{op}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(op, given, names, name=name, **attributes))
         return names[0] if outputs == 1 else tuple(names)
 
     def constant(self, value: Any, dtype: Any = None) -> str:
@@ -161,8 +160,10 @@ class Graph:
             result = self.node("Mul", result, more)
         if found.factor != 1:
             result = self.node("Mul", result, self.integers([found.factor]))
-        return result if not found.summand else self.node(
-            "Add", result, self.integers([found.summand])
+        return (
+            result
+            if not found.summand
+            else self.node("Add", result, self.integers([found.summand]))
         )
 
     def permute(self, name: str, axes: Sequence[int]) -> str:

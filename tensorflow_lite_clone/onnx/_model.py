@@ -155,7 +155,7 @@ class _Emission:
                 f"the op '{call.op}' has no rule for ONNX; docs/onnx.md lists those that have one"
             )
         if any([x is not None and x.dtype.kind == "c" for x in (*call.inputs, *call.outputs)]):
-            raise UnsupportedOperatorError(f"'{call.op}': ONNX has no arithmetic of complex numbers")
+            raise UnsupportedOperatorError(f"'{call.op}': ONNX cannot compute with complex numbers")
         inputs = [None if value is None else self._name(call, value) for value in call.inputs]
         made = rule(self.graph, Traced(self.graph, call, inputs))
         results = made if type(made) is tuple else (made,)

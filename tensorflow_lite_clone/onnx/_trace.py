@@ -261,9 +261,9 @@ def region_of(backend: Any, root: Any, part: Any) -> dict[str, Any]:
     strides, steps = backend.strides(root), backend.strides(part)
     offset = (backend.F.address(part) - backend.F.address(root)) // root.itemsize
     dense = backend.is_contiguous(root)
-    if dense and backend.is_contiguous(part) and root.size == part.size:
-        if root.shape != part.shape:
-            return {"regions": None}
+    whole = dense and backend.is_contiguous(part) and root.size == part.size
+    if whole and root.shape != part.shape:
+        return {"regions": None}
     regions = _regions(root.shape, strides, offset, part.shape, steps)
     if regions is not None:
         return {"regions": regions}

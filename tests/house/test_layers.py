@@ -24,7 +24,7 @@ LAYERS: list[set[str]] = [
     {"cpu", "testing", "types"},
     {"accelerator"},
     {"amp", "compiler", "func"},
-    {"compiler", "distributed", "profiler", "viz", "vision"},
+    {"compiler", "distributed", "onnx", "profiler", "viz", "vision"},
     {"__init__"},
     {"__main__"},
 ]
@@ -42,7 +42,9 @@ OUTSIDE = {
     "cupy_backends": ("backends.cupy",),
     "cupyx": ("backends.cupy",),
     "einops": ("utils.einops",),
-    "numpy": ("backends.numpy", "backends.cupy", "utils.data", "vision", "serialization"),
+    "numpy": (
+        "backends.numpy", "backends.cupy", "onnx", "serialization", "utils.data", "vision",
+    ),  # fmt: skip
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
     "scipy": ("backends.numpy",),

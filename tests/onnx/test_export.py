@@ -36,9 +36,7 @@ def line(n: int = 2) -> torch.Tensor:
 
 
 def shapes(values) -> list:
-    return [
-        [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in values
-    ]
+    return [[d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in values]
 
 
 def outputs(proto) -> list[str]:

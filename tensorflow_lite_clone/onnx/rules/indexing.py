@@ -65,7 +65,10 @@ def index(g: Graph, op: Traced) -> Any:
     places = op["places"]
     if len(places) == 1:
         return g.node(
-            "Gather", op.inputs[0], g.squeeze(op.inputs[1], [0]), axis=places[0]  # type: ignore
+            "Gather",
+            op.inputs[0],
+            g.squeeze(op.inputs[1], [0]),
+            axis=places[0],  # type: ignore
         )
     x = g.permute(op.inputs[0], _places_first(op, places))  # type: ignore[arg-type]
     found = g.node("GatherND", x, _rows_of(g, op))

@@ -259,8 +259,7 @@ def where(g: Graph, op: Traced) -> Any:
 @rule("clamp")
 def clamp(g: Graph, op: Traced) -> Any:
     low, high = [
-        None if limit is None else g.number(limit, op.values[0])
-        for limit in (op["min"], op["max"])
+        None if limit is None else g.number(limit, op.values[0]) for limit in (op["min"], op["max"])
     ]
     return g.node("Clip", op.inputs[0], low, high)
 

@@ -164,9 +164,7 @@ def kthvalue(g: Graph, op: Traced) -> Any:
 
 def _kth(g: Graph, op: Traced, k: int, axis: int) -> Any:
     last = g.constant(k - 1, "int64")
-    picked = [
-        g.node("Gather", x, last, axis=axis) for x in _top(g, op, g.integers([k]), False)
-    ]
+    picked = [g.node("Gather", x, last, axis=axis) for x in _top(g, op, g.integers([k]), False)]
     return tuple([g.unsqueeze(x, [axis]) for x in picked] if op["keepdims"] else picked)
 
 

@@ -91,9 +91,7 @@ def split(g: Graph, op: Traced) -> Any:
     sizes = op.sizes("sizes")
     if len(sizes) == 1:
         return (op.inputs[0],)
-    return g.node(
-        "Split", op.inputs[0], g.shape_of(sizes, op), outputs=len(sizes), axis=op["axis"]
-    )
+    return g.node("Split", op.inputs[0], g.shape_of(sizes, op), outputs=len(sizes), axis=op["axis"])
 
 
 @rule("unbind")
