@@ -97,7 +97,7 @@ def symbols_of(dynamic: Dynamic, inputs: Mapping[str, Tensor], attempt: int) -> 
             known = symbols.get(word)
             if known is None:
                 turns = ATTEMPTS[attempt]
-                steps = turns[len(symbols) % len(turns)]
+                steps: tuple[int, ...] = turns[len(symbols) % len(turns)]
                 if size + min(steps) < 2:
                     steps = tuple(map(abs, steps))
                 sizes = Varying([size, *[size + step for step in steps]])

@@ -36,7 +36,7 @@ def rule(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 class Traced:
     """One op as a rule sees it: `inputs` are names in the ONNX graph, None where it has none."""
 
-    def __init__(self, graph: Graph, call: Call, inputs: list[str | None]) -> None:
+    def __init__(self, graph: Graph, call: Call, inputs: list[Any]) -> None:
         self.name = call.op
         self.inputs = inputs
         self.values: tuple[Any, ...] = call.inputs

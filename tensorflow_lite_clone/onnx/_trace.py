@@ -67,16 +67,16 @@ class Place:
         self.value = value
         self.link = link
         self.root: Place = self if link is None else link.parent.root
-        self.version = self.root.version if link is not None else 0
+        self.version: int = 0 if link is None else self.root.version
 
 
 class Region(NamedTuple):
-    """A part of a dimension: places from `start` on in `step`s, `count` of them, which are
+    """A part of a dimension: places from `start` on in `step`s, `size` of them, which are
     dimension `axis` of the view (None if the view has no such dimension)."""
 
     start: int
     step: int
-    count: int
+    size: int
     axis: int | None
 
 
@@ -102,11 +102,13 @@ class Trace:
     def __enter__(self) -> Trace:
         hooks.active.append(self._ran)
         hooks.writers.append(self._writing)
+        hooks.functions.append(self._function)
         storages.watchers.append(self._written)
         return self
 
     def __exit__(self, *exception: object) -> None:
         storages.watchers.remove(self._written)
+        hooks.functions.remove(self._function)
         hooks.writers.remove(self._writing)
         hooks.active.remove(self._ran)
 
@@ -155,6 +157,22 @@ class Trace:
                     link = Link(self._place(arrays[0]), op.name, parameters, made, number)
                 self._add(array, value, link)
         return made if several else made[0]
+
+    def _function(
+        self, name: str, call: Callable[[], tuple], tensors: tuple, parameters: dict
+    ) -> tuple:
+        if self._inside or threading.get_ident() != self._thread:
+            return call()
+        inputs = tuple([None if x is None else self.read(x._storage.array) for x in tensors])
+        self._inside = True
+        try:
+            results = call()
+        finally:
+            self._inside = False
+        arrays = tuple([result._storage.array for result in results])
+        for array, value in zip(arrays, self.call(name, inputs, parameters, arrays), strict=True):
+            self._add(array, value)
+        return results
 
     def _writing(self, op: Any, arrays: tuple, parameters: dict) -> None:
         if threading.get_ident() != self._thread:

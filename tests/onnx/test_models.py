@@ -110,9 +110,22 @@ def test_recurrent(kind: str, options: dict) -> None:
         check(rnn, x, more=[(other,)], dynamic_axes={"input": {1: "batch"}})
         return
     model = models.Recurrent(kind, **options)
-    x, other = (tokens(2, 3), tokens(4, 3)) if batch_first else (tokens(3, 2), tokens(3, 4))
-    axes = {"tokens": {0 if batch_first else 1: "batch"}}
-    check(model, x, more=[(other,)], dynamic_axes=axes)
+    first = 0 if batch_first else 1
+    x, other = (tokens(2, 3), tokens(4, 6)) if batch_first else (tokens(3, 2), tokens(6, 4))
+    axes = {"tokens": {first: "batch", 1 - first: "time"}}
+    proto = check(model, x, more=[(other,)], dynamic_axes=axes)
+    assert kind in kinds(proto)
+
+
+def test_packed_sequences_are_written_out() -> None:
+    rnn = nn.GRU(5, 4).to(DEVICE).eval()
+    lengths = torch.tensor([3, 1])
+
+    def model(x):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths)
+        return nn.utils.rnn.pad_packed_sequence(rnn(packed)[0])[0]
+
+    assert "GRU" not in kinds(check(model, torch.randn(3, 2, 5, device=DEVICE)))
 
 
 def test_cells() -> None:

@@ -99,4 +99,5 @@ def test_samples(family: str) -> None:
 
 
 def test_rules_are_of_ops() -> None:
-    assert set(RULES) - {"write_region"} <= set(TABLE)
+    of_functions = {"write_region", "lstm", "gru", "rnn_tanh", "rnn_relu"}
+    assert set(RULES) - of_functions <= set(TABLE)

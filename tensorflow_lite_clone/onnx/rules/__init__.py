@@ -9,6 +9,7 @@ from tensorflow_lite_clone.onnx.rules import (
     networks,
     pointwise,
     products,
+    recurrent,
     reductions,
     shapes,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "networks",
     "pointwise",
     "products",
+    "recurrent",
     "reductions",
     "shapes",
 ]

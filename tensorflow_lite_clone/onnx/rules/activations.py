@@ -130,14 +130,14 @@ def softmax(g: Graph, op: Traced) -> Any:
     word = "Softmax" if op.name == "softmax" else "LogSoftmax"
     x, zero_dim = op.inputs[0], not op.values[0].shape
     if zero_dim:
-        return g.squeeze(g.node(word, g.unsqueeze(x, [0]), axis=0), [0])  # type: ignore[arg-type]
+        return g.squeeze(g.node(word, g.unsqueeze(x, [0]), axis=0), [0])
     return g.node(word, x, axis=op["axis"])
 
 
 @rule("logsumexp")
 def logsumexp(g: Graph, op: Traced) -> Any:
     axes = axes_of(op)
-    return g.reduce("ReduceLogSumExp", op.inputs[0], axes, op["keepdims"])  # type: ignore[arg-type]
+    return g.reduce("ReduceLogSumExp", op.inputs[0], axes, op["keepdims"])
 
 
 @rule("dropout")

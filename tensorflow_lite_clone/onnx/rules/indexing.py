@@ -32,7 +32,7 @@ def gather(g: Graph, op: Traced) -> Any:
 @rule("one_hot")
 def one_hot(g: Graph, op: Traced) -> Any:
     places = g.constant(np.arange(op["classes"]), op.values[0].dtype)
-    rows = g.unsqueeze(op.inputs[0], [len(op.values[0].shape)])  # type: ignore[arg-type]
+    rows = g.unsqueeze(op.inputs[0], [len(op.values[0].shape)])
     return g.cast(g.node("Equal", rows, places), "int64")
 
 
@@ -44,7 +44,7 @@ def _places_first(op: Traced, places: tuple) -> list[int]:
 def _rows_of(g: Graph, op: Traced) -> str:
     """The stacked index (k, ...) as (..., k)."""
     ndim = len(op.values[1].shape)
-    return g.permute(op.inputs[1], [*range(1, ndim), 0])  # type: ignore[arg-type]
+    return g.permute(op.inputs[1], [*range(1, ndim), 0])
 
 
 def _found_first(op: Traced, places: tuple) -> list[int]:
@@ -68,9 +68,9 @@ def index(g: Graph, op: Traced) -> Any:
             "Gather",
             op.inputs[0],
             g.squeeze(op.inputs[1], [0]),
-            axis=places[0],  # type: ignore
+            axis=places[0],
         )
-    x = g.permute(op.inputs[0], _places_first(op, places))  # type: ignore[arg-type]
+    x = g.permute(op.inputs[0], _places_first(op, places))
     found = g.node("GatherND", x, _rows_of(g, op))
     return g.permute(found, _inverse(_found_first(op, places)))
 
@@ -93,7 +93,7 @@ def index_put(g: Graph, op: Traced) -> Any:
 def _written(
     g: Graph, op: Traced, order: list[int], rows: str, value: str, reduction: str | None
 ) -> str:
-    x = g.permute(op.inputs[0], order)  # type: ignore[arg-type]
+    x = g.permute(op.inputs[0], order)
     x = g.node("ScatterND", x, rows, value, reduction=reduction)
     return g.permute(x, _inverse(order))
 
@@ -102,8 +102,8 @@ def _written(
 def index_add(g: Graph, op: Traced) -> Any:
     axis = op["axis"]
     order = _places_first(op, (axis,))
-    rows = g.unsqueeze(op.inputs[1], [1])  # type: ignore[arg-type]
-    value = g.permute(op.inputs[2], order)  # type: ignore[arg-type]
+    rows = g.unsqueeze(op.inputs[1], [1])
+    value = g.permute(op.inputs[2], order)
     return _written(g, op, order, rows, value, "add")
 
 
@@ -117,7 +117,7 @@ def _reaching(g: Graph, op: Traced) -> str:
     """The mask of the leading dimensions, with all of them."""
     ndim = len(op.values[1].shape)
     more = list(range(ndim, len(op.values[0].shape)))
-    return g.unsqueeze(op.inputs[1], more)  # type: ignore[arg-type]
+    return g.unsqueeze(op.inputs[1], more)
 
 
 @rule("mask_put")
@@ -148,7 +148,7 @@ def scatter(g: Graph, op: Traced) -> Any:
                 "'scatter_reduce' with include_self=False, or of means, has no form in ONNX"
             )
     if not op.values[2].shape:
-        source = expanded(g, op, source, op.values[1])  # type: ignore[arg-type]
+        source = expanded(g, op, source, op.values[1])
     return g.node("ScatterElements", x, places, source, axis=op["axis"], reduction=reduction)
 
 
@@ -172,7 +172,7 @@ def im2col(g: Graph, op: Traced) -> Any:
     for axis, (size, kernel, stride, padding, dilation) in enumerate(
         zip(shape[2:], op["kernel"], op["stride"], op["padding"], op["dilation"])
     ):
-        count = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1  # type: ignore
+        count = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
         places = np.arange(kernel)[:, None] * dilation + np.arange(count) * stride
         x = g.node("Gather", x, g.constant(places, np.int64), axis=2 + 2 * axis)
     x = g.permute(x, [0, 1, 2, 4, 3, 5])  # (n, c, *kernel, *count)

@@ -87,7 +87,7 @@ def cross_entropy(g: Graph, op: Traced) -> Any:
         classes = like.shape[axis]
         if weight is not None:
             x = g.node("Mul", x, g.unsqueeze(weight, list(range(1, len(like.shape) - axis))))
-        smooth = g.node("Neg", g.reduce("ReduceSum", x, [axis], False))  # type: ignore[arg-type]
+        smooth = g.node("Neg", g.reduce("ReduceSum", x, [axis], False))
         smooth = times(g, g.node("Where", ignored, zero, smooth), smoothing / classes, like)
         loss = g.node("Add", times(g, loss, 1 - smoothing, like), smooth)
     if op["reduction"] != "none":

@@ -108,7 +108,7 @@ def resample(g: Graph, op: Traced) -> Any:
             weights[place, number] += weight
     ndim = len(like.shape)
     order = [*(d for d in range(ndim) if d != axis), axis]
-    y = g.node("MatMul", g.permute(op.inputs[0], order), g.constant(weights))  # type: ignore
+    y = g.node("MatMul", g.permute(op.inputs[0], order), g.constant(weights))
     return g.permute(y, sorted(range(ndim), key=order.__getitem__))
 
 
@@ -131,7 +131,7 @@ def batch_norm(g: Graph, op: Traced) -> Any:
     x, w, b, *_ = op.inputs
     ndim = len(op.values[0].shape)
     axes = [d for d in range(ndim) if d != 1]
-    y = _normalized(g, op, g.node("Sub", x, g.reduce("ReduceMean", x, axes)), axes)  # type: ignore
+    y = _normalized(g, op, g.node("Sub", x, g.reduce("ReduceMean", x, axes)), axes)
     y = _scaled(g, y, w, b, range(1, ndim - 1))
     return (y, *[None] * (len(op.outputs) - 1)) if len(op.outputs) > 1 else y
 

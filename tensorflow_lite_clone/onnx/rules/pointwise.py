@@ -74,7 +74,7 @@ for _name, _word in _LOGIC.items():
 def truths(g: Graph, op: Traced) -> list[Any]:
     """The inputs as booleans."""
     return [
-        x if value.dtype.kind == "b" else g.cast(x, "bool")  # type: ignore[arg-type]
+        x if value.dtype.kind == "b" else g.cast(x, "bool")
         for x, value in zip(op.inputs, op.values)
     ]
 
@@ -101,7 +101,7 @@ def ne(g: Graph, op: Traced) -> Any:
 
 @rule("cast", "cast_to_integers")
 def cast(g: Graph, op: Traced) -> Any:
-    return g.cast(op.inputs[0], op.outputs[0].dtype)  # type: ignore[arg-type]
+    return g.cast(op.inputs[0], op.outputs[0].dtype)
 
 
 @rule("clone", "to_device", "restride", "conj_physical")
@@ -252,7 +252,7 @@ def xlogy(g: Graph, op: Traced) -> Any:
 def where(g: Graph, op: Traced) -> Any:
     condition, x, y = op.inputs
     if op.values[0].dtype.kind != "b":
-        condition = g.cast(condition, "bool")  # type: ignore[arg-type]
+        condition = g.cast(condition, "bool")
     return g.node("Where", condition, x, y)
 
 

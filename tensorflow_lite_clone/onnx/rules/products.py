@@ -32,7 +32,7 @@ def linear(g: Graph, op: Traced) -> Any:
     if len(op.values[0].shape) == len(op.values[1].shape) == 2 and op.values[0].dtype.kind == "f":
         return g.node("Gemm", x, w, b, transB=1)
     if len(op.values[1].shape) == 2:
-        w = g.permute(w, (1, 0))  # type: ignore[arg-type]
+        w = g.permute(w, (1, 0))
     y = g.node("MatMul", x, w)
     return y if b is None else g.node("Add", y, b)
 
@@ -45,7 +45,7 @@ def attention(g: Graph, op: Traced) -> Any:
     if op["groups"] > 1:
         k, v = [_repeated(g, op, number) for number in (1, 2)]
     ndim = len(op.values[1].shape)
-    turned = g.permute(k, (*range(ndim - 2), ndim - 1, ndim - 2))  # type: ignore[arg-type]
+    turned = g.permute(k, (*range(ndim - 2), ndim - 1, ndim - 2))
     scores = g.node("MatMul", g.node("Mul", q, g.number(op["scale"], like)), turned)
     keep = mask if mask is not None and op.values[3].dtype.kind == "b" else None
     if mask is not None and keep is None:
@@ -79,31 +79,10 @@ def _repeated(g: Graph, op: Traced, number: int) -> str:
     value, groups = op.values[number], op["groups"]
     shape = g.twins.shape(value)
     heads = len(shape) - 3
-    apart = g.unsqueeze(op.inputs[number], [heads + 1])  # type: ignore[arg-type]
+    apart = g.unsqueeze(op.inputs[number], [heads + 1])
     repeats = [1] * (len(shape) + 1)
     repeats[heads + 1] = groups
     apart = g.node("Tile", apart, g.integers(repeats))
-    wanted = list(shape)
-    wanted[heads] *= groups  # type: ignore[operator]
+    wanted: list[Any] = list(shape)
+    wanted[heads] *= groups
     return g.reshape(apart, wanted, op)
-
-
-@rule("lstm_cell_step")
-def lstm_cell_step(g: Graph, op: Traced) -> Any:
-    gates, c = op.inputs
-    i, f, n, o = g.node("Split", gates, outputs=4, axis=-1, num_outputs=4)
-    i, f, o = [g.node("Sigmoid", x) for x in (i, f, o)]
-    kept, new = g.node("Mul", f, c), g.node("Mul", i, g.node("Tanh", n))
-    c = g.node("Add", kept, new)
-    return g.node("Mul", o, g.node("Tanh", c)), c
-
-
-@rule("gru_cell_step")
-def gru_cell_step(g: Graph, op: Traced) -> Any:
-    x_gates, h_gates, h = op.inputs
-    x_r, x_z, x_n = g.node("Split", x_gates, outputs=3, axis=-1, num_outputs=3)
-    h_r, h_z, h_n = g.node("Split", h_gates, outputs=3, axis=-1, num_outputs=3)
-    r = g.node("Sigmoid", g.node("Add", x_r, h_r))
-    z = g.node("Sigmoid", g.node("Add", x_z, h_z))
-    n = g.node("Tanh", g.node("Add", x_n, g.node("Mul", r, h_n)))
-    return g.node("Add", n, g.node("Mul", z, g.node("Sub", h, n)))

@@ -26,7 +26,7 @@ def _numbers(g: Graph, op: Traced) -> Any:
     """The input in the dtype of the result, which sums of integers widen."""
     dtype = op.outputs[0].dtype
     x = op.inputs[0]
-    return x if op.values[0].dtype == dtype else g.cast(x, dtype)  # type: ignore[arg-type]
+    return x if op.values[0].dtype == dtype else g.cast(x, dtype)
 
 
 for _name, _word in {"sum": "ReduceSum", "mean": "ReduceMean", "prod": "ReduceProd"}.items():
@@ -42,14 +42,14 @@ def nansum(g: Graph, op: Traced) -> Any:
 
 @rule("count_nonzero")
 def count_nonzero(g: Graph, op: Traced) -> Any:
-    counted = g.cast(g.cast(op.inputs[0], "bool"), "int64")  # type: ignore[arg-type]
+    counted = g.cast(g.cast(op.inputs[0], "bool"), "int64")
     return g.reduce("ReduceSum", counted, axes_of(op), False)
 
 
 @rule("any", "all")
 def any_or_all(g: Graph, op: Traced) -> Any:
     """Whether any is true; all are if none of their opposites is."""
-    x = g.cast(op.inputs[0], "bool")  # type: ignore[arg-type]
+    x = g.cast(op.inputs[0], "bool")
     if op.name == "all":
         x = g.node("Not", x)
     found = g.cast(g.reduce("ReduceSum", g.cast(x, "int32"), axes_of(op), op["keepdims"]), "bool")
@@ -75,7 +75,7 @@ def count_of(g: Graph, op: Traced, axes: list[int]) -> Any:
 def var(g: Graph, op: Traced) -> Any:
     x, like = op.inputs[0], op.values[0]
     axes, keepdims = axes_of(op), op["keepdims"]
-    distance = g.node("Sub", x, g.reduce("ReduceMean", x, axes))  # type: ignore[arg-type]
+    distance = g.node("Sub", x, g.reduce("ReduceMean", x, axes))
     total = g.reduce("ReduceSum", g.node("Mul", distance, distance), axes, keepdims)
     count, correction = count_of(g, op, axes), op["correction"]
     if isinstance(count, str):
@@ -93,7 +93,7 @@ def vector_norm(g: Graph, op: Traced) -> Any:
     x, like, power = op.inputs[0], op.values[0], op["ord"]
     axes, keepdims = axes_of(op), op["keepdims"]
     if power in (1, 2):
-        return g.reduce(f"ReduceL{int(power)}", x, axes, keepdims)  # type: ignore[arg-type]
+        return g.reduce(f"ReduceL{int(power)}", x, axes, keepdims)
     size = g.node("Abs", x)
     if abs(power) == math.inf:
         return g.reduce("ReduceMax" if power > 0 else "ReduceMin", size, axes, keepdims)
@@ -109,8 +109,8 @@ def extreme(g: Graph, op: Traced) -> Any:
     word = "ReduceMax" if op.name == "amax" else "ReduceMin"
     x, boolean = op.inputs[0], op.values[0].dtype.kind == "b"
     if boolean:
-        x = g.cast(x, "int32")  # type: ignore[arg-type]
-    found = g.reduce(word, x, axes_of(op), op["keepdims"])  # type: ignore[arg-type]
+        x = g.cast(x, "int32")
+    found = g.reduce(word, x, axes_of(op), op["keepdims"])
     return g.cast(found, "bool") if boolean else found
 
 
@@ -123,10 +123,10 @@ def _place(g: Graph, op: Traced, word: str) -> str:
     x, axis = op.inputs[0], op["axis"]
     ndim = len(op.values[0].shape)
     if not ndim:
-        return g.squeeze(g.node(word, g.unsqueeze(x, [0]), axis=0, keepdims=1), [0])  # type: ignore
+        return g.squeeze(g.node(word, g.unsqueeze(x, [0]), axis=0, keepdims=1), [0])
     if axis is not None:
         return g.node(word, x, axis=axis, keepdims=int(op["keepdims"]))
-    found = g.node(word, g.reshape(x, [-1]), axis=0, keepdims=0)  # type: ignore[arg-type]
+    found = g.node(word, g.reshape(x, [-1]), axis=0, keepdims=0)
     return g.reshape(found, [1] * ndim) if op["keepdims"] else found
 
 
@@ -134,7 +134,7 @@ def _place(g: Graph, op: Traced, word: str) -> str:
 def extreme_with_place(g: Graph, op: Traced) -> Any:
     word = "Max" if op.name.startswith("max") else "Min"
     axes = axes_of(op)
-    found = g.reduce(f"Reduce{word}", op.inputs[0], axes, op["keepdims"])  # type: ignore[arg-type]
+    found = g.reduce(f"Reduce{word}", op.inputs[0], axes, op["keepdims"])
     return found, _place(g, op, f"Arg{word}")
 
 

@@ -19,25 +19,25 @@ _LAST, _FIRST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
 @rule("view", "unsafe_view")
 def view(g: Graph, op: Traced) -> Any:
-    return g.reshape(op.inputs[0], op.sizes("shape"), op)  # type: ignore[arg-type]
+    return g.reshape(op.inputs[0], op.sizes("shape"), op)
 
 
 @rule("permute", "transpose")
 def permute(g: Graph, op: Traced) -> Any:
     ndim = len(op.values[0].shape)
-    return g.permute(op.inputs[0], [axis % ndim for axis in op["axes"]])  # type: ignore[arg-type]
+    return g.permute(op.inputs[0], [axis % ndim for axis in op["axes"]])
 
 
 @rule("squeeze")
 def squeeze(g: Graph, op: Traced) -> Any:
     axis = op["axis"]
     axes = [axis] if isinstance(axis, int) else list(axis)
-    return g.squeeze(op.inputs[0], axes)  # type: ignore[arg-type]
+    return g.squeeze(op.inputs[0], axes)
 
 
 @rule("unsqueeze")
 def unsqueeze(g: Graph, op: Traced) -> Any:
-    return g.unsqueeze(op.inputs[0], [op["axis"]])  # type: ignore[arg-type]
+    return g.unsqueeze(op.inputs[0], [op["axis"]])
 
 
 @rule("expand")
@@ -83,7 +83,7 @@ def basic_index(g: Graph, op: Traced) -> Any:
             else g.constant(number, np.int64)
         )
         x = g.node("Gather", x, at, axis=axis)
-    return g.unsqueeze(x, added)  # type: ignore[arg-type]
+    return g.unsqueeze(x, added)
 
 
 @rule("split")
@@ -98,7 +98,7 @@ def split(g: Graph, op: Traced) -> Any:
 def unbind(g: Graph, op: Traced) -> Any:
     axis, count = op["axis"], len(op.outputs)
     if count == 1:
-        return (g.squeeze(op.inputs[0], [axis]),)  # type: ignore[arg-type]
+        return (g.squeeze(op.inputs[0], [axis]),)
     parts = g.node("Split", op.inputs[0], outputs=count, axis=axis, num_outputs=count)
     return tuple([g.squeeze(part, [axis]) for part in parts])
 
@@ -119,7 +119,7 @@ def stack(g: Graph, op: Traced) -> Any:
 def repeat(g: Graph, op: Traced) -> Any:
     repeats = op.sizes("repeats")
     more = len(repeats) - len(op.values[0].shape)
-    x = g.unsqueeze(op.inputs[0], list(range(more)))  # type: ignore[arg-type]
+    x = g.unsqueeze(op.inputs[0], list(range(more)))
     return g.node("Tile", x, g.shape_of(repeats, op))
 
 
@@ -130,7 +130,7 @@ def repeat_interleave(g: Graph, op: Traced) -> Any:
         raise UnsupportedOperatorError("'repeat_interleave' with several numbers of repetitions")
     repeats = [1] * (len(op.values[0].shape) + 1)
     repeats[axis + 1] = count
-    x = g.unsqueeze(op.inputs[0], [axis + 1])  # type: ignore[arg-type]
+    x = g.unsqueeze(op.inputs[0], [axis + 1])
     x = g.node("Tile", x, g.integers(repeats))
     return g.reshape(x, g.twins.shape(op.outputs[0]), op)
 
@@ -153,12 +153,12 @@ def roll(g: Graph, op: Traced) -> Any:
     shift, axis = op["shift"], op["axis"]
     x, shape = op.inputs[0], g.twins.shape(op.values[0])
     if axis is None:
-        x = g.reshape(x, [-1])  # type: ignore[arg-type]
+        x = g.reshape(x, [-1])
         line = [math.prod(shape)] if not varies(shape) else []
         return g.reshape(_rolled(g, x, shift, 0, line), shape, op)
     shifts, axes = [(v,) if isinstance(v, int) else v for v in (shift, axis)]
     for step, d in zip(shifts, axes):
-        x = _rolled(g, x, step, d, shape)  # type: ignore[arg-type]
+        x = _rolled(g, x, step, d, shape)
     return x
 
 
@@ -177,7 +177,7 @@ def _rolled(g: Graph, x: str, step: int, axis: int, shape: Any) -> str:
 def triangle(g: Graph, op: Traced) -> Any:
     x, boolean = op.inputs[0], op.values[0].dtype.kind == "b"
     if boolean:
-        x = g.cast(x, "int32")  # type: ignore[arg-type]
+        x = g.cast(x, "int32")
     k = g.constant(op["k"], np.int64)
     x = g.node("Trilu", x, k, upper=int(op.name == "triu"))
     return g.cast(x, "bool") if boolean else x
@@ -227,7 +227,7 @@ def diagonal(g: Graph, op: Traced) -> Any:
     shape = _fixed_shape(g, op, op.values[0])
     parameters = {name: op[name] for name in ("offset", "dim1", "dim2", "shape")}
     places = places_of(shape, [(TABLE["diagonal"], parameters)])
-    flat = g.reshape(op.inputs[0], [-1])  # type: ignore[arg-type]
+    flat = g.reshape(op.inputs[0], [-1])
     return g.node("Gather", flat, g.constant(places, np.int64), axis=0)
 
 
@@ -244,7 +244,7 @@ def embed(g: Graph, op: Traced) -> Any:
     shape = op["shape"]
     places = places_of(shape, [(op["view"], op["parameters"])])
     zeros = g.constant(np.zeros(shape), op.values[0].dtype)
-    return _scattered(g, zeros, op.inputs[0], places, shape)  # type: ignore[arg-type]
+    return _scattered(g, zeros, op.inputs[0], places, shape)
 
 
 @rule("view_scatter")
@@ -252,7 +252,7 @@ def view_scatter(g: Graph, op: Traced) -> Any:
     base, part = op.inputs
     shape = _fixed_shape(g, op, op.values[0])
     places = places_of(shape, [(view, parameters) for view, parameters, _ in op["chain"]])
-    return _scattered(g, base, part, places, shape)  # type: ignore[arg-type]
+    return _scattered(g, base, part, places, shape)
 
 
 def expanded(g: Graph, op: Traced, name: str, like: Any) -> str:
@@ -265,10 +265,10 @@ def copy_into(g: Graph, op: Traced) -> Any:
     x, y = op.values
     source = op.inputs[1]
     if y.dtype != x.dtype:
-        source = g.cast(source, x.dtype)  # type: ignore[arg-type]
+        source = g.cast(source, x.dtype)
     if g.twins.shape(y) != g.twins.shape(x):
         shape = g.twins.shape(x)
-        source = g.squeeze(source, list(range(len(y.shape) - len(shape))))  # type: ignore[arg-type]
+        source = g.squeeze(source, list(range(len(y.shape) - len(shape))))
         source = expanded(g, op, source, x)
     return source
 
@@ -287,27 +287,27 @@ def write_region(g: Graph, op: Traced) -> Any:
     root, part = op.values
     shape = g.twins.shape(root)
     if "places" in op:
-        return _scattered(g, old, new, op["places"], op["shape"])  # type: ignore[arg-type]
+        return _scattered(g, old, new, op["places"], op["shape"])
     regions: tuple[Region, ...] | None = op.sizes("regions")
     if regions is None:
-        return g.reshape(new, shape, op)  # type: ignore[arg-type]
+        return g.reshape(new, shape, op)
     mapped = [region.axis for region in regions if region.axis is not None]
     dropped = [d for d in range(len(part.shape)) if d not in mapped]
-    new = g.squeeze(new, dropped)  # type: ignore[arg-type]
+    new = g.squeeze(new, dropped)
     order = sorted(mapped)
     new = g.permute(new, [order.index(axis) for axis in mapped])
     new = g.unsqueeze(new, [d for d, region in enumerate(regions) if region.axis is None])
     keep = None
     for d, region in enumerate(regions):
         size = shape[d]
-        if region.count == size and region.start == 0 and region.step == 1:
+        if region.size == size and region.start == 0 and region.step == 1:
             continue
         if isinstance(size, Varying):
             raise UnsupportedOperatorError("a write into a part of a dynamic dimension")
-        at = [region.start + i * region.step for i in range(region.count)]
+        at = [region.start + i * region.step for i in range(region.size)]
         if region.axis is not None:
             places = np.zeros(size, np.int64)
-            places[at] = np.arange(region.count)
+            places[at] = np.arange(region.size)
             new = g.node("Gather", new, g.constant(places), axis=d)
         if size > 1:
             mask = np.zeros((size, *(1,) * (len(shape) - d - 1)), bool)
