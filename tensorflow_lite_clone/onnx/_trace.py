@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tensorflow_lite_clone import storage as storages
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
@@ -141,6 +143,8 @@ class Trace:
             return call(*arrays, **parameters)
         if any([type(array) is list for array in arrays]):
             raise UnsupportedOperatorError(f"'{op.name}' works on lists of tensors")
+        if any([self._is_of_host(array) for array in arrays]):
+            return call(*arrays, **parameters)  # beside the model's device: lengths, sizes
         inputs = tuple([None if array is None else self.read(array) for array in arrays])
         self._inside = True
         try:
@@ -148,6 +152,8 @@ class Trace:
         finally:
             self._inside = False
         several = type(result) is tuple
+        if self._is_of_host(result):
+            raise UnsupportedOperatorError(f"'{op.name}' leaves the model's device")
         made = tuple(map(self._as_array, result if several else (result,)))
         if not any([x is array for x in made for array in arrays]):  # else nothing was computed
             values = self.call(op.name, inputs, parameters, made)
@@ -175,9 +181,9 @@ class Trace:
         return results
 
     def _writing(self, op: Any, arrays: tuple, parameters: dict) -> None:
-        if threading.get_ident() != self._thread:
-            return
         target, *others = arrays
+        if threading.get_ident() != self._thread or self._is_of_host(target):
+            return
         place = self._place(target)
         before = self._current(place)
         inputs = [before, *[None if x is None else self.read(self._as_array(x)) for x in others]]
@@ -223,6 +229,9 @@ class Trace:
 
     def _as_array(self, value: Any) -> Any:
         return value if type(value) is self.backend.array_type else self.backend.asarray(value)
+
+    def _is_of_host(self, array: Any) -> bool:
+        return type(array) is np.ndarray and self.backend.array_type is not np.ndarray
 
     def _host(self, array: Any) -> Any:
         return self.backend.to_host(array).copy()
@@ -277,7 +286,7 @@ def region_of(backend: Any, root: Any, part: Any) -> dict[str, Any]:
     Raises UnsupportedOperatorError where it can be told neither way.
     """
     strides, steps = backend.strides(root), backend.strides(part)
-    offset = (backend.F.address(part) - backend.F.address(root)) // root.itemsize
+    offset = (backend.F.address(part) - backend.F.address(root)) // root.dtype.itemsize
     dense = backend.is_contiguous(root)
     whole = dense and backend.is_contiguous(part) and root.size == part.size
     if whole and root.shape != part.shape:

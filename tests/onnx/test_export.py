@@ -77,24 +77,26 @@ def test_keywords_and_nested_arguments() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    model, x = Small(), line()
+    model, x = Small().to(DEVICE), line()
     program = torch.onnx.export(model, x, tmp_path / "a.onnx")
     assert torch.onnx.export(model, (x,), str(tmp_path / "b.onnx"), dynamo=False) is None
     for name in ("a", "b"):
         proto = onnx.load(tmp_path / f"{name}.onnx")
         compare(proto, model.eval(), x)
     assert saved(model, x) == program.model_proto.SerializeToString()
-    large = nn.Linear(64, 64)
+    large = nn.Linear(64, 64).to(DEVICE)
     for _ in range(2):  # a second one replaces the weights' file
         torch.onnx.export(large, torch.randn(1, 64, device=DEVICE), tmp_path / "c.onnx")
     assert (tmp_path / "c.onnx.data").stat().st_size == 64 * 64 * 4
-    compare(onnx.load(tmp_path / "c.onnx"), large, torch.randn(1, 64))
-    torch.onnx.export(large, torch.randn(1, 64), tmp_path / "d.onnx", external_data=False)
+    compare(onnx.load(tmp_path / "c.onnx"), large, torch.randn(1, 64, device=DEVICE))
+    torch.onnx.export(
+        large, torch.randn(1, 64, device=DEVICE), tmp_path / "d.onnx", external_data=False
+    )
     assert not (tmp_path / "d.onnx.data").exists()
 
 
 def test_a_program_runs() -> None:
-    model, x = Small(), line()
+    model, x = Small().to(DEVICE), line()
     program = torch.onnx.export(model, x, verify=True)
     wanted = model.eval()(x)
     for found in (program(x), program.call_reference(x)):
@@ -113,7 +115,7 @@ def test_weights_as_inputs() -> None:
     proto = export(Small(), line(), export_params=False)
     assert names(proto)[:2] == ["x", "fc1.weight"]
     buffer = io.BytesIO()
-    torch.onnx.export(Small(), line()).save(buffer, include_initializers=False)
+    torch.onnx.export(Small().to(DEVICE), line()).save(buffer, include_initializers=False)
     assert not onnx.load_from_string(buffer.getvalue()).graph.initializer
 
 

@@ -147,7 +147,7 @@ def test_transformer_decoder_with_masks() -> None:
     mask = nn.Transformer.generate_square_subsequent_mask(3).to(DEVICE)
     x, memory = torch.randn(2, 3, 8, device=DEVICE), torch.randn(2, 4, 8, device=DEVICE)
     padding = torch.tensor([[False] * 4, [False, False, True, True]], device=DEVICE)
-    model = layer.eval()
+    model = layer.to(DEVICE).eval()
     check(lambda x, m, p: model(x, m, mask, memory_key_padding_mask=p), x, memory, padding)
 
 
