@@ -20,8 +20,8 @@ from tensorflow_lite_clone.onnx.errors import (
 from tensorflow_lite_clone.version import __version__
 
 FROZEN = (
-    "the program depends on the inputs' values, through Python's control flow or numbers read from "
-    "tensors; the exported model does what it did for the example"
+    "the program depends on the inputs' values, or on a dynamic size in a way that is not known, "
+    "through Python's control flow or numbers; the exported model does what it did for the example"
 )
 _IR_VERSION = 10  # of ONNX 1.16; readers refuse newer ones than they know
 
@@ -151,9 +151,7 @@ class _Emission:
     def _emit(self, call: Call) -> None:
         rule = RULES.get(call.op)
         if rule is None:
-            raise UnsupportedOperatorError(
-                f"the op '{call.op}' has no rule for ONNX; docs/onnx.md lists those that have one"
-            )
+            raise UnsupportedOperatorError(f"the op '{call.op}' has no rule for ONNX")
         if any([x is not None and x.dtype.kind == "c" for x in (*call.inputs, *call.outputs)]):
             raise UnsupportedOperatorError(f"'{call.op}': ONNX cannot compute with complex numbers")
         inputs = [None if value is None else self._name(call, value) for value in call.inputs]

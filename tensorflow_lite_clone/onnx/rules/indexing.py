@@ -177,3 +177,17 @@ def im2col(g: Graph, op: Traced) -> Any:
         x = g.node("Gather", x, g.constant(places, np.int64), axis=2 + 2 * axis)
     x = g.permute(x, [0, 1, 2, 4, 3, 5])  # (n, c, *kernel, *count)
     return g.reshape(x, g.twins.shape(op.outputs[0]), op)
+
+
+@rule("search_sorted")
+def search_sorted(g: Graph, op: Traced) -> Any:
+    """How many of the sorted rows lie before each value."""
+    rows, values, sorter = op.inputs
+    if sorter is not None:
+        raise UnsupportedOperatorError("'searchsorted' with a sorter")
+    ndim = len(op.values[0].shape)
+    last = len(op.values[1].shape)
+    rows = rows if ndim == 1 else g.unsqueeze(rows, [ndim - 1])
+    word = "Less" if op["side"] == "left" else "LessOrEqual"
+    before = g.node(word, rows, g.unsqueeze(values, [last]))
+    return g.reduce("ReduceSum", g.cast(before, "int64"), [last], False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from tensorflow_lite_clone.onnx._graph import Graph, Traced, rule
 from tensorflow_lite_clone.onnx._sizes import Varying, varies
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
+from tensorflow_lite_clone.ops._resample import windows
 
 
 def _windows(op: Traced) -> dict[str, Any]:
@@ -179,3 +181,22 @@ def group_norm(g: Graph, op: Traced) -> Any:
     y = g.node("InstanceNormalization", rows, one, zero, epsilon=float(op["eps"]))
     y = g.node("Reshape", y, g.node("Shape", x))
     return _scaled(g, y, w, b, range(1, len(like.shape) - 1)), None, None
+
+
+@rule("adaptive_max_indices")
+def adaptive_max_indices(g: Graph, op: Traced) -> Any:
+    """Every window's places in the flat space, of which the largest element is looked for."""
+    shape = g.twins.shape(op.values[0])
+    if varies(shape[2:]):
+        raise UnsupportedOperatorError("'adaptive_max_pool' of a dynamic size")
+    space = np.arange(math.prod(op.values[0].shape[2:])).reshape(op.values[0].shape[2:])
+    axes = [windows(size, count) for size, count in zip(space.shape, op["counts"])]
+    places = [space[np.ix_(*window)].ravel() for window in itertools.product(*axes)]
+    longest = max(map(len, places))
+    table = np.array([np.pad(line, (0, longest - len(line)), "edge") for line in places])
+    flat = g.node("Reshape", op.inputs[0], g.integers([0, 0, -1]))
+    seen = g.node("Gather", flat, g.constant(table, np.int64), axis=2)
+    best = g.node("ArgMax", seen, axis=3, keepdims=0)
+    rows = g.constant(np.arange(len(table)) * longest, np.int64)
+    found = g.node("Gather", g.constant(table.ravel(), np.int64), g.node("Add", best, rows), axis=0)
+    return g.reshape(found, [*shape[:2], *op["counts"]], op)
