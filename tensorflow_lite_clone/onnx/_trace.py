@@ -234,6 +234,8 @@ class Trace:
         return type(array) is np.ndarray and self.backend.array_type is not np.ndarray
 
     def _host(self, array: Any) -> Any:
+        if not isinstance(array, (self.backend.array_type, np.generic)):
+            raise UnsupportedOperatorError("what runs under vmap cannot be exported")
         return self.backend.to_host(array).copy()
 
     def _place(self, array: Any) -> Place:
@@ -253,7 +255,7 @@ class Trace:
             value = self.used[name][0]
         else:
             value = Value(array, name=name)
-            self.used[name] = value, self._host(array)
+            self.used[name] = value, self.backend.to_host(array)
         return self._add(array, value)
 
     def _add(self, array: Any, value: Value, link: Link | None = None) -> Place:

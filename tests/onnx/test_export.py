@@ -206,6 +206,8 @@ def test_an_op_without_a_rule() -> None:
         export(torch.linalg.inv, torch.randn(3, 3, device=DEVICE))
     with pytest.raises(torch.onnx.OnnxExporterError, match="complex"):
         export(lambda x: (x * 1j).real, line())
+    with pytest.raises(errors.UnsupportedOperatorError, match="under vmap"):
+        export(torch.vmap(lambda row: row.sin()), line(), input_names=["x"])
     assert issubclass(errors.UnsupportedOperatorError, RuntimeError)
     assert issubclass(oracle.onnx.errors.UnsupportedOperatorError, RuntimeError)
 
