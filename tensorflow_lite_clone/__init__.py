@@ -68,8 +68,8 @@ globals().update(_bind.names_of("torch"))
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
     "accelerator amp compiler cpu cuda distributed distributions fft func hub linalg "
-    "multiprocessing nn optim random return_types serialization special testing types utils vision "
-    "viz".split()
+    "multiprocessing nn onnx optim random return_types serialization special testing types "
+    "utils vision viz".split()
 )
 
 

@@ -22,6 +22,7 @@ from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.dtypes import can_cast, uncastable
 from tensorflow_lite_clone.core.strides import dense_strides, extent, is_dense
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage
@@ -106,6 +107,8 @@ def apply_inplace(
         if not op.writes_expanded:
             check_writable(arrays[0])
         call = direct if backend.alone else backend.guarded(direct)
+        if hooks.writers:
+            hooks.writing(op, arrays, parameters)
         call(backend.F, *arrays, **parameters)
         target._storage.bump()
     if mask:
@@ -203,6 +206,8 @@ def write(target: Tensor, value: Any) -> None:
     """Copy an array or number into the tensor's memory and count the write."""
     storage = target._storage
     check_writable(storage.array)
+    if hooks.writers:
+        hooks.writing(None, (storage.array, value), {})
     storage.backend.write(storage.array, value)
     storage.bump()
 

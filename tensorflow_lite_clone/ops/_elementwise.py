@@ -32,6 +32,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.ops._arguments import expect_tensor
@@ -204,6 +205,8 @@ def write_pointwise(
         check_writable(array)
         arrays = [storage.array for storage in storages[1:]]
         call: Any = op.write if backend.alone else backend.guarded(op.write)
+        if hooks.writers:
+            hooks.writing(op, (array, *arrays), parameters)
         call(backend.F, array, *arrays, **parameters)
         target._storage.bump()
     else:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import warnings
 from math import prod
 
-from tensorflow_lite_clone.autograd.apply import apply, wrap
+from tensorflow_lite_clone.autograd.apply import apply, apply_view, wrap
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.ops._indexing import Index, on_one_backend, result_shape
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._parsing import is_mask
+from tensorflow_lite_clone.ops.join import Stack
+from tensorflow_lite_clone.ops.shape import Expand
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -34,6 +38,8 @@ def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
     """Index tensors and masks as one stacked index and the dimensions where it looks."""
     shape = x._storage.array.shape
     extra, backend = on_one_backend(x, extra)
+    if hooks.active and not backend.batched and not any([is_mask(item) for _, item in extra]):
+        return _stacked_by_ops(extra), tuple([place for place, _ in extra])
     F = backend.F
     arrays: list = []
     places: list = []
@@ -73,6 +79,13 @@ def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
     _check_empty(shape, places, prod(common))
     spread = [F.broadcast_to(F.astype(array, F.int64), common) for array in arrays]
     return wrap(F.stack(spread, axis=0), backend), tuple(places)
+
+
+def _stacked_by_ops(extra: list) -> Tensor:
+    """Index tensors as one stacked index, by ops that hooks see."""
+    tensors = [cast(item, int64) for _, item in extra]
+    common = broadcast_shapes(*[tensor.shape for tensor in tensors])
+    return apply(Stack, *[apply_view(Expand, x, shape=common) for x in tensors], axis=0)
 
 
 def _check_empty(shape: tuple, places: list, count: int) -> None:

@@ -23,6 +23,7 @@ from tensorflow_lite_clone.core.strides import (
     preserve_format,
     sizes_of,
 )
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import shape as views
 from tensorflow_lite_clone.ops import slices
@@ -181,6 +182,8 @@ def _adopt(target: Tensor, view: Tensor) -> Tensor:
         target._view = View(own.base, remembered.chain, remembered.version, own.restriction)
     if mask:
         record(target, op, before.backend, edges, mask, (before,), parameters)
+    if hooks.writers:
+        hooks.writing(None, (before.array, before.array), {})  # it counts as a write, of nothing
     before.bump()
     if own is not None:
         target._view.version = before.current_version()  # type: ignore[union-attr]

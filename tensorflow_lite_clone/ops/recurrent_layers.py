@@ -11,10 +11,12 @@ Sak, Senior and Beaufays, "Long short-term memory based recurrent neural network
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.ops.activation import relu
 from tensorflow_lite_clone.ops.dropout import dropout
 from tensorflow_lite_clone.ops.join import cat, stack
@@ -91,7 +93,28 @@ def _direction(step: _Step, steps: Sequence[Tensor], state: Any) -> tuple[list[T
     return outputs, _joined([state, *reversed(over)])
 
 
+def _sequence(
+    make: Callable[..., _Step],
+    folds_bias: bool,
+    x: Tensor,
+    sizes: list[int] | None,
+    cell: tuple,
+    state: Any,
+    backwards: bool,
+) -> tuple[Tensor, ...]:
+    """One cell over all steps, in one direction: outputs, and the last state (h, or h and c)."""
+    w_ih, w_hh, b_ih, b_hh, w_hr = cell
+    bias = b_ih + b_hh if folds_bias and b_ih is not None else b_ih
+    gates = linear(x, w_ih, bias)
+    steps = gates.unbind(0) if sizes is None else split_with_sizes(gates, sizes)
+    order = -1 if backwards else 1
+    out, state = _direction(make(w_hh, b_hh, w_hr), steps[::order], state)
+    joined = stack(out[::order]) if sizes is None else cat(out[::order])
+    return joined, *(state if isinstance(state, tuple) else (state,))
+
+
 def _layers(
+    name: str,
     make: Callable[..., _Step],
     folds_bias: bool,
     x: Tensor,
@@ -110,15 +133,16 @@ def _layers(
     for first in range(0, len(cells), directions):
         outputs = []
         for backwards in range(directions):
-            w_ih, w_hh, b_ih, b_hh, w_hr = cells[first + backwards]
-            bias = b_ih + b_hh if folds_bias and b_ih is not None else b_ih
-            gates = linear(x, w_ih, bias)
-            steps = gates.unbind(0) if sizes is None else split_with_sizes(gates, sizes)
-            order = -1 if backwards else 1
-            step = make(w_hh, b_hh, w_hr)
-            out, state = _direction(step, steps[::order], states[first + backwards])
-            outputs.append(stack(out[::order]) if sizes is None else cat(out[::order]))
-            last.append(state)
+            cell, state = cells[first + backwards], states[first + backwards]
+            run = partial(_sequence, make, folds_bias, x, sizes, cell, state, bool(backwards))
+            if hooks.functions and sizes is None and cell[-1] is None:
+                start = state if isinstance(state, tuple) else (state,)
+                where = {"backwards": bool(backwards)}
+                out, *end = hooks.run_function(name, run, (x, *cell[:4], *start), where)
+            else:
+                out, *end = run()
+            outputs.append(out)
+            last.append(tuple(end) if isinstance(state, tuple) else end[0])
         x = outputs[0] if directions == 1 else cat(outputs, -1)
         if p and first + directions < len(cells):
             x = dropout(x, p, True)
@@ -191,7 +215,7 @@ def _recurrent(
     cells = _cells(params, per_cell, given["has_biases"])
     first = list(zip(*starts)) if states == 2 else list(starts[0])
     p = given["dropout"] if given["train"] else 0.0
-    out, last = _layers(make, folds_bias, x, sizes, cells, first, directions, p)
+    out, last = _layers(name, make, folds_bias, x, sizes, cells, first, directions, p)
     if batch_first:
         out = out.transpose(0, 1)
     return out, *([stack(part) for part in zip(*last)] if states == 2 else [stack(last)])

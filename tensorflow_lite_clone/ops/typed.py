@@ -12,7 +12,7 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops import create
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
-from tensorflow_lite_clone.ops.view_copies import UntypedStorage
+from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 

@@ -28,6 +28,7 @@ LAYERS: list[set[str]] = [
     {"amp", "compiler", "func"},
     {"compiler", "distributed", "profiler", "viz", "vision"},
     {"dropin"},
+    {"compiler", "distributed", "onnx", "profiler", "viz", "vision"},
     {"__init__"},
     {"__main__"},
 ]
@@ -54,6 +55,8 @@ OUTSIDE = {
         "backends.numpy", "backends.cupy", "utils.data", "utils.tensorboard", "vision",
         "serialization",
     ),
+        "backends.numpy", "backends.cupy", "onnx", "serialization", "utils.data", "vision",
+    ),  # fmt: skip
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
     "scipy": ("backends.numpy",),

@@ -1,0 +1,219 @@
+"""From traces to an ONNX model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.onnx import rules  # noqa: F401  enters the rules
+from tensorflow_lite_clone.onnx._graph import RULES, Graph, Traced
+from tensorflow_lite_clone.onnx._sizes import Symbol, Twins, Varying, expression, varies
+from tensorflow_lite_clone.onnx._trace import Call, Trace, Value
+from tensorflow_lite_clone.onnx.errors import (
+    OnnxExporterError,
+    OnnxExporterWarning,
+    UnsupportedOperatorError,
+)
+from tensorflow_lite_clone.version import __version__
+
+FROZEN = (
+    "the program depends on the inputs' values, or on a dynamic size in a way that is not known, "
+    "through Python's control flow or numbers; the exported model does what it did for the example"
+)
+_IR_VERSION = 10  # of ONNX 1.16; readers refuse newer ones than they know
+
+
+class Run:
+    """A trace and what came out: the values of its inputs and outputs."""
+
+    def __init__(self, trace: Trace, inputs: list[Value], outputs: list[Value]) -> None:
+        self.trace = trace
+        self.inputs = inputs
+        self.outputs = outputs
+
+
+def build(
+    library: Any,
+    run: Run,
+    others: Sequence[Run],
+    symbols: list[Symbol],
+    output_names: Sequence[str],
+    opset: int,
+    weights_as_inputs: bool,
+    with_weights: bool,
+) -> Any:
+    """The model proto of `run`, with dynamic sizes where `others` have other ones."""
+    twins = Twins(run.trace, [other.trace for other in others])
+    for other in others:
+        twins.join(run.inputs, other.inputs)
+        twins.join(run.outputs, other.outputs)
+    graph = Graph(library, opset, twins, symbols)
+    names = [value.name for value in run.inputs] + [*run.trace.used]
+    graph.taken.update([name for name in names if name is not None], output_names)
+    _Emission(graph, run).emit()
+    outputs = []
+    for wanted, value in zip(output_names, run.outputs, strict=True):
+        graph.nodes.append(
+            library.helper.make_node("Identity", [graph.names[value]], [wanted], name=wanted)
+        )
+        outputs.append(_info(graph, wanted, value))
+    _rename(graph, output_names)
+    inputs = [_info(graph, str(value.name), value) for value in run.inputs]
+    weights = dict(graph.initializers)
+    read = {name for node in graph.nodes for name in node.input}
+    for name, (value, array) in run.trace.used.items():
+        if name in read:
+            weights[name] = array
+            if weights_as_inputs or not with_weights:
+                inputs.append(_info(graph, name, value))
+    tensors = [
+        library.numpy_helper.from_array(np.asarray(array), name)
+        for name, array in weights.items()
+        if name in read and (with_weights or name in graph.initializers)
+    ]
+    made = library.helper.make_graph(graph.nodes, "main_graph", inputs, outputs, tensors)
+    return library.helper.make_model(
+        made,
+        opset_imports=[library.helper.make_opsetid("", opset)],
+        producer_name="tensorflow_lite_clone",
+        producer_version=__version__,
+        ir_version=_IR_VERSION,
+    )
+
+
+def _rename(graph: Graph, outputs: Sequence[str]) -> None:
+    """Let nodes write outputs directly, where an Identity would follow a node of one use."""
+    makers = {name: node for node in graph.nodes for name in node.output}
+    uses: dict[str, int] = {}
+    for node in graph.nodes:
+        for name in node.input:
+            uses[name] = uses.get(name, 0) + 1
+    for identity in graph.nodes[len(graph.nodes) - len(outputs) :]:
+        source = identity.input[0]
+        if source in makers and uses[source] == 1:
+            places = makers[source].output
+            places[list(places).index(source)] = identity.output[0]
+            graph.nodes.remove(identity)
+
+
+def _info(graph: Graph, name: str, value: Value) -> Any:
+    """Name, dtype and shape of an input or output."""
+    shape: list[int | str] = []
+    for axis, size in enumerate(graph.twins.shape(value)):
+        if isinstance(size, Varying):
+            found = expression(size, graph.symbols)
+            shape.append(str(found) if found else f"{name}_dim_{axis}")
+        else:
+            shape.append(size)
+    return graph.onnx.helper.make_tensor_value_info(name, graph.type_of(value.dtype), shape)
+
+
+class _Emission:
+    """Writes the nodes of a run into a graph, those that its outputs need."""
+
+    def __init__(self, graph: Graph, run: Run) -> None:
+        self.graph = graph
+        self.run = run
+
+    def emit(self) -> None:
+        names = self.graph.names
+        for value in (*self.run.inputs, *[value for value, _ in self.run.trace.used.values()]):
+            names[value] = str(value.name)
+        for call in self._needed():
+            if not all([value in names for value in call.outputs]):
+                self._emit(call)
+        for value in self.run.outputs:
+            if value not in names:
+                names[value] = self._constant(value)
+
+    def _needed(self) -> list[Call]:
+        """The calls that outputs depend on, in order; constants are known without them where
+        they are the same in both traces."""
+        wanted = set(self.run.outputs)
+        needed = []
+        for call in reversed(self.run.trace.calls):
+            if not wanted.isdisjoint(call.outputs) and any(
+                [value in wanted and not self._is_fixed(value) for value in call.outputs]
+            ):
+                needed.append(call)
+                wanted.update([value for value in call.inputs if value is not None])
+        return needed[::-1]
+
+    def _is_fixed(self, value: Value) -> bool:
+        if value.constant is None:
+            return False
+        first, *others = self.graph.twins.constants(value)
+        return all([other is not None and equal(first, other) for other in others])
+
+    def _emit(self, call: Call) -> None:
+        rule = RULES.get(call.op)
+        if rule is None:
+            raise UnsupportedOperatorError(f"the op '{call.op}' has no rule for ONNX")
+        if any([x is not None and x.dtype.kind == "c" for x in (*call.inputs, *call.outputs)]):
+            raise UnsupportedOperatorError(f"'{call.op}': ONNX cannot compute with complex numbers")
+        inputs = [None if value is None else self._name(call, value) for value in call.inputs]
+        made = rule(self.graph, Traced(self.graph, call, inputs))
+        results = made if type(made) is tuple else (made,)
+        for value, name in zip(call.outputs, results, strict=True):
+            if name is not None:
+                self.graph.names[value] = name
+
+    def _name(self, call: Call, value: Value) -> str:
+        names = self.graph.names
+        if value not in names:
+            if value.constant is None:
+                made = value.call.op if value.call else "nothing"
+                raise UnsupportedOperatorError(
+                    f"an output of '{made}' that '{call.op}' reads has no form in ONNX"
+                )
+            names[value] = self._constant(value)
+        return names[value]
+
+    def _constant(self, value: Value) -> str:
+        """An initializer; where the traces differ, the same made from dynamic sizes."""
+        graph = self.graph
+        constants = graph.twins.constants(value)
+        first = constants[0]
+        if first is None:
+            raise OnnxExporterError("an output of the model has no form in ONNX")
+        if self._is_fixed(value):
+            return graph.constant(first)
+        shape = graph.twins.shape(value)
+        if not varies(shape):
+            return self._number(value, constants)
+        every = np.concatenate([constant.ravel() for constant in constants])
+        if every.size and (every == every[0]).all():
+            return graph.node("Expand", graph.constant(every[0]), graph.shape_of(shape))
+        longest = max(constants, key=len)
+        if longest.ndim == 1 and len(longest) > 1:
+            start, step = longest[0], longest[1] - longest[0]
+            if all([equal(start + step * np.arange(len(c)), c) for c in constants]):
+                count = graph.cast(graph.squeeze(graph.shape_of(shape), [0]), value.dtype)
+                reach = graph.node("Mul", count, graph.number(step, value))
+                end = graph.node("Add", reach, graph.number(start, value))
+                begin, by = graph.number(start, value), graph.number(step, value)
+                return graph.node("Range", begin, end, by)
+        raise OnnxExporterError(
+            f"a constant of shape {list(first.shape)} depends on a dynamic size in a way that "
+            "cannot be exported"
+        )
+
+    def _number(self, value: Value, constants: list[Any]) -> str:
+        """A constant of one shape and several values: a size, or what the inputs' values give."""
+        graph = self.graph
+        if not value.shape and all([constant == int(constant) for constant in constants]):
+            size = Varying(map(int, constants))
+            if expression(size, graph.symbols):
+                return graph.cast(graph.squeeze(graph.size(size), [0]), value.dtype)
+        warnings.warn(FROZEN, OnnxExporterWarning, stacklevel=2)
+        return graph.constant(constants[0])
+
+
+def equal(first: Any, second: Any) -> bool:
+    """Whether two arrays have one shape and the same values, NaN among them."""
+    return first.shape == second.shape and bool(
+        np.array_equal(first, second, equal_nan=first.dtype.kind in "fc")
+    )
