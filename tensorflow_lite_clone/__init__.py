@@ -62,8 +62,8 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "accelerator amp compiler cpu cuda distributions fft func linalg nn optim random return_types "
-    "serialization special testing types utils vision viz".split()
+    "accelerator amp compiler cpu cuda distributions fft func futures jit linalg nn optim random "
+    "return_types serialization special testing types utils vision viz".split()
 )
 
 
