@@ -7,8 +7,7 @@ module heeds ``train()`` and ``eval()``. The first call warns. Archives are neit
 written: `save` and `load` raise NotImplementedError.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: it would hide the module of that name.
 from typing import Any
 
 from tensorflow_lite_clone.futures import Future
