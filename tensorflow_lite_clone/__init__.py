@@ -63,7 +63,7 @@ globals().update(_bind.names_of("torch"))
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
     "accelerator amp compiler cpu cuda distributions fft func futures jit linalg nn optim random "
-    "return_types serialization special testing types utils vision viz".split()
+    "return_types serialization sparse special testing types utils vision viz".split()
 )
 
 
@@ -75,6 +75,8 @@ _AUTOCAST = tuple(
     "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
     "set_autocast_gpu_dtype".split()
 )
+#: Names of the face that live in `sparse`, and their names there.
+_SPARSE = {"dsmm": "mm", "sparse_coo_tensor": "sparse_coo_tensor", "spmm": "mm"}
 
 
 def vmap(
@@ -100,10 +102,12 @@ def __getattr__(name: str) -> Any:
         return _import_module(f"{__name__}.accelerator").get_device_module
     if name in ("load", "save"):
         return getattr(_import_module(f"{__name__}.serialization"), name)
+    if name in _SPARSE:
+        return getattr(_import_module(f"{__name__}.sparse"), _SPARSE[name])
     if name in _AUTOCAST:
         return getattr(_import_module(f"{__name__}.amp.autocast"), name)
     raise _import_module(f"{__name__}.core.absent").error(f"module '{__name__}'", "torch", name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_AUTOCAST, "get_device_module", "load", "save"})
+    return sorted({*globals(), *_LAZY, *_AUTOCAST, *_SPARSE, "get_device_module", "load", "save"})

@@ -63,6 +63,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     native_norms,
     normalization,
     norms,
+    other_layouts,
     pad,
     pixels,
     pointwise,
