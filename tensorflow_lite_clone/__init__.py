@@ -62,8 +62,8 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "accelerator amp compiler cpu cuda distributions fft func futures jit linalg nn optim random "
-    "return_types serialization sparse special testing types utils vision viz".split()
+    "_dynamo _inductor _jit_internal accelerator amp compiler cpu cuda distributions fft func "
+    "futures jit linalg nn optim random return_types serialization sparse special testing types utils vision viz".split()
 )
 
 
@@ -102,6 +102,10 @@ def __getattr__(name: str) -> Any:
         return _import_module(f"{__name__}.accelerator").get_device_module
     if name in ("load", "save"):
         return getattr(_import_module(f"{__name__}.serialization"), name)
+    if name in ("Event", "Stream"):
+        return getattr(_import_module(f"{__name__}.cuda"), name)
+    if name == "GradScaler":
+        return _import_module(f"{__name__}.amp").GradScaler
     if name in _SPARSE:
         return getattr(_import_module(f"{__name__}.sparse"), _SPARSE[name])
     if name in _AUTOCAST:
@@ -110,4 +114,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_AUTOCAST, *_SPARSE, "get_device_module", "load", "save"})
+    others = ("Event", "GradScaler", "Stream", "get_device_module", "load", "save")
+    return sorted({*globals(), *_LAZY, *_AUTOCAST, *_SPARSE, *others})

@@ -97,6 +97,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     statistics,
     stft,
     svd,
+    symbols,
     typed,
     typed_storage,
     unique,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.utils import checkpoint, data, dlpack
+from tensorflow_lite_clone.utils import _pytree, checkpoint, data, dlpack
 
-__all__ = ["checkpoint", "data", "dlpack"]
+__all__ = ["_pytree", "checkpoint", "data", "dlpack"]

@@ -25,6 +25,7 @@ LAYERS: list[set[str]] = [
     {"accelerator"},
     {"amp", "compiler", "func", "jit"},
     {"compiler", "distributed", "profiler", "viz", "vision"},
+    {"_dynamo", "_inductor", "_jit_internal"},
     {"__init__"},
     {"__main__"},
 ]
