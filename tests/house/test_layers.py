@@ -23,7 +23,7 @@ LAYERS: list[set[str]] = [
     {"cuda", "distributions", "nn", "optim", "random", "serialization", "utils"},
     {"cpu", "testing", "types"},
     {"accelerator"},
-    {"amp", "compiler", "func", "jit"},
+    {"amp", "compiler", "func", "jit", "library", "overrides"},
     {"compiler", "distributed", "profiler", "viz", "vision"},
     {"_dynamo", "_inductor", "_jit_internal"},
     {"__init__"},
