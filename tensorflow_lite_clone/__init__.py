@@ -63,8 +63,8 @@ globals().update(_bind.names_of("torch"))
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
     "_dynamo _inductor _jit_internal accelerator amp compiler cpu cuda distributions fft func "
-    "futures jit library linalg nn optim overrides random return_types serialization sparse "
-    "special testing types utils vision viz".split()
+    "futures jit library linalg nn optim overrides quasirandom random return_types serialization "
+    "sparse special testing types utils vision viz".split()
 )
 
 

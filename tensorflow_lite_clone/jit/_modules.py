@@ -97,7 +97,6 @@ class TopLevelTracedModule(TracedModule):
     """What `trace` makes of a module."""
 
 
-@functools.lru_cache
 def _derived(kind: type[_Copied], original: type[Module]) -> type[_Copied]:
     body = {"__module__": __name__, "_original_class": original}
     return type(kind.__name__, (kind, original), body)

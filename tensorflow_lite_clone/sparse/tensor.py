@@ -4,6 +4,8 @@ Everything is made of dense functions of `values`, so gradients of every order g
 A dense function that is not defined here asks for `_storage`, and gets the error that says so.
 """
 
+# A sparse tensor takes fewer forms of arguments than the methods that it replaces.
+# mypy: disable-error-code="override, assignment"
 from __future__ import annotations
 
 import copy
@@ -43,7 +45,7 @@ class SparseTensor(Tensor):
     _coalesced: bool
 
     @property
-    def _storage(self) -> NoReturn:  # type: ignore[override]
+    def _storage(self) -> NoReturn:
         raise NotImplementedError(
             "this function does not take sparse tensors: what does is matrix products, sums, "
             "transposes, sums and differences of two, products with numbers and dense tensors, "

@@ -19,7 +19,7 @@ LAYERS: list[set[str]] = [
     {"autograd"},
     {"ops"},
     {"array_api", "_bind"},
-    {"fft", "linalg", "return_types", "sparse", "special"},
+    {"fft", "linalg", "quasirandom", "return_types", "sparse", "special"},
     {"cuda", "distributions", "nn", "optim", "random", "serialization", "utils"},
     {"cpu", "testing", "types"},
     {"accelerator"},
