@@ -205,6 +205,16 @@ def test_indices_are_checked() -> None:
         tlc.sparse_coo_tensor([[-1]], [1.0], (2,))
 
 
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty", "zeros_like", "new_zeros"])
+def test_dense_functions_make_no_sparse_tensors(name: str) -> None:
+    x = tlc.ones(2)
+    call = x.new_zeros if name == "new_zeros" else getattr(tlc, name)
+    given = x if name == "zeros_like" else (2,)
+    assert not call(given, layout=tlc.strided).is_sparse
+    with pytest.raises(NotImplementedError, match="sparse_coo_tensor"):
+        call(given, layout=tlc.sparse_coo)
+
+
 def test_what_is_not_here_says_so() -> None:
     for call in (tlc.exp, tlc.sum, tlc.relu, lambda a: a[0], lambda a: tlc.cat([a, a])):
         with pytest.raises(NotImplementedError, match="to_dense"):
