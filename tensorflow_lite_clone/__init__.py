@@ -105,6 +105,10 @@ def __getattr__(name: str) -> Any:
         return getattr(_import_module(f"{__name__}.serialization"), name)
     if name in ("Event", "Stream"):
         return getattr(_import_module(f"{__name__}.cuda"), name)
+    if name in ("mps", "mtia", "xpu"):
+        return getattr(_import_module(f"{__name__}.absent_devices"), name)
+    if name == "Future":
+        return _import_module(f"{__name__}.futures").Future
     if name == "GradScaler":
         return _import_module(f"{__name__}.amp").GradScaler
     if name in _SPARSE:
@@ -115,5 +119,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    others = ("Event", "GradScaler", "Stream", "get_device_module", "load", "save")
+    others = "Event Future GradScaler Stream get_device_module load mps mtia save xpu".split()
     return sorted({*globals(), *_LAZY, *_AUTOCAST, *_SPARSE, *others})

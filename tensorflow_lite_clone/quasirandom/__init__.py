@@ -73,12 +73,14 @@ class SobolEngine:
         bits = self.MAXBIT
         generator = None
         if self.seed is not None:
-            generator = Generator()
+            generator = Generator("cpu")
             generator.manual_seed(self.seed)
         powers = 1 << arange(bits, device="cpu")
-        self.shift = (randint(2, (self.dimension, bits), generator=generator) * powers).sum(1)
+        self.shift = (
+            randint(2, (self.dimension, bits), generator=generator, device="cpu") * powers
+        ).sum(1)
         size = (self.dimension, bits, bits)
-        matrices = randint(2, size, generator=generator).tril()
+        matrices = randint(2, size, generator=generator, device="cpu").tril()
         matrices.diagonal(dim1=1, dim2=2).fill_(1)
         high_first = powers.flip(0)
         digits = (self.sobolstate.unsqueeze(-1) & high_first) != 0  # (dimension, number, bit)

@@ -88,6 +88,33 @@ def test_names_of_cuda() -> None:
         tlc.cuda.nccl.version()
 
 
+def test_devices_that_are_absent() -> None:
+    for lib in LIBRARIES:
+        for module in (lib.xpu, lib.mps, lib.mtia):
+            assert not module.is_available() and module.device_count() == 0
+            assert module.manual_seed(1) is None
+    assert not tlc.xpu.is_initialized()
+    with pytest.raises(AttributeError, match="not served"):
+        tlc.xpu.synchronize()
+
+
+def test_callbacks_at_the_end_of_a_backward_pass() -> None:
+    for lib in LIBRARIES:
+        engine = lib.autograd.Variable._execution_engine
+        seen: list[Any] = []
+        x = lib.ones(2, requires_grad=True)
+
+        def hook(g: Any, engine: Any = engine, seen: list[Any] = seen, x: Any = x) -> None:
+            engine.queue_callback(lambda: seen.append(x.grad.tolist()))
+
+        y = x * 3
+        y.register_hook(hook)
+        y.sum().backward()
+        assert seen == [[3.0, 3.0]]
+        with pytest.raises(RuntimeError, match="during backward pass"):
+            engine.queue_callback(lambda: None)
+
+
 def test_switches_of_absent_libraries() -> None:
     backends = tlc.backends
     for name in ("mkldnn", "nnpack", "mkl", "openmp", "opt_einsum", "quantized"):
