@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import types
 import warnings
 from collections.abc import Callable
@@ -66,7 +65,7 @@ def script(
         return copied(obj, RecursiveScriptModule, RecursiveScriptModule)
     if isinstance(obj, (type, list, dict, ScriptFunction)):
         return obj
-    if inspect.isroutine(obj):
+    if callable(obj):
         return ScriptFunction(obj)
     raise TypeError(f"torch.jit.script() expects a module, function or class, not {type(obj)}")
 
