@@ -212,6 +212,15 @@ class SparseTensor(Tensor):
         """The same values out of the graph."""
         return self._with(self._elements.detach())
 
+    data = property(detach)
+
+    def type(self, dtype: Any = None) -> Any:
+        """The type's name (``torch.sparse.FloatTensor``), or this tensor in another dtype."""
+        if dtype is None:
+            place = "" if self.is_cpu else f"{self.device.type}."
+            return f"torch.{place}sparse.{self.dtype.short_name}Tensor"
+        return self.to(dtype)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
         places, elements = copy.deepcopy((self._places, self._elements), memo)
         return SparseTensor(places, elements, self._size, self._coalesced)

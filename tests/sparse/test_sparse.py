@@ -104,6 +104,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         + (s.sparse_dim(), s.dense_dim(), len(s), s.requires_grad, s.is_leaf, lib.is_tensor(s))
         for s in (sparse(lib), hybrid(lib))
     ],
+    "types": lambda lib: (sparse(lib).cpu().type(), sparse(lib).type(lib.float64)),
+    "data": lambda lib: sparse(lib).data,
+    "contiguous": lambda lib: sparse(lib).contiguous(),
     "values of several elements": lambda lib: (hybrid(lib), hybrid(lib).coalesce()),
     "bool": lambda lib: bool(sparse(lib)),
     "numpy": lambda lib: lib.exp(sparse(lib)),
