@@ -67,8 +67,9 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "accelerator amp compiler cpu cuda distributed distributions fft func hub linalg "
-    "multiprocessing nn onnx optim random return_types serialization special testing types "
+    "_dynamo _inductor _jit_internal accelerator amp compiler cpu cuda distributed "
+    "distributions fft func futures hub jit library linalg multiprocessing nn onnx optim "
+    "overrides quasirandom random return_types serialization sparse special testing types "
     "utils vision viz".split()
 )
 
@@ -81,6 +82,8 @@ _AUTOCAST = tuple(
     "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
     "set_autocast_gpu_dtype".split()
 )
+#: Names of the face that live in `sparse`, and their names there.
+_SPARSE = {"dsmm": "mm", "sparse_coo_tensor": "sparse_coo_tensor", "spmm": "mm"}
 
 
 def vmap(
@@ -106,10 +109,21 @@ def __getattr__(name: str) -> Any:
         return _import_module(f"{__name__}.accelerator").get_device_module
     if name in ("load", "save"):
         return getattr(_import_module(f"{__name__}.serialization"), name)
+    if name in ("Event", "Stream"):
+        return getattr(_import_module(f"{__name__}.cuda"), name)
+    if name in ("mps", "mtia", "xpu"):
+        return getattr(_import_module(f"{__name__}.absent_devices"), name)
+    if name == "Future":
+        return _import_module(f"{__name__}.futures").Future
+    if name == "GradScaler":
+        return _import_module(f"{__name__}.amp").GradScaler
+    if name in _SPARSE:
+        return getattr(_import_module(f"{__name__}.sparse"), _SPARSE[name])
     if name in _AUTOCAST:
         return getattr(_import_module(f"{__name__}.amp.autocast"), name)
     raise _import_module(f"{__name__}.core.absent").error(f"module '{__name__}'", "torch", name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_AUTOCAST, "get_device_module", "load", "save"})
+    others = "Event Future GradScaler Stream get_device_module load mps mtia save xpu".split()
+    return sorted({*globals(), *_LAZY, *_AUTOCAST, *_SPARSE, *others})

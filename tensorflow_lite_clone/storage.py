@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 #: Each is called with the root of every storage that is written to in place: capture.
@@ -39,3 +40,9 @@ class Storage:
         if watchers:
             for watcher in watchers:
                 watcher(root)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("TypedStorage", "UntypedStorage"):  # as ``torch.storage`` has them
+        return getattr(import_module("tensorflow_lite_clone.ops.typed_storage"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from tensorflow_lite_clone.autograd import anomaly as anomaly_mode
 from tensorflow_lite_clone.autograd import (
     attributes,  # noqa: F401  binds a tensor's side of the graph
@@ -22,6 +24,22 @@ from tensorflow_lite_clone.autograd.mode import (
     set_grad_enabled,
 )
 from tensorflow_lite_clone.autograd.variable import Variable
+
+
+def variable(*args: Any, **kwargs: Any) -> NoReturn:
+    """Always RuntimeError: the function that PyTorch had before `torch.tensor`."""
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
+
+
+def _profiler_enabled() -> bool:
+    """False: no profiler of PyTorch's engine runs."""
+    return False
+
+
+def _is_checkpoint_valid() -> bool:
+    """True: checkpoints may be used in every backward pass."""
+    return True
+
 
 __all__ = [
     "Function",

@@ -6,7 +6,10 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.attributes import detach
+from tensorflow_lite_clone.autograd.engine import queue_callback
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["Variable", "VariableMeta"]
 
 
 class VariableMeta(type):
@@ -32,3 +35,12 @@ class Variable(metaclass=VariableMeta):
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return detach(data).requires_grad_(requires_grad)
+
+
+class _ExecutionEngine:
+    """What programs reach of the engine: callbacks for the end of a backward pass."""
+
+    queue_callback = staticmethod(queue_callback)
+
+
+Variable._execution_engine = _ExecutionEngine()  # type: ignore[attr-defined]

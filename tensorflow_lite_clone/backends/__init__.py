@@ -73,6 +73,8 @@ def seed_others(seed: int) -> None:
 def __getattr__(name: str) -> Any:
     if name in ("cuda", "cudnn", "mps"):
         return import_module(f"{__name__}.{name}")
+    if name in ("cpu", "mkl", "mkldnn", "nnpack", "openmp", "opt_einsum", "quantized"):
+        return getattr(import_module(f"{__name__}.other"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

@@ -8,6 +8,11 @@ def is_built() -> bool:
     return False
 
 
+def is_macos_or_newer(major: int, minor: int) -> bool:
+    """False: there is no such backend."""
+    return False
+
+
 def is_available() -> bool:
     """False: there is no such backend."""
     return False

@@ -70,7 +70,7 @@ class Device:
 
 
 class Layout:
-    """How a tensor's elements are kept, as ``torch.layout``; all tensors here are strided."""
+    """How a tensor's elements are kept, as ``torch.layout``."""
 
     __slots__ = ("name",)
 
@@ -85,6 +85,7 @@ class Layout:
 
 
 strided = Layout("strided")
+sparse_coo = Layout("sparse_coo")
 
 
 class _Default:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 _BY_NAME: dict[str, DType] = {}
 
 
@@ -150,7 +152,10 @@ def _promote(a: DType, b: DType) -> DType:
 class _Table(dict[tuple[DType, DType], DType]):
     """The promoted dtype of every pair that has one."""
 
-    def __missing__(self, pair: tuple[DType, DType]) -> DType:
+    def __missing__(self, pair: tuple[Any, Any]) -> DType:
+        first, second = map(as_dtype, pair)  # Python's number types
+        if (first, second) != pair:
+            return self[first, second]
         names = " and ".join([dtype.short_name for dtype in pair])
         raise RuntimeError(
             f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
@@ -178,7 +183,7 @@ def promote_types(type1: DType, type2: DType) -> DType:
 
 def can_cast(from_: DType, to: DType) -> bool:
     """Whether torch casts `from_` to `to` when it writes a result in place."""
-    return from_.category <= to.category
+    return as_dtype(from_).category <= as_dtype(to).category
 
 
 def uncastable(have: DType, want: DType) -> RuntimeError:

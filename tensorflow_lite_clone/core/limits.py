@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.core import dtypes
-from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 
 # dtype -> (bits, explicit mantissa bits, largest exponent, decimal digits of precision)
 _FORMATS = {
@@ -18,11 +18,13 @@ _FORMATS = {
 
 
 def _checked(name: str, value: Any) -> DType:
-    if isinstance(value, DType):
-        return value
-    raise TypeError(
-        f"{name}(): argument 'type' (position 1) must be torch.dtype, not {type(value).__name__}"
-    )
+    try:
+        return as_dtype(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}(): argument 'type' (position 1) must be torch.dtype, not "
+            f"{type(value).__name__}"
+        ) from None
 
 
 class _Limits:
@@ -41,7 +43,7 @@ class finfo(_Limits):
     """Limits of a floating-point dtype: ``eps``, ``max``, ``min``, ``tiny``, ``resolution``."""
 
     def __init__(self, type: DType | None = None) -> None:
-        dtype = _checked("finfo", type or get_default_dtype()).to_real()
+        dtype = _checked("finfo", get_default_dtype() if type is None else type).to_real()
         if dtype not in _FORMATS:
             raise TypeError(
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
@@ -67,7 +69,8 @@ class iinfo(_Limits):
     """Limits of an integer dtype: ``max``, ``min``, ``bits``."""
 
     def __init__(self, type: DType) -> None:
-        if _checked("iinfo", type).kind == "b":
+        type = _checked("iinfo", type)
+        if type.kind == "b":
             raise TypeError(f"{type!r} is not supported by torch.iinfo")
         if type.kind not in "iu":
             raise TypeError(

@@ -12,7 +12,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone._bind import names_of
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
-from tensorflow_lite_clone.cuda import nvtx
+from tensorflow_lite_clone.cuda import nccl, nvtx
 from tensorflow_lite_clone.cuda._devices import device_count, index_of, layer
 from tensorflow_lite_clone.cuda.graphs import (
     CUDAGraph,
@@ -30,6 +30,7 @@ from tensorflow_lite_clone.cuda.memory import (
     memory_reserved,
     memory_stats,
     memory_summary,
+    reset_max_memory_allocated,
     reset_peak_memory_stats,
 )
 from tensorflow_lite_clone.cuda.random import (
@@ -60,6 +61,8 @@ globals().update(names_of("cuda"))  # FloatTensor and its kin
 def __getattr__(name: str) -> Any:
     if name == "amp":  # imported when named, as by scripts of old
         return import_module(f"{__name__}.amp")
+    if name == "default_generators":
+        return tuple([backends.load(f"cuda:{index}").generator for index in range(device_count())])
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
@@ -193,7 +196,9 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "memory_summary",
+    "nccl",
     "nvtx",
+    "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",

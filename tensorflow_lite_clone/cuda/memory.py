@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -33,6 +34,17 @@ def max_memory_reserved(device: Any = None) -> int:
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Count peaks from now on."""
     layer("memory").reset_peak(index_of(device))
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """`reset_peak_memory_stats`, by its older name."""
+    warnings.warn(
+        "torch.cuda.reset_max_memory_allocated now calls torch.cuda.reset_peak_memory_stats, "
+        "which resets /all/ peak memory stats.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    reset_peak_memory_stats(device)
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters it into the table
     activation,
     activation_smooth,
@@ -58,11 +60,13 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     memory,
     multi_head_attention,
     multivariate,
+    namespaces,
     native_forms,
     native_losses,
     native_norms,
     normalization,
     norms,
+    other_layouts,
     pad,
     pixels,
     pointwise,
@@ -96,6 +100,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     statistics,
     stft,
     svd,
+    symbols,
     typed,
     typed_storage,
     unique,
@@ -104,3 +109,9 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     view_copies,
     window_functions,
 )
+
+
+def __getattr__(name: str) -> Any:
+    if name in namespaces.namespaces:  # operations of a program's own
+        return namespaces.namespaces[name]
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.inplace import write_out
-from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
@@ -17,7 +17,10 @@ _ALL = [tuple(range(ndim)) for ndim in range(65)]
 
 
 def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `function` be called with NumPy's keywords ``axis``, ``keepdims`` and ``x`` as well."""
+    """Let `function` be called with NumPy's keywords ``axis``, ``keepdims`` and ``x`` as well.
+
+    A keyword ``dtype`` may be one of Python's number types.
+    """
     name = function.__name__
 
     @functools.wraps(function)
@@ -26,8 +29,10 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
             if not kwargs:
                 return function(*args)
             for word in kwargs:
-                if word in _NUMPY:
+                if word in _NUMPY or word == "dtype":
                     kwargs = {_NUMPY.get(key, key): value for key, value in kwargs.items()}
+                    if kwargs.get("dtype") is not None:
+                        kwargs["dtype"] = as_dtype(kwargs["dtype"])
                     break
             return function(*args, **kwargs)
         except AttributeError:

@@ -188,7 +188,10 @@ def __rtruediv__(self: Tensor, other: Any) -> Any:
     """``other / self``."""
     if type(other) is complex and self.dtype.itemsize == 2 and self.dtype.kind == "f":
         return self.reciprocal() * other  # as in PyTorch the reciprocal has two bytes
-    return _divide.reflected(self, other)
+    quotient = _divide.reflected(self, other)
+    if quotient is NotImplemented and hasattr(other, "__array__"):
+        return self.reciprocal() * other  # which NumPy answers, and we wrap
+    return quotient
 
 
 export(EXPORTS["method"]["__truediv__"], "method", name="__div__")

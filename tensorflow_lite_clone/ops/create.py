@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.inplace import with_out
-from tensorflow_lite_clone.core.device import Layout, strided
+from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
 from tensorflow_lite_clone.core.limits import fitting_number
@@ -118,6 +118,10 @@ def explicit_size(name: str, size: tuple, keyword: Any) -> tuple[int, ...]:
     return size_of(size)
 
 
+def _no_sparse(name: str) -> NotImplementedError:
+    return NotImplementedError(f"{name}() makes dense tensors: for others sparse_coo_tensor(size)")
+
+
 def _filler(name: str, value: float | None, document: str) -> Any:
     def fill(
         *args: Any,
@@ -129,6 +133,8 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         pin_memory: bool = False,
         memory_format: Any = None,
     ) -> Tensor:
+        if layout is sparse_coo:
+            raise _no_sparse(name)
         shape = explicit_size(name, args, size)
         return _filled(value, shape, dtype, device, requires_grad, memory_format)
 
@@ -141,6 +147,8 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         requires_grad: bool = False,
         memory_format: Any = None,
     ) -> Tensor:
+        if layout is sparse_coo:
+            raise _no_sparse(f"{name}_like")
         return _filled_like(name, value, input, dtype, device, requires_grad, memory_format)
 
     def new_fill(
@@ -153,6 +161,8 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         layout: Any = None,
         pin_memory: bool = False,
     ) -> Tensor:
+        if layout is sparse_coo:
+            raise _no_sparse(f"new_{name}")
         shape = explicit_size(f"new_{name}", args, size)
         return _filled_beside(self, value, shape, dtype or self.dtype, device, requires_grad)
 

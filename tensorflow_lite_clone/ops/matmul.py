@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
@@ -75,6 +76,10 @@ class Dot(Op):
         return g * conj(F, x)
 
 
+#: What multiplies tensors that are not strided; `sparse` puts its product here.
+other_layouts: list[Callable[[Tensor, Tensor], Tensor]] = []
+
+
 @public("torch", "method", "linalg")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product of the last two axes; vectors and broadcasting as in NumPy.
@@ -83,11 +88,16 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     """
     try:
         x, y = input._storage.array.ndim, other._storage.array.ndim
-    except AttributeError:
+    except (AttributeError, NotImplementedError):
         expect_tensors("matmul", input, other)
+        for product_of in other_layouts:
+            return product_of(input, other)
         raise
-    if x > 2 and y > 2 and not (input._storage.array.size and other._storage.array.size) and (
-        input.dtype is not other.dtype or input.dtype.kind == "b"
+    if (
+        x > 2
+        and y > 2
+        and not (input._storage.array.size and other._storage.array.size)
+        and (input.dtype is not other.dtype or input.dtype.kind == "b")
     ):  # PyTorch does not look at the dtypes of nothing
         result = cast(matmul(cast(input, float32), cast(other, float32)), other.dtype)
         return result if out is None else write_out("matmul", out, result)

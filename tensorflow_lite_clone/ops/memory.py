@@ -33,6 +33,7 @@ from tensorflow_lite_clone.tensor import Tensor, View
 
 for _format in (contiguous_format, preserve_format, channels_last, channels_last_3d):
     export(_format, "torch", name=_format.name)
+export(contiguous_format, "torch", name="legacy_contiguous_format")
 export(MemoryFormat, "torch", name="memory_format")
 
 

@@ -80,6 +80,17 @@ def norm_backward(F, g, x, y, *, ord, axis):
     return x * size ** (ord - 2.0) * scale
 
 
+def _cast(name: str, input: Tensor, dtype: DType | None) -> Tensor:
+    """`input` in `dtype`, which must be of the same kind, real or complex."""
+    if dtype is not None and dtype.kind not in "fc":
+        wanted = "floating point or complex"
+    elif dtype is not None and (dtype.kind == "c") != (input.dtype.kind == "c"):
+        wanted = "complex for complex inputs" if dtype.kind == "f" else "real for real inputs"
+    else:
+        return with_dtype(input, dtype)
+    raise RuntimeError(f"linalg.{name}: dtype should be {wanted}, but got {dtype.short_name}")
+
+
 @public("linalg")
 @numpy_names
 def vector_norm(
@@ -103,17 +114,7 @@ def vector_norm(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
             f"{input.dtype.short_name}"
         )
-    if dtype is not None and dtype.kind not in "fc":
-        raise RuntimeError(
-            f"linalg.vector_norm: dtype should be floating point or complex, but got "
-            f"{dtype.short_name}"
-        )
-    if dtype is not None and dtype.kind == "f" and input.dtype.kind == "c":
-        raise RuntimeError(
-            "linalg.vector_norm: dtype should be complex for complex inputs, but got "
-            f"{dtype.short_name}"
-        )
-    input = with_dtype(input, dtype)
+    input = _cast("vector_norm", input, dtype)
     shape = input._storage.array.shape
     axis = axes_of(dim, len(shape))
     if (ord < 0 or ord == math.inf) and not reduced_count(shape, axis):
@@ -142,7 +143,7 @@ def matrix_norm(
     1 and inf are the largest column and row sums of absolute values, 2 and 'nuc' the largest and
     the sum of the singular values; negative orders take the smallest.
     """
-    input = with_dtype(input, dtype)
+    input = _cast("matrix_norm", input, dtype)
     if input.ndim < 2:
         raise RuntimeError(
             "linalg.matrix_norm: The input tensor A must have at least 2 dimensions."

@@ -98,7 +98,9 @@ def closed_range(
     )
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     _check_range(start, end, step)
-    backend, dtype = backends.load(device), dtype or get_default_dtype()
+    backend = backends.load(device)
+    dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
+    _refuse("range", dtype, "bc")
     if dtype.kind in "iu":
         start, step = int(start), int(step)
     count = math.floor((end - start) / step) + 1
@@ -116,8 +118,9 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
 
 
 def _refuse(name: str, dtype: DType | None, kinds: str) -> None:
-    if dtype is not None and dtype.kind in kinds:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype.short_name}'")
+    if dtype is not None and as_dtype(dtype).kind in kinds:
+        word = as_dtype(dtype).short_name
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{word}'")
 
 
 def _as_int64(number: int) -> int:

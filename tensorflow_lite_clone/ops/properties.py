@@ -166,6 +166,14 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     return result
 
 
+def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+    """An instance of `cls`, a subclass of Tensor, over the memory of `data`, out of any graph."""
+    return data.detach().as_subclass(cls).requires_grad_(require_grad)
+
+
+export(staticmethod(_make_subclass), "method", name="_make_subclass")
+
+
 @public("method")
 def __copy__(self: Tensor) -> Tensor:
     """Another tensor over the same memory, as a leaf."""

@@ -160,7 +160,7 @@ def randperm(
     n: int,
     *,
     generator: Generator | None = None,
-    dtype: DType = dtypes.int64,
+    dtype: DType | None = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -173,8 +173,11 @@ def randperm(
         raise TypeError(
             f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}"
         ) from None
+    kind = dtypes.int64 if dtype is None else as_dtype(dtype)
+    if kind.kind in "bc":
+        raise NotImplementedError(f"\"randperm\" not implemented for '{kind.short_name}'")
     backend = drawing_backend(device)
-    array = source_of(generator, backend).permutation(n, backend.native[dtype])
+    array = source_of(generator, backend).permutation(n, backend.native[kind])
     return finish(array, backend, requires_grad)
 
 

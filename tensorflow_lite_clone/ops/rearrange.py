@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out
-from tensorflow_lite_clone.core.dtypes import DType, int64
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype, int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.strides import sizes_of
@@ -324,22 +324,25 @@ def trace(input: Tensor) -> Tensor:
 
 
 def _triangle_indices(
-    name: str, row: int, col: int, offset: int, dtype: DType, device: Any
+    name: str, row: int, col: int, offset: int, dtype: DType | None, device: Any
 ) -> Tensor:
     for word, length in (("row", row), ("col", col)):
         if length < 0:
             raise RuntimeError(f"{word} must be non-negative, got {length}")
+    kind = int64 if dtype is None else as_dtype(dtype)
+    if kind.kind not in "iu":
+        raise NotImplementedError(f"\"{name}_indices\" not implemented for '{kind.short_name}'")
     backend = backends.load(device)
     F = backend.F
     columns, rows = F.arange(col), F.add(F.reshape(F.arange(row), (row, 1)), offset)
     inside = (F.less_equal if name == "tril" else F.greater_equal)(columns, rows)
     places = F.stack(F.nonzero(inside), axis=0)
-    return wrap(F.astype(places, dtype), backend)
+    return wrap(F.astype(places, kind), backend)
 
 
 @public("torch")
 def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: DType = int64, device: Any = None,
+    row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None,
     layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """Row and column numbers of a lower triangle, in two rows."""
@@ -348,7 +351,7 @@ def tril_indices(
 
 @public("torch")
 def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: DType = int64, device: Any = None,
+    row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None,
     layout: Any = None,
 ) -> Tensor:  # fmt: skip
     """Row and column numbers of an upper triangle, in two rows."""

@@ -127,7 +127,8 @@ def nansum(
     """The sum over `dim` with NaN counted as zero."""
     input = with_dtype(input, dtype)
     if input.dtype.kind == "c":
-        raise RuntimeError("nansum on CPU does not support complex inputs")
+        word = input.dtype.short_name
+        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{word}'")
     if is_integral(input):
         return sum(input, dim, keepdim, dtype=dtype, out=out)
     shape = input._storage.array.shape

@@ -130,7 +130,9 @@ def logcumsumexp_backward(F, g, x, y, *, axis):
 
 
 def _scan(op: type[Op], input: Tensor, dim: Any) -> Tensor:
-    return apply(op, input, axis=axis_of(dim, input._storage.array.ndim))
+    array = input._storage.array
+    _refuse_bool(op, array)
+    return apply(op, input, axis=axis_of(dim, array.ndim))
 
 
 def _scan_inplace(op: type[Op], input: Tensor, dim: Any, dtype: DType | None) -> Tensor:
@@ -140,9 +142,13 @@ def _scan_inplace(op: type[Op], input: Tensor, dim: Any, dtype: DType | None) ->
             f"{dtype!r} should match"
         )
     array = input._storage.array
+    _refuse_bool(op, array)
+    return apply_inplace(op, input, axis=axis_of(dim, array.ndim))
+
+
+def _refuse_bool(op: type[Op], array: Any) -> None:
     if array.dtype.kind == "b" and array.ndim and array.size:
         raise NotImplementedError(f"\"{op.name}_out_cpu\" not implemented for 'Bool'")
-    return apply_inplace(op, input, axis=axis_of(dim, array.ndim))
 
 
 def _widened(input: Tensor, dtype: DType | None, out: Tensor | None) -> Tensor:

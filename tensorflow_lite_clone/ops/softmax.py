@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.core.dtypes import DType, float32
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._arguments import (
@@ -103,7 +103,7 @@ def _soft(
         expect_tensor(name, input)
         raise
     if dtype is not None and dtype is not input.dtype:
-        input = cast(input, dtype)
+        input = cast(input, as_dtype(dtype))
         array = input._storage.array
     ndim = array.ndim
     if dim is None:
@@ -113,7 +113,7 @@ def _soft(
             stacklevel=stacklevel + 1,
         )
         dim = 0 if ndim in (0, 1, 3) else 1
-    if array.dtype.kind in "biu" and array.size:
+    if array.dtype.kind in "biuc" and array.size:
         raise NotImplementedError(
             f"\"{name}_lastdim_kernel_impl\" not implemented for '{input.dtype.short_name}'"
         )

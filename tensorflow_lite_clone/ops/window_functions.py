@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops.create import finish
 from tensorflow_lite_clone.tensor import Tensor
@@ -28,7 +28,7 @@ def _window(
             f"{name}(): argument 'window_length' (position 1) must be int, not "
             f"{type(length).__name__}"
         )
-    dtype = dtype or get_default_dtype()
+    dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
     if dtype.kind != "f":
         raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")
     if length < 0:

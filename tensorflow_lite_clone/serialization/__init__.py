@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.serialization._files import is_archive as _is_zipfile
+from tensorflow_lite_clone.serialization._files import open_file_like as _open_file_like
 from tensorflow_lite_clone.serialization._locations import (
     default_restore_location,
     location_tag,
@@ -32,11 +38,18 @@ from tensorflow_lite_clone.serialization._small import (
 )
 from tensorflow_lite_clone.serialization.loading import get_unsafe_globals_in_checkpoint, load
 from tensorflow_lite_clone.serialization.npz import load_npz, save_npz
-from tensorflow_lite_clone.serialization.saving import save
+from tensorflow_lite_clone.serialization.saving import DEFAULT_PROTOCOL, save
+
+#: What `load` takes as ``map_location``.
+MAP_LOCATION = Callable[[Any, str], Any] | Device | str | dict[str, str] | None
 
 __all__ = [
+    "DEFAULT_PROTOCOL",
     "LoadEndianness",
+    "MAP_LOCATION",
     "SourceChangeWarning",
+    "_is_zipfile",
+    "_open_file_like",
     "add_safe_globals",
     "check_module_version_greater_or_equal",
     "clear_safe_globals",

@@ -95,7 +95,8 @@ class ArchiveReader:
         self._entries = {entry.filename: entry for entry in entries}
         if len(self._entries) < len(entries):
             raise _broken("two records have one name")
-        if sum([entry.file_size for entry in entries]) > self.size:
+        stored = [entry for entry in entries if entry.compress_type == zipfile.ZIP_STORED]
+        if sum([entry.file_size for entry in stored]) > self.size:
             raise _broken("the records are larger than the file")
         names = [entry.filename for entry in entries]
         self._folder = names[0].partition("/")[0] if names else ""

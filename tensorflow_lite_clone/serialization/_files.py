@@ -8,10 +8,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tensorflow_lite_clone.serialization._archive import MAGIC
+
 
 def is_path(f: Any) -> bool:
     """Whether `f` names a file."""
     return isinstance(f, (str, os.PathLike))
+
+
+def is_archive(file: Any) -> bool:
+    """Whether a file begins as a zip archive does, from where it stands."""
+    start = file.tell()
+    head = file.read(len(MAGIC))
+    file.seek(start)
+    return head == MAGIC
+
+
+@contextmanager
+def open_file_like(name_or_buffer: Any, mode: str) -> Iterator[Any]:
+    """A file by its name, closed afterwards, or a file object as it is."""
+    if is_path(name_or_buffer):
+        with open(name_or_buffer, mode) as file:
+            yield file
+    else:
+        yield name_or_buffer
 
 
 @contextmanager

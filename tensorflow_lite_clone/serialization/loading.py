@@ -12,8 +12,8 @@ from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from typing import Any
 
 from tensorflow_lite_clone.serialization import _legacy
-from tensorflow_lite_clone.serialization._archive import MAGIC, ArchiveReader
-from tensorflow_lite_clone.serialization._files import is_path, opened_to_read
+from tensorflow_lite_clone.serialization._archive import ArchiveReader
+from tensorflow_lite_clone.serialization._files import is_archive, is_path, opened_to_read
 from tensorflow_lite_clone.serialization._locations import Restorer, mapper
 from tensorflow_lite_clone.serialization._names import find, is_torch
 from tensorflow_lite_clone.serialization._options import LoadEndianness, options
@@ -66,7 +66,7 @@ def load(
     restore = mapper(map_location)
     unpickle = _Unpickling(weights_only, pickle_module or pickle, pickle_load_args)
     with opened_to_read(f) as file:
-        if _is_archive(file):
+        if is_archive(file):
             archive = ArchiveReader(file, f, bool(mmap))
             return _load_archive(archive, unpickle, restore)
         if mmap:
@@ -88,13 +88,6 @@ def _is_tar(file: Any) -> bool:
     head = file.read(262)
     file.seek(start)
     return head[257:] == b"ustar"
-
-
-def _is_archive(file: Any) -> bool:
-    start = file.tell()
-    head = file.read(len(MAGIC))
-    file.seek(start)
-    return head == MAGIC
 
 
 def _load_archive(archive: ArchiveReader, unpickle: _Unpickling, restore: Restorer) -> Any:
@@ -164,7 +157,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     Raises ValueError for files that are no zip archives.
     """
     with opened_to_read(f) as file:
-        if not _is_archive(file):
+        if not is_archive(file):
             raise ValueError("Expected input to be a checkpoint returned by torch.save")
         pickled = ArchiveReader(file).read("data.pkl")
     allowed = {f"{module}.{name}" for module, name in DEFAULT} | set(added())

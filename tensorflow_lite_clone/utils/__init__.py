@@ -5,16 +5,17 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import Any
 
-from tensorflow_lite_clone.utils import checkpoint, data, deterministic, dlpack
+from tensorflow_lite_clone.core import absent
+from tensorflow_lite_clone.utils import _pytree, checkpoint, data, deterministic, dlpack
 from tensorflow_lite_clone.utils._swap import set_module, swap_tensors
 
 #: Parts that are imported when first named.
 _LAZY = ("benchmark", "collect_env", "hooks", "model_zoo", "tensorboard")
 
-__all__ = ["checkpoint", "data", "deterministic", "dlpack", "set_module", "swap_tensors"]
+__all__ = ["_pytree", "checkpoint", "data", "deterministic", "dlpack", "set_module", "swap_tensors"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise absent.error(f"module '{__name__}'", "torch.utils", name)

@@ -24,7 +24,7 @@ class NodeDef(NamedTuple):
     unflatten_fn: Callable[[Iterable, Any], Any]
 
 
-def _from_dict(tree: Any) -> tuple[list, Any]:
+def _dict_flatten(tree: Any) -> tuple[list, Any]:
     return list(tree.values()), list(tree)
 
 
@@ -60,11 +60,19 @@ def register_pytree_node(
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
 
 
+#: Older names, under which other packages use them.
+_register_pytree_node = register_pytree_node
+
+
+def _dict_unflatten(values: Iterable, context: Any) -> dict:
+    return dict(zip(context, values, strict=True))
+
+
 for _type, _flatten, _unflatten in (
     (tuple, lambda x: (list(x), None), lambda values, context: tuple(values)),
     (list, lambda x: (list(x), None), lambda values, context: list(values)),
-    (dict, _from_dict, lambda values, keys: dict(zip(keys, values, strict=True))),
-    (OrderedDict, _from_dict, lambda values, keys: OrderedDict(zip(keys, values, strict=True))),
+    (dict, _dict_flatten, _dict_unflatten),
+    (OrderedDict, _dict_flatten, lambda values, keys: OrderedDict(zip(keys, values, strict=True))),
     (defaultdict, _from_defaultdict, _to_defaultdict),
     (deque, lambda x: (list(x), x.maxlen), lambda values, length: deque(values, length)),
     (namedtuple, lambda x: (list(x), type(x)), lambda values, kind: kind(*values)),
@@ -120,9 +128,7 @@ class TreeSpec:
             return [tree]
         kind = _kind_of(tree)
         if kind is not self.type:
-            raise ValueError(
-                f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}."
-            )
+            raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
         children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
         if kind in (dict, OrderedDict, defaultdict):
             keys = self.context if kind is not defaultdict else self.context[1]
@@ -138,9 +144,7 @@ class TreeSpec:
                 f"Node arity mismatch; expected {len(self._children)}, but got {len(children)}."
             )
         elif context != self.context:
-            raise ValueError(
-                f"Node context mismatch for custom node type {self.type!r}."
-            )
+            raise ValueError(f"Node context mismatch for custom node type {self.type!r}.")
         parts: list = []
         for spec, child in zip(self._children, children, strict=True):
             parts += spec.flatten_up_to(child)
@@ -169,6 +173,20 @@ class TreeSpec:
         return self._text(0)
 
 
+class LeafSpec(TreeSpec):
+    """The spec of a single leaf."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
+
+
+def _get_node_type(tree: Any) -> Any:
+    """The kind of node that a value is: its type, or `namedtuple`."""
+    return _kind_of(tree)
+
+
 def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
     """The leaves of a tree from left to right, and its shape.
 
@@ -183,7 +201,7 @@ def _flatten_into(tree: Any, leaves: list, is_leaf: IsLeaf) -> TreeSpec:
     definition = SUPPORTED_NODES.get(kind)
     if definition is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
-        return TreeSpec(None, None, [])
+        return LeafSpec()
     children, context = definition.flatten_fn(tree)
     specs = [_flatten_into(child, leaves, is_leaf) for child in children]
     return TreeSpec(kind, context, specs)
@@ -288,8 +306,10 @@ def broadcast_to_and_flatten(
     tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf = None
 ) -> list | None:
     """One entry of `tree` per leaf of `treespec`, of which `tree` is a prefix; else None."""
-    if treespec.type is None or _kind_of(tree) not in SUPPORTED_NODES or (
-        is_leaf is not None and is_leaf(tree)
+    if (
+        treespec.type is None
+        or _kind_of(tree) not in SUPPORTED_NODES
+        or (is_leaf is not None and is_leaf(tree))
     ):
         flat = _kind_of(tree) not in SUPPORTED_NODES or (is_leaf is not None and is_leaf(tree))
         return [tree] * treespec.num_leaves if flat else None

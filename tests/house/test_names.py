@@ -28,10 +28,10 @@ def test_reasons() -> None:
 
 
 def test_a_census_is_weighed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    entries = {"torch.Tensor": 6, "torch.jit.script": 3, "torch.no_such_name": 1}
+    entries = {"torch.Tensor": 6, "torch.export.export": 3, "torch.no_such_name": 1}
     file = tmp_path / "census.json"
     file.write_text(json.dumps({"names": {k: {"repositories": n} for k, n in entries.items()}}))
     names.census(file)
     printed = capsys.readouterr().out
     assert printed.startswith("60.00% of 3 names")
-    assert "torch.jit.script: left out" in printed and "torch.no_such_name: no reason" in printed
+    assert "torch.export.export: left out" in printed and "torch.no_such_name: no reason" in printed

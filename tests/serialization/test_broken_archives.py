@@ -8,10 +8,12 @@ import pickle
 import random
 import struct
 import tarfile
+import warnings
 import zipfile
 import zlib
 
 import pytest
+import torch
 
 import tensorflow_lite_clone as tlc
 from tests.serialization.describe import describe
@@ -62,6 +64,13 @@ def test_two_records_of_one_name():
         file.writestr("archive/data/0", bytes(16))
     stream.seek(0)
     with pytest.raises(RuntimeError, match="two records have one name"):
+        tlc.load(stream)
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is deprecated
+        torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), stream)
+    stream.seek(0)
+    with pytest.raises(RuntimeError, match="TorchScript"):  # its code is compressed
         tlc.load(stream)
 
 

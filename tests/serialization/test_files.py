@@ -179,3 +179,19 @@ def test_killed_a_hundred_times(tmp_path):
     assert last > 0  # some were written between the kills
     assert len(os.listdir(tmp_path)) > 1  # and some kills came in the middle
     assert torch.load(path)["number"] == last
+
+
+def test_names_for_files(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"PK\x03\x04...")
+    for lib in (tlc, torch):
+        names = lib.serialization
+        with names._open_file_like(path, "rb") as file:
+            assert names._is_zipfile(file) and file.tell() == 0
+        assert file.closed
+        other = io.BytesIO(b"abcdef")
+        with names._open_file_like(other, "rb") as file:
+            assert file is other and not names._is_zipfile(file)
+        assert not other.closed
+        assert names.DEFAULT_PROTOCOL == 2
+        assert names.MAP_LOCATION is not None

@@ -64,6 +64,8 @@ def test_numpy_functions(expression):
     n - f
     f - n
     f / (n32 + 1)
+    n / (f + 1), n32 / (f + 1), n / (i + 1), ni / (i + 1), n32 / (s + 1)
+    n / x
     f @ n.T
     n @ f.double().t()
     f.double() @ n.T

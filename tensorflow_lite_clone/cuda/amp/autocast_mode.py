@@ -1,10 +1,7 @@
-"""``torch.cuda.amp``: mixed precision with the device type fixed; new code uses ``torch.amp``."""
+"""``torch.cuda.amp.autocast_mode``: autocast with the device type fixed."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from tensorflow_lite_clone.amp import GradScaler as _GradScaler
 from tensorflow_lite_clone.amp import autocast as _autocast
 from tensorflow_lite_clone.amp import custom_bwd, custom_fwd
 from tensorflow_lite_clone.core.dtypes import DType, float16
@@ -19,11 +16,4 @@ class autocast(_autocast):
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
 
-class GradScaler(_GradScaler):
-    """`torch.amp.GradScaler` for CUDA devices."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__("cuda", *args, **kwargs)
-
-
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["autocast", "custom_bwd", "custom_fwd"]

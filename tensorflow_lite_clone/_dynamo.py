@@ -1,0 +1,37 @@
+"""What programs use of PyTorch's tracing compiler's own module, in terms of ``torch.compiler``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.compiler import (
+    allow_in_graph,
+    disable,
+    is_compiling,
+    list_backends,
+    reset,
+)
+from tensorflow_lite_clone.core.options import Options
+
+#: Set by programs, read by nothing.
+config = Options("torch._dynamo.config")
+
+
+def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
+    """Nothing: every shape is captured by itself."""
+
+
+def graph_break(msg: str = "") -> None:
+    """Nothing: what is captured is the whole function."""
+
+
+__all__ = [
+    "allow_in_graph",
+    "config",
+    "disable",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "mark_dynamic",
+    "reset",
+]

@@ -1,0 +1,156 @@
+"""Sparse tensors in coordinates, as ``torch.sparse``: what graph networks use of them.
+
+`sparse_coo_tensor`, ``Tensor.to_sparse`` and ``torch.sparse.FloatTensor`` make a `SparseTensor`:
+it can be moved, cast, transposed, coalesced, summed, scaled, added to its kind, made dense again,
+and multiplied (``@``, `mm`, ``torch.mm``, ``torch.spmm``, ``torch.matmul``); gradients go through
+its values and through the dense factor. What is not here raises NotImplementedError: other layouts
+(CSR, CSC, blocks), elementwise functions, indexing, batches, files.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.dtypes import DType, int64
+from tensorflow_lite_clone.ops import create
+from tensorflow_lite_clone.ops.matmul import matmul as _matmul
+from tensorflow_lite_clone.sparse import products  # noqa: F401  teaches `matmul`
+from tensorflow_lite_clone.sparse.tensor import SparseTensor
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def sparse_coo_tensor(
+    indices: Any = None,
+    values: Any = None,
+    size: Any = None,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> SparseTensor:
+    """A tensor with `values` (nnz, ...) at `indices` (d, nnz), zeros elsewhere.
+
+    Without `size` it is as small as the indices allow; with a size alone it is empty. The gradient
+    goes to `values`; with `requires_grad` the result is a leaf. Indices are checked always:
+    RuntimeError for those outside of `size`.
+    """
+    if values is None:
+        size = indices if size is None else size
+        indices = create.empty((len(size), 0), dtype=int64, device=device)
+        values = create.empty((0,), dtype=dtype, device=device)
+    values = create.as_tensor(values, dtype=dtype, device=device)
+    indices = create.as_tensor(indices, device=values.device).to(int64)
+    if indices.ndim != 2:
+        indices = indices.reshape(len(indices), -1)
+    if values.ndim == 0 or indices.shape[1] != values.shape[0]:
+        raise RuntimeError(
+            "indices and values must have same nnz, but got nnz from indices: "
+            f"{indices.shape[1]}, nnz from values: {values.shape[0] if values.ndim else 1}"
+        )
+    count = indices.shape[0]
+    ends = (indices.amax(1) + 1).tolist() if indices.shape[1] else [0] * count
+    size = (*ends, *values.shape[1:]) if size is None else tuple(size)
+    if len(size) != count + values.ndim - 1:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, "
+            f"sparse_dim = {count}, dense_dim = {values.ndim - 1}"
+        )
+    if indices.numel() and (indices.amin().item() < 0):
+        raise RuntimeError("found negative index in indices of a sparse tensor")
+    for dim, (end, length) in enumerate(zip(ends, size, strict=False)):
+        if end > length:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is {length} but found "
+                f"index {end - 1}"
+            )
+    if requires_grad or not values.requires_grad:
+        values = values.detach().requires_grad_(requires_grad)  # a leaf of its own
+    return SparseTensor(indices, values, size, bool(is_coalesced) or len(values) < 2)
+
+
+def from_dense(input: Tensor, sparse_dim: int | None = None) -> SparseTensor:
+    """The elements that are not zero, over the first `sparse_dim` dimensions (all of them)."""
+    count = input.ndim if sparse_dim is None else sparse_dim
+    flags = input != 0
+    if count < input.ndim:
+        flags = flags.reshape(*input.shape[:count], -1).any(-1)
+    places = flags.nonzero().t()
+    return SparseTensor(places, input[tuple(places)], input.shape, True)
+
+
+def mm(sparse: Tensor, dense: Tensor) -> Tensor:
+    """The product of two matrices of which at least one is sparse."""
+    return _matmul(sparse, dense)
+
+
+def addmm(
+    mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0
+) -> Tensor:
+    """``beta * mat + alpha * (mat1 @ mat2)`` with a sparse `mat1`."""
+    return beta * mat + alpha * mm(mat1, mat2)
+
+
+def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
+    """The sum of all elements, dense, or over some dimensions, sparse."""
+    return input.sum(dim, dtype=dtype)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """`softmax` over the values along `dim`; zeros that are not stored count as minus infinity."""
+    return _soft(input, dim, dtype, lambda x, total: x.exp() / total)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """The logarithm of `softmax`."""
+    return _soft(input, dim, dtype, lambda x, total: x - total.log())
+
+
+def _soft(input: Any, dim: int, dtype: Any, formula: Any) -> SparseTensor:
+    x = (input if dtype is None else input.to(dtype)).coalesce()
+    if x.dense_dim():
+        raise NotImplementedError("softmax of sparse tensors that have dense dimensions")
+    axis = dim % x.ndim
+    kept = [other for other in range(x.ndim) if other != axis]
+    lines = SparseTensor(x._places[kept], x._elements, [x.shape[other] for other in kept])
+    _, line = lines._flat().unique(return_inverse=True)
+    count = int(line.amax()) + 1 if line.numel() else 0
+    empty = x._elements.new_zeros(count)
+    largest = empty.index_reduce(0, line, x._elements.detach(), "amax", include_self=False)
+    shifted = x._elements - largest[line]
+    total = empty.index_add(0, line, shifted.exp())
+    return x._with(formula(shifted, total[line]))
+
+
+class _SparseType(type):
+    """``torch.sparse.FloatTensor`` and its kin: constructors, types for `isinstance`."""
+
+    dtype: DType
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, SparseTensor) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any) -> SparseTensor:
+        if args and isinstance(args[0], Tensor):
+            return sparse_coo_tensor(*args)
+        size = args[0] if args and not isinstance(args[0], int) else args or (0,)
+        return sparse_coo_tensor(size=size, dtype=cls.dtype)
+
+
+for _dtype in dtypes.ALL:
+    if _dtype not in dtypes.ALOOF and _dtype.kind != "c":
+        _name = f"{_dtype.short_name}Tensor"
+        globals()[_name] = _SparseType(_name, (), {"dtype": _dtype})
+
+__all__ = [
+    "SparseTensor",
+    "addmm",
+    "log_softmax",
+    "mm",
+    "softmax",
+    "sparse_coo_tensor",
+    "sum",
+]

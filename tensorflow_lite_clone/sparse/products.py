@@ -1,0 +1,62 @@
+"""Products of matrices of which one or both are sparse."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.ops import matmul as dense
+from tensorflow_lite_clone.ops.join import stack
+from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.rearrange import repeat_interleave
+from tensorflow_lite_clone.ops.scan import cumsum
+from tensorflow_lite_clone.ops.sort import searchsorted
+from tensorflow_lite_clone.sparse.tensor import SparseTensor
+from tensorflow_lite_clone.tensor import Tensor
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """``input @ other``: dense, or sparse where both are sparse.
+
+    A sparse factor is a matrix, a dense one a matrix or a vector. Memory: as many rows of the dense
+    factor as there are values. RuntimeError for shapes that do not fit.
+    """
+    for factor in (input, other):
+        if factor.ndim != 2 and (isinstance(factor, SparseTensor) or factor.ndim != 1):
+            raise RuntimeError("products with sparse tensors are of matrices, and with vectors")
+        if isinstance(factor, SparseTensor) and factor.dense_dim():
+            raise NotImplementedError("products of sparse tensors that have dense dimensions")
+    if input.shape[-1] != other.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, input.shape))} and "
+            f"{'x'.join(map(str, other.shape))})"
+        )
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"expected matrices of one dtype, not {input.dtype} and {other.dtype}")
+    if not isinstance(input, SparseTensor):
+        assert isinstance(other, SparseTensor)
+        product = _with_dense(other.t(), input.t() if input.ndim == 2 else input)
+        return product.t() if input.ndim == 2 else product
+    return _both(input, other) if isinstance(other, SparseTensor) else _with_dense(input, other)
+
+
+def _with_dense(a: SparseTensor, x: Tensor) -> Tensor:
+    rows, columns = a._places
+    values = a._elements if x.ndim == 1 else a._elements.unsqueeze(1)
+    out = x.new_zeros((a.shape[0], *x.shape[1:]))
+    return out.index_add(0, rows, values * x.index_select(0, columns))
+
+
+def _both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    """Each value of `a` meets the values of `b` in the row that its column names."""
+    b = b.coalesce()
+    starts_of = b._places[0].contiguous()
+    columns = a._places[1].contiguous()
+    starts = searchsorted(starts_of, columns)
+    counts = searchsorted(starts_of, columns, right=True) - starts
+    owner = repeat_interleave(counts)
+    before = cumsum(counts, 0) - counts
+    partner = starts[owner] + arange(len(owner), device=a.device) - before[owner]
+    places = stack([a._places[0][owner], b._places[1][partner]])
+    elements = a._elements[owner] * b._elements[partner]
+    return SparseTensor(places, elements, (a.shape[0], b.shape[1])).coalesce()
+
+
+dense.other_layouts.append(matmul)

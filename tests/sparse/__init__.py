@@ -1,0 +1,1 @@
+"""Sparse tensors beside PyTorch's."""
