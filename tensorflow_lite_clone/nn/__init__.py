@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorflow_lite_clone.nn import attention, functional, init, modules, utils
 from tensorflow_lite_clone.nn.modules import *  # noqa: F403
-from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
+from tensorflow_lite_clone.nn.parameter import (
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
 
 __all__ = [
     "Buffer",
     "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "attention",
+    "factory_kwargs",
     "functional",
     "init",
     "modules",
     "utils",
     *modules.__all__,
 ]
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """The arguments for `torch.empty` and the like among a module's keyword arguments.
+
+    Those are `device`, `dtype` and `memory_format`, and all that the dictionary `factory_kwargs`
+    holds. TypeError for other names, and for what is there twice.
+    """
+    if kwargs is None:
+        return {}
+    known = {"device", "dtype", "memory_format"}
+    unexpected = kwargs.keys() - known - {"factory_kwargs"}
+    if unexpected:
+        raise TypeError(f"unexpected kwargs {unexpected}")
+    result = dict(kwargs.get("factory_kwargs", {}))
+    for name in known & kwargs.keys():
+        if name in result:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        result[name] = kwargs[name]
+    return result

@@ -17,17 +17,26 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     Raises ValueError for a word that is none of 'none', 'mean' and 'sum'.
     """
     if size_average is not None or reduce is not None:
-        if reduce is not None and not reduce:
-            reduction = "none"
-        else:
-            reduction = "mean" if size_average is None or size_average else "sum"
+        reduction = legacy_reduction(size_average, reduce, stacklevel=4)
+    elif reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def legacy_reduction(
+    size_average: bool | None, reduce: bool | None, emit_warning: bool = True, stacklevel: int = 3
+) -> str:
+    """What PyTorch's older arguments mean: both are True unless given; warns that they are old."""
+    if reduce is not None and not reduce:
+        reduction = "none"
+    else:
+        reduction = "mean" if size_average is None or size_average else "sum"
+    if emit_warning:
         warnings.warn(
             "size_average and reduce args will be deprecated, please use "
             f"reduction='{reduction}' instead.",
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
-    elif reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
 
 

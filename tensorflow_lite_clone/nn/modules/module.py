@@ -104,8 +104,8 @@ class Module(Registry, Hookable, Stateful):
                 grad.zero_()
 
     def share_memory(self) -> Self:
-        """Return the module: its arrays are not moved to shared memory."""
-        return self
+        """Call ``share_memory_`` of all parameters and buffers."""
+        return self._apply(lambda t: t.share_memory_())
 
     # -- conversions --------------------------------------------------------------------------
 

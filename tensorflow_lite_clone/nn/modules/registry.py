@@ -23,8 +23,7 @@ _CALL_HOOKS = (
     "_forward_hooks_always_called _forward_pre_hooks _forward_pre_hooks_with_kwargs"
 ).split()
 _STATE_HOOKS = (
-    "_state_dict_hooks _state_dict_pre_hooks _load_state_dict_pre_hooks "
-    "_load_state_dict_post_hooks"
+    "_state_dict_hooks _state_dict_pre_hooks _load_state_dict_pre_hooks _load_state_dict_post_hooks"
 ).split()
 
 
