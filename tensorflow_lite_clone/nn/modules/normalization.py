@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
+from tensorflow_lite_clone.nn.modules import _functions
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.ops.create import empty
@@ -151,21 +152,13 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """`LocalResponseNorm` of (N, C, H, W) under its older name.
-
-    An even `size` takes in one channel less, and divides by `size` all the same.
-    """
+    """`LocalResponseNorm` of (N, C, H, W) as PyTorch's older layer does it."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, input: Tensor) -> Tensor:
-        if input.ndim != 4:
-            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
-        width = self.size - 1 + self.size % 2
-        return F.local_response_norm(
-            input, width, self.alpha * width / self.size, self.beta, self.k
-        )
+        return _functions.CrossMapLRN2d.apply(input, self.size, self.alpha, self.beta, self.k)
 
     extra_repr = LocalResponseNorm.extra_repr
