@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.nn import attention, functional, init, modules, utils
+from tensorflow_lite_clone.nn import attention, common_types, functional, grad, init, modules, utils
 from tensorflow_lite_clone.nn.modules import *  # noqa: F403
 from tensorflow_lite_clone.nn.parameter import (
     Buffer,
@@ -19,8 +19,10 @@ __all__ = [
     "UninitializedBuffer",
     "UninitializedParameter",
     "attention",
+    "common_types",
     "factory_kwargs",
     "functional",
+    "grad",
     "init",
     "modules",
     "utils",

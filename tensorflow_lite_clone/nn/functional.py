@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone._bind import names_of
+from tensorflow_lite_clone.nn import _reduction as _Reduction  # noqa: F401  (PyTorch's name)
 
 if TYPE_CHECKING:  # the names are entered below
 
@@ -17,3 +18,7 @@ if TYPE_CHECKING:  # the names are entered below
 
 globals().update(names_of("functional"))
 __all__ = sorted(names_of("functional"))  # noqa: PLE0605
+
+#: The modes of `grid_sample`, with PyTorch's numbers.
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}

@@ -1,8 +1,8 @@
 """A row (or several) for every class of ``torch.nn``: how it is made, and what it is called with.
 
 In an input `f` is a tensor of normal draws that requires a gradient, `u` one of uniform draws, `i`
-one of integers below its first argument, `s` one of signs; their other arguments are the shape. `t` is
-a tensor of given values.
+one of integers below its first argument, `s` one of signs; their other arguments are the shape.
+`t` is a tensor of given values.
 """
 
 from __future__ import annotations

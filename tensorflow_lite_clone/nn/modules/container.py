@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from tensorflow_lite_clone.nn.modules.module import Module, indent
+from tensorflow_lite_clone.nn.modules.module import Module, _addindent
 from tensorflow_lite_clone.nn.modules.registry import typename
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.tensor.tensor import Tensor
@@ -207,7 +207,7 @@ class ModuleList(_ModuleSequence):
         lines = []
         for first, last, text in runs:
             shown = f"({first}): " if first == last else f"({first}-{last}): {last - first + 1} x "
-            lines.append("\n  " + indent(shown + text))
+            lines.append("\n  " + _addindent(shown + text, 2))
         return f"{self._get_name()}({''.join(lines)}\n)"
 
 

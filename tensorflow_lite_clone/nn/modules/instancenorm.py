@@ -61,10 +61,10 @@ class _InstanceNorm(_NormBase):
                 stacklevel=3,
             )
         if single:
-            return self._normalized(input.unsqueeze(0)).squeeze(0)
-        return self._normalized(input)
+            return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
+        return self._apply_instance_norm(input)
 
-    def _normalized(self, input: Tensor) -> Tensor:
+    def _apply_instance_norm(self, input: Tensor) -> Tensor:
         return F.instance_norm(
             input,
             self.running_mean,
