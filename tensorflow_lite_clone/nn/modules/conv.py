@@ -249,32 +249,30 @@ class _ConvTransposeNd(_ConvNd):
         count = num_spatial_dims
         if output_size is None:
             return _ntuple(1)(self.output_padding)
-        size = tuple(output_size)
+        size = output_size
         batched = input.ndim == count + 2
         if len(size) == count + (2 if batched else 1):
             size = size[-count:]
         if len(size) != count:
             raise ValueError(
-                f"{type(self).__name__}: for {input.ndim}D input, output_size must have {count} "
+                f"ConvTranspose{count}D: for {input.ndim}D input, output_size must have {count} "
                 f"or {input.ndim} elements (got {len(size)})"
             )
-        result = []
-        for axis in range(count):
-            smallest = (
-                (input.shape[axis - count] - 1) * stride[axis]
-                - 2 * padding[axis]
-                + (dilation[axis] if dilation is not None else 1) * (kernel_size[axis] - 1)
-                + 1
+        steps = (1,) * count if dilation is None else dilation
+        smallest = [
+            (input.shape[axis - count] - 1) * stride[axis]
+            - 2 * padding[axis]
+            + steps[axis] * (kernel_size[axis] - 1)
+            + 1
+            for axis in range(count)
+        ]
+        largest = [low + step - 1 for low, step in zip(smallest, stride)]
+        if any(not low <= n <= high for low, n, high in zip(smallest, size, largest)):
+            raise ValueError(
+                f"requested an output size of {size}, but valid sizes range from {smallest} to "
+                f"{largest} (for an input of {input.shape[2:]})"
             )
-            extra = size[axis] - smallest
-            if not 0 <= extra < stride[axis]:
-                raise ValueError(
-                    f"requested an output size of {size}, but valid sizes along dimension {axis} "
-                    f"range from {smallest} to {smallest + stride[axis] - 1} (for an input of "
-                    f"{tuple(input.shape)})"
-                )
-            result.append(extra)
-        return result
+        return [n - low for n, low in zip(size, smallest)]
 
 
 class _ConvTranspose(_ConvTransposeNd):
