@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone._bind import names_of
-from tensorflow_lite_clone.nn import _reduction as _Reduction  # noqa: F401  (PyTorch's name)
+from tensorflow_lite_clone.ops import _reduction as _Reduction  # noqa: F401  (PyTorch's name)
 
 if TYPE_CHECKING:  # the names are entered below
 

@@ -24,7 +24,9 @@ def _input_gradient(name: str, convolution: Callable[..., Tensor]) -> Callable[.
         input = grad_output.new_zeros(tuple(input_size)).requires_grad_()
         with enable_grad():
             y = convolution(input, weight, None, stride, padding, dilation, groups)
-        return grad(y, input, grad_output, create_graph=is_grad_enabled())[0]
+        (result,) = grad(y, input, grad_output, create_graph=is_grad_enabled())
+        assert result is not None  # y is made of it
+        return result
 
     gradient.__name__ = gradient.__qualname__ = name
     gradient.__doc__ = f"The gradient of `{convolution.__name__}` for an input of `input_size`."
@@ -44,7 +46,9 @@ def _weight_gradient(name: str, convolution: Callable[..., Tensor]) -> Callable[
         weight = grad_output.new_zeros(tuple(weight_size)).requires_grad_()
         with enable_grad():
             y = convolution(input, weight, None, stride, padding, dilation, groups)
-        return grad(y, weight, grad_output, create_graph=is_grad_enabled())[0]
+        (result,) = grad(y, weight, grad_output, create_graph=is_grad_enabled())
+        assert result is not None  # y is made of it
+        return result
 
     gradient.__name__ = gradient.__qualname__ = name
     gradient.__doc__ = f"The gradient of `{convolution.__name__}` for a weight of `weight_size`."

@@ -123,7 +123,7 @@ for _make, _names in (
         setattr(UninitializedTensorMixin, _name, _make(_name))
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[override]
     """A `Parameter` of a shape that is not known yet."""
 
     __slots__ = ()
@@ -138,7 +138,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return parameter
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Buffer):
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[override]
     """A `Buffer` of a shape that is not known yet."""
 
     __slots__ = ()

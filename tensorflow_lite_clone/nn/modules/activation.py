@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
@@ -172,7 +172,7 @@ class LeakyReLU(Stateless):
 class Hardtanh(Stateless):
     """x cut off at `min_val` and `max_val`, which were once called `min_value` and `max_value`."""
 
-    shown = ("min_val", "max_val")
+    shown: ClassVar[tuple[str, ...]] = ("min_val", "max_val")
 
     def __init__(
         self,

@@ -79,9 +79,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def reset_parameters(self) -> None:
         """Draw the head, then the clusters."""
         self.head.reset_parameters()
-        for projection, scores in self.tail:
-            projection.reset_parameters()
-            scores.reset_parameters()
+        for layer in (layer for cluster in self.tail for layer in cluster.children()):
+            layer.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         self._check_sizes(input_, target_)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn.modules.linear import Linear
@@ -50,37 +50,55 @@ __all__ = [
 ]
 
 
-class L1Loss(_Loss):
+class _PlainLoss(_Loss):
+    """A loss without other options; a subclass names the `function`."""
+
+    function: ClassVar[Any]
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return type(self).function(input, target, reduction=self.reduction)
+
+
+class L1Loss(_PlainLoss):
     """|x - y|; see `functional.l1_loss`."""
 
     function = staticmethod(F.l1_loss)
 
 
-class MSELoss(_Loss):
+class MSELoss(_PlainLoss):
     """(x - y)^2; see `functional.mse_loss`."""
 
     function = staticmethod(F.mse_loss)
 
 
-class SoftMarginLoss(_Loss):
+class SoftMarginLoss(_PlainLoss):
     """log(1 + exp(-y x)); see `functional.soft_margin_loss`."""
 
     function = staticmethod(F.soft_margin_loss)
 
 
-class MultiLabelMarginLoss(_Loss):
+class MultiLabelMarginLoss(_PlainLoss):
     """Margins between right and wrong classes; see `functional.multilabel_margin_loss`."""
 
     function = staticmethod(F.multilabel_margin_loss)
 
 
-class BCELoss(_WeightedLoss):
+class _PlainWeightedLoss(_WeightedLoss):
+    """A loss without options but the weight; a subclass names the `function`."""
+
+    function: ClassVar[Any]
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return type(self).function(input, target, weight=self.weight, reduction=self.reduction)
+
+
+class BCELoss(_PlainWeightedLoss):
     """The cross entropy of probabilities of two classes; see `functional.binary_cross_entropy`."""
 
     function = staticmethod(F.binary_cross_entropy)
 
 
-class MultiLabelSoftMarginLoss(_WeightedLoss):
+class MultiLabelSoftMarginLoss(_PlainWeightedLoss):
     """A cross entropy per label; see `functional.multilabel_soft_margin_loss`."""
 
     function = staticmethod(F.multilabel_soft_margin_loss)

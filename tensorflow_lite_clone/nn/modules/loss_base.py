@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
-
 from tensorflow_lite_clone.nn import _reduction
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.tensor import Tensor
 
 
 class _Loss(Module):
-    """A loss with a reduction; of one without other options a subclass names the `function`."""
-
-    function: ClassVar[Callable[..., Tensor]]
+    """A loss with a reduction."""
 
     def __init__(
         self,
@@ -25,9 +20,6 @@ class _Loss(Module):
         if size_average is not None or reduce is not None:
             reduction = _reduction.legacy_get_string(size_average, reduce)
         self.reduction = reduction
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return type(self).function(input, target, reduction=self.reduction)
 
 
 class _WeightedLoss(_Loss):
@@ -44,6 +36,3 @@ class _WeightedLoss(_Loss):
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return type(self).function(input, target, weight=self.weight, reduction=self.reduction)

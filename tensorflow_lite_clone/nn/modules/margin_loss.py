@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn.modules.distance import PairwiseDistance
@@ -30,7 +30,9 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class _PairLoss(_Loss):
-    """A loss of two inputs and a target of 1 and -1."""
+    """A loss of two inputs and a target of 1 and -1; a subclass names the `function`."""
+
+    function: ClassVar[Any]
 
     def __init__(
         self,
@@ -42,7 +44,7 @@ class _PairLoss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return type(self).function(
             input1, input2, target, margin=self.margin, reduction=self.reduction
         )
@@ -123,7 +125,7 @@ class TripletMarginLoss(_Loss):
         _check_margin(self, margin)
         self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(
             anchor,
             positive,
@@ -154,7 +156,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         )
         self.margin, self.swap = margin, swap
 
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_with_distance_loss(
             anchor,
             positive,

@@ -172,8 +172,14 @@ class EmbeddingBag(Module):
         self.sparse = sparse
         self.include_last_offset = include_last_offset
 
-    reset_parameters = Embedding.reset_parameters
-    _fill_padding_idx_with_zero = Embedding._fill_padding_idx_with_zero
+    def reset_parameters(self) -> None:
+        """Draw the table from N(0, 1); the padding row is zero."""
+        init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
+        if self.padding_idx is not None:
+            self.weight.data[self.padding_idx].fill_(0)
 
     def forward(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -16,7 +15,7 @@ class Stateless(Module):
     and only when it is set.
     """
 
-    function: ClassVar[Callable[..., Any]]
+    function: ClassVar[Any]
     shown: ClassVar[tuple[str, ...]] = ()
     shows_inplace: ClassVar[bool] = True
 

@@ -49,4 +49,4 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
     for key in list(metadata or ()):
         # The metadata have a key per module, without the dot, and "" for the whole.
         if key and (key == prefix[:-1] or key.startswith(prefix)):
-            metadata[key[len(prefix) :]] = metadata.pop(key)  # type: ignore[index, union-attr]
+            metadata[key[len(prefix) :]] = metadata.pop(key)
