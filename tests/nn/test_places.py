@@ -33,7 +33,7 @@ nn.modules.container: Container _addindent
 nn.modules.transformer: _get_activation_fn _get_clones _generate_square_subsequent_mask _get_seq_len _detect_is_causal_mask
 nn.modules._functions: CrossMapLRN2d
 nn.parameter: Parameter Buffer UninitializedParameter UninitializedBuffer UninitializedTensorMixin is_lazy
-nn.functional: _Reduction GRID_SAMPLE_INTERPOLATION_MODES GRID_SAMPLE_PADDING_MODES
+nn.functional: _Reduction _canonical_mask _in_projection _in_projection_packed _none_or_dtype GRID_SAMPLE_INTERPOLATION_MODES GRID_SAMPLE_PADDING_MODES
 nn._reduction: get_enum legacy_get_string legacy_get_enum
 nn.init: _no_grad_uniform_ _no_grad_normal_ _no_grad_trunc_normal_ _no_grad_fill_ _no_grad_zero_ _calculate_correct_fan _calculate_fan_in_and_fan_out
 nn.common_types: _size_1_t _size_2_t _size_3_t _size_any_t _size_2_opt_t _ratio_2_t _maybe_indices_t _scalar_or_tuple_2_t
@@ -149,6 +149,12 @@ SAME = {
         lib.nn.functional._Reduction.legacy_get_string(None, False, emit_warning=False),
         lib.nn.functional._Reduction.legacy_get_enum(True, None),
     ],
+    "projections": lambda lib: projections(lib),
+    "canonical masks": lambda lib: [
+        lib.nn.functional._canonical_mask(mask, "this", other, "that", lib.float32)
+        for mask in (None, lib.tensor([True, False]), lib.ones(2))
+        for other in (None, lib.bool, lib.float32)
+    ],
     "grids": lambda lib: (
         lib.nn.functional.GRID_SAMPLE_INTERPOLATION_MODES,
         lib.nn.functional.GRID_SAMPLE_PADDING_MODES,
@@ -192,6 +198,19 @@ def prefixes(lib):
     return list(state.items()), list(state._metadata.items())
 
 
+def projections(lib):
+    q, k, w = lib.ones(3, 1, 2), lib.ones(2, 1, 2), lib.arange(12.0).reshape(6, 2)
+    functions = lib.nn.functional
+    return [
+        [part.contiguous() for part in parts]
+        for parts in (
+            functions._in_projection_packed(q, q, q, w),
+            functions._in_projection_packed(q, k, k, w, lib.ones(6)),
+            functions._in_projection(q, k, k, w[:2], w[2:4], w[4:], b_k=lib.ones(2)),
+        )
+    ] + [functions._none_or_dtype(None), functions._none_or_dtype(q)]
+
+
 def draws(lib):
     lib.manual_seed(0)
     init, x = lib.nn.init, lib.empty(3, 2)
@@ -219,6 +238,10 @@ def test_same(name):
 WRONG = {
     "list with default": lambda lib: lib.nn.modules.utils._list_with_default([1, None], [5, 6]),
     "reduction": lambda lib: lib.nn._reduction.get_enum("x"),
+    "integer mask": lambda lib: lib.nn.functional._canonical_mask(
+        lib.tensor([1, 0]), "this", None, "that", lib.float32
+    ),
+    "no tensor": lambda lib: lib.nn.functional._none_or_dtype(3),
     "fan": lambda lib: lib.nn.init._calculate_correct_fan(lib.ones(2, 3), "x"),
     "activation": lambda lib: lib.nn.modules.transformer._get_activation_fn("x"),
     "factory twice": lambda lib: lib.nn.factory_kwargs(
