@@ -16,6 +16,7 @@ from tensorflow_lite_clone.nn.modules.activation import (
     LogSigmoid,
     LogSoftmax,
     Mish,
+    MultiheadAttention,
     PReLU,
     ReLU,
     ReLU6,
@@ -32,18 +33,22 @@ from tensorflow_lite_clone.nn.modules.activation import (
     Tanhshrink,
     Threshold,
 )
-from tensorflow_lite_clone.nn.modules.attention import (
-    MultiheadAttention,
+from tensorflow_lite_clone.nn.modules.adaptive import (
+    AdaptiveLogSoftmaxWithLoss,
 )
 from tensorflow_lite_clone.nn.modules.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+)
+from tensorflow_lite_clone.nn.modules.channelshuffle import (
+    ChannelShuffle,
 )
 from tensorflow_lite_clone.nn.modules.container import (
+    Container,
     ModuleDict,
     ModuleList,
     ParameterDict,
@@ -57,6 +62,16 @@ from tensorflow_lite_clone.nn.modules.conv import (
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+)
+from tensorflow_lite_clone.nn.modules.distance import (
+    CosineSimilarity,
+    PairwiseDistance,
 )
 from tensorflow_lite_clone.nn.modules.dropout import (
     AlphaDropout,
@@ -66,40 +81,86 @@ from tensorflow_lite_clone.nn.modules.dropout import (
     Dropout3d,
     FeatureAlphaDropout,
 )
+from tensorflow_lite_clone.nn.modules.flatten import (
+    Flatten,
+    Unflatten,
+)
+from tensorflow_lite_clone.nn.modules.fold import (
+    Fold,
+    Unfold,
+)
+from tensorflow_lite_clone.nn.modules.instancenorm import (
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+)
 from tensorflow_lite_clone.nn.modules.linear import (
     Bilinear,
     Identity,
+    LazyLinear,
     Linear,
+)
+from tensorflow_lite_clone.nn.modules.linear_cross_entropy_options import (
+    LinearCrossEntropyOptions,
 )
 from tensorflow_lite_clone.nn.modules.loss import (
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
     CrossEntropyLoss,
+    CTCLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
+    LinearCrossEntropyLoss,
     MarginRankingLoss,
     MSELoss,
     MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
     NLLLoss,
+    NLLLoss2d,
     PoissonNLLLoss,
     SmoothL1Loss,
     SoftMarginLoss,
     TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from tensorflow_lite_clone.nn.modules.module import (
     Module,
 )
 from tensorflow_lite_clone.nn.modules.normalization import (
+    CrossMapLRN2d,
     GroupNorm,
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
+)
+from tensorflow_lite_clone.nn.modules.padding import (
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)
+from tensorflow_lite_clone.nn.modules.pixelshuffle import (
+    PixelShuffle,
+    PixelUnshuffle,
 )
 from tensorflow_lite_clone.nn.modules.pooling import (
     AdaptiveAvgPool1d,
@@ -113,9 +174,15 @@ from tensorflow_lite_clone.nn.modules.pooling import (
     AvgPool3d,
     FractionalMaxPool2d,
     FractionalMaxPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
 )
 from tensorflow_lite_clone.nn.modules.rnn import (
     GRU,
@@ -127,32 +194,9 @@ from tensorflow_lite_clone.nn.modules.rnn import (
     RNNCell,
     RNNCellBase,
 )
-from tensorflow_lite_clone.nn.modules.shaping import (
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    CosineSimilarity,
-    Flatten,
-    Fold,
-    PairwiseDistance,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    Unflatten,
-    Unfold,
-    Upsample,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
 from tensorflow_lite_clone.nn.modules.sparse import (
     Embedding,
+    EmbeddingBag,
 )
 from tensorflow_lite_clone.nn.modules.transformer import (
     Transformer,
@@ -161,11 +205,17 @@ from tensorflow_lite_clone.nn.modules.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from tensorflow_lite_clone.nn.modules.upsampling import (
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
+)
 
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -180,12 +230,15 @@ __all__ = [
     "BatchNorm3d",
     "Bilinear",
     "CELU",
+    "CTCLoss",
+    "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
     "CircularPad3d",
     "ConstantPad1d",
     "ConstantPad2d",
     "ConstantPad3d",
+    "Container",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -195,12 +248,14 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
     "Dropout3d",
     "ELU",
     "Embedding",
+    "EmbeddingBag",
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
@@ -224,11 +279,29 @@ __all__ = [
     "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "LSTM",
     "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
@@ -237,6 +310,9 @@ __all__ = [
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
     "Mish",
     "Module",
     "ModuleDict",
@@ -246,10 +322,13 @@ __all__ = [
     "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
+    "NLLLoss2d",
     "PReLU",
     "PairwiseDistance",
     "ParameterDict",
     "ParameterList",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
     "RNN",
@@ -286,9 +365,12 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
     "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",

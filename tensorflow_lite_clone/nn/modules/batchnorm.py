@@ -1,4 +1,4 @@
-"""Batch and instance normalisation with running statistics."""
+"""Batch normalisation with running statistics."""
 
 from __future__ import annotations
 
@@ -7,17 +7,31 @@ from typing import Any, ClassVar
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
+from tensorflow_lite_clone.nn.modules.lazy import LazyModuleMixin
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.nn.parameter import Parameter
+from tensorflow_lite_clone.nn.parameter import (
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
 from tensorflow_lite_clone.ops.create import empty, ones, scalar_tensor, zeros
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+]
 
 
 class _NormBase(Module):
     """Weight and bias per channel, running mean and variance as buffers."""
 
     _version = 2
-    expected: ClassVar[tuple[int, ...]]  # numbers of dimensions accepted
+    expected: ClassVar[tuple[int, ...]] = ()  # numbers of dimensions accepted
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -27,13 +41,14 @@ class _NormBase(Module):
     def __init__(
         self,
         num_features: int,
-        eps: float,
-        momentum: float | None,
-        affine: bool,
-        track_running_stats: bool,
-        device: Any,
-        dtype: Any,
-        bias: bool,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -75,6 +90,8 @@ class _NormBase(Module):
             init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
+        if not self.expected:
+            raise NotImplementedError
         if input.ndim not in self.expected:
             expected = " or ".join(f"{ndim}D" for ndim in self.expected)
             raise ValueError(f"expected {expected} input (got {input.ndim}D input)")
@@ -114,7 +131,7 @@ class _BatchNorm(_NormBase):
         bias: bool = True,
     ) -> None:
         super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
     def forward(self, input: Tensor) -> Tensor:
@@ -156,62 +173,69 @@ class BatchNorm3d(_BatchNorm):
     expected = (5,)
 
 
-class _InstanceNorm(_NormBase):
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """A normalisation that takes `num_features` from its first input."""
+
+    weight: Any
+    bias: Any
+
     def __init__(
         self,
-        num_features: int,
         eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
-        )
+        # Without parameters and statistics: the real ones follow, uninitialized.
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=bias)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        where = {"device": device, "dtype": dtype}
+        if affine:
+            self.weight = UninitializedParameter(**where)
+            if bias:
+                self.bias = UninitializedParameter(**where)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(**where)
+            self.running_var = UninitializedBuffer(**where)
+            self.num_batches_tracked = scalar_tensor(0, dtype=int64, device=device)
 
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        batched, single = max(self.expected), min(self.expected)
-        if input.ndim == single:
-            return self._normalized(input.unsqueeze(0)).squeeze(0)
-        assert input.ndim == batched
-        return self._normalized(input)
+    def reset_parameters(self) -> None:
+        """Set parameters and statistics, once they have shapes."""
+        if not self.has_uninitialized_params() and self.num_features:
+            super().reset_parameters()
 
-    def _normalized(self, input: Tensor) -> Tensor:
-        if input.shape[1] != self.num_features and self.affine:
-            raise ValueError(
-                f"expected input's size at dim=1 to match num_features ({self.num_features}), but "
-                f"got: {input.shape[1]}."
-            )
-        return F.instance_norm(
-            input,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else self.momentum,
-            self.eps,
-        )
-
-
-class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of (N, C, L) or (C, L); see `functional.instance_norm`."""
-
-    expected = (2, 3)
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Take the shapes from the first input."""
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            for name in ("weight", "bias", "running_mean", "running_var"):
+                value: Any = getattr(self, name)
+                if value is not None:
+                    value.materialize((self.num_features,))
+            self.reset_parameters()
 
 
-class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W) or (C, H, W); see `functional.instance_norm`."""
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm1d` that takes `num_features` from its first input."""
 
-    expected = (3, 4)
+    cls_to_become = BatchNorm1d
+    expected = BatchNorm1d.expected
 
 
-class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W) or (C, D, H, W)."""
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm2d` that takes `num_features` from its first input."""
 
-    expected = (4, 5)
+    cls_to_become = BatchNorm2d
+    expected = BatchNorm2d.expected
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm3d` that takes `num_features` from its first input."""
+
+    cls_to_become = BatchNorm3d
+    expected = BatchNorm3d.expected
