@@ -43,6 +43,7 @@ from tensorflow_lite_clone.nn.modules.batchnorm import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,
     LazyBatchNorm3d,
+    SyncBatchNorm,
 )
 from tensorflow_lite_clone.nn.modules.channelshuffle import (
     ChannelShuffle,
@@ -356,6 +357,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",
