@@ -12,11 +12,15 @@ from tensorflow_lite_clone.vision.models._api import (
     list_models,
 )
 from tensorflow_lite_clone.vision.models.alexnet import *  # noqa: F403
+from tensorflow_lite_clone.vision.models.convnext import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.densenet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.efficientnet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.mnasnet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.mobilenet import *  # noqa: F403
+from tensorflow_lite_clone.vision.models.regnet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.resnet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.shufflenetv2 import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.squeezenet import *  # noqa: F403
+from tensorflow_lite_clone.vision.models.swin_transformer import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.vgg import *  # noqa: F403
+from tensorflow_lite_clone.vision.models.vision_transformer import *  # noqa: F403

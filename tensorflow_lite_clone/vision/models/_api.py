@@ -105,14 +105,14 @@ def register_model(
     *,
     backbone: type[WeightsEnum] | None = None,
     num_classes: int = 1000,
-    loaded: Mapping[str, Any] | None = None,
+    arguments: Callable[[dict[str, Any], WeightsEnum], None] | None = None,
     convert: Callable[[Mapping[str, Any], Any], Mapping[str, Any]] | None = None,
 ) -> Callable[[Callable[..., M]], Callable[..., M]]:
     """Makes a builder `(*, weights=None, progress=True, **kwargs)` of a function of `**kwargs`.
 
     Given weights, the model gets `num_classes` (ValueError if the caller wants another number)
-    and the arguments in `loaded`, and reads the downloaded tensors, first passed with the model
-    through `convert`. `pretrained=True` and a truth value for `weights` are older spellings of
+    and what `arguments` writes into its arguments, and reads the downloaded tensors, first
+    passed with the model through `convert`. `pretrained=True` and a truth value for `weights` are older spellings of
     the first weights, and warn; so do `pretrained_backbone` and the weights of the `backbone`.
     """
 
@@ -132,7 +132,9 @@ def register_model(
             if chosen is None:
                 return function(**kwargs)
             _ovewrite_named_param(kwargs, "num_classes", num_classes)
-            model = function(**{**kwargs, **(loaded or {})})
+            if arguments is not None:
+                arguments(kwargs, chosen)
+            model = function(**kwargs)
             state = chosen.get_state_dict(progress=progress, check_hash=True)
             model.load_state_dict(convert(state, model) if convert else state)
             return model

@@ -147,52 +147,54 @@ cfgs = {
 }
 
 
-LOADED = {"init_weights": False}
+def _unset(kwargs: dict[str, Any], weights: WeightsEnum) -> None:
+    """First values that are overwritten need not be drawn."""
+    kwargs["init_weights"] = False
 
 
-@register_model(VGG11_Weights, loaded=LOADED)
+@register_model(VGG11_Weights, arguments=_unset)
 def vgg11(**kwargs: Any) -> VGG:
     """VGG-11."""
     return VGG(make_layers(cfgs["A"]), **kwargs)
 
 
-@register_model(VGG11_BN_Weights, loaded=LOADED)
+@register_model(VGG11_BN_Weights, arguments=_unset)
 def vgg11_bn(**kwargs: Any) -> VGG:
     """VGG-11 with batch norm."""
     return VGG(make_layers(cfgs["A"], batch_norm=True), **kwargs)
 
 
-@register_model(VGG13_Weights, loaded=LOADED)
+@register_model(VGG13_Weights, arguments=_unset)
 def vgg13(**kwargs: Any) -> VGG:
     """VGG-13."""
     return VGG(make_layers(cfgs["B"]), **kwargs)
 
 
-@register_model(VGG13_BN_Weights, loaded=LOADED)
+@register_model(VGG13_BN_Weights, arguments=_unset)
 def vgg13_bn(**kwargs: Any) -> VGG:
     """VGG-13 with batch norm."""
     return VGG(make_layers(cfgs["B"], batch_norm=True), **kwargs)
 
 
-@register_model(VGG16_Weights, loaded=LOADED)
+@register_model(VGG16_Weights, arguments=_unset)
 def vgg16(**kwargs: Any) -> VGG:
     """VGG-16."""
     return VGG(make_layers(cfgs["D"]), **kwargs)
 
 
-@register_model(VGG16_BN_Weights, loaded=LOADED)
+@register_model(VGG16_BN_Weights, arguments=_unset)
 def vgg16_bn(**kwargs: Any) -> VGG:
     """VGG-16 with batch norm."""
     return VGG(make_layers(cfgs["D"], batch_norm=True), **kwargs)
 
 
-@register_model(VGG19_Weights, loaded=LOADED)
+@register_model(VGG19_Weights, arguments=_unset)
 def vgg19(**kwargs: Any) -> VGG:
     """VGG-19."""
     return VGG(make_layers(cfgs["E"]), **kwargs)
 
 
-@register_model(VGG19_BN_Weights, loaded=LOADED)
+@register_model(VGG19_BN_Weights, arguments=_unset)
 def vgg19_bn(**kwargs: Any) -> VGG:
     """VGG-19 with batch norm."""
     return VGG(make_layers(cfgs["E"], batch_norm=True), **kwargs)
