@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.vision.models import segmentation
 from tensorflow_lite_clone.vision.models._api import (
     Weights,
     WeightsEnum,
@@ -15,6 +16,8 @@ from tensorflow_lite_clone.vision.models.alexnet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.convnext import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.densenet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.efficientnet import *  # noqa: F403
+from tensorflow_lite_clone.vision.models.googlenet import *  # noqa: F403
+from tensorflow_lite_clone.vision.models.inception import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.mnasnet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.mobilenet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.regnet import *  # noqa: F403

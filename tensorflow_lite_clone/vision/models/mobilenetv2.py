@@ -43,6 +43,7 @@ class InvertedResidual(nn.Module):
         self.stride = stride
         self.use_res_connect = stride == 1 and inp == oup
         self.out_channels = oup
+        self._is_cn = stride > 1
         hidden = round(inp * expand_ratio)
         common: dict[str, Any] = {"norm_layer": norm_layer, "activation_layer": nn.ReLU6}
         layers: list[nn.Module] = []
