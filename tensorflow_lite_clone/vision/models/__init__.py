@@ -1,17 +1,9 @@
-"""Models with torchvision's names: `get_model("resnet18")`."""
+"""Models with torchvision's names: `resnet18()`, `get_model("resnet18")`."""
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.vision.models import segmentation
-from tensorflow_lite_clone.vision.models._api import (
-    Weights,
-    WeightsEnum,
-    get_model,
-    get_model_builder,
-    get_model_weights,
-    get_weight,
-    list_models,
-)
+from tensorflow_lite_clone.vision.models import segmentation as segmentation
+from tensorflow_lite_clone.vision.models._api import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.alexnet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.convnext import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.densenet import *  # noqa: F403

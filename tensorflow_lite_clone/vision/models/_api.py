@@ -112,8 +112,9 @@ def register_model(
 
     Given weights, the model gets `num_classes` (ValueError if the caller wants another number)
     and what `arguments` writes into its arguments, and reads the downloaded tensors, first
-    passed with the model through `convert`. `pretrained=True` and a truth value for `weights` are older spellings of
-    the first weights, and warn; so do `pretrained_backbone` and the weights of the `backbone`.
+    passed with the model through `convert`. `pretrained=True` and a truth value for `weights` are
+    older spellings of the first weights, and warn; so does `pretrained_backbone`, where the model
+    has a `backbone` with weights of its own.
     """
 
     def decorate(function: Callable[..., M]) -> Callable[..., M]:
@@ -196,7 +197,9 @@ def _ovewrite_named_param(kwargs: dict[str, Any], param: str, new_value: Any) ->
     """Sets an argument that the weights decide; ValueError if it was given otherwise."""
     given = kwargs.setdefault(param, new_value)
     if given is not None and given != new_value:
-        raise ValueError(f"The parameter '{param}' expected value {new_value} but got {given} instead.")
+        raise ValueError(
+            f"The parameter '{param}' expected value {new_value} but got {given} instead."
+        )
     kwargs[param] = new_value
 
 
@@ -240,13 +243,15 @@ def list_models(
     include: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
 ) -> list[str]:
-    """The names of the models, sorted: of one module, that match any of `include`, none of `exclude`.
+    """The sorted names of the models, or of those in a module.
 
-    The patterns are the shell's (`"resnet*"`).
+    They match any of `include` and none of `exclude`, patterns like the shell's (`"resnet*"`).
     """
 
     def matches(name: str, patterns: Iterable[str] | str) -> bool:
-        return any(fnmatch(name, p) for p in ([patterns] if isinstance(patterns, str) else patterns))
+        return any(
+            fnmatch(name, p) for p in ([patterns] if isinstance(patterns, str) else patterns)
+        )
 
     return sorted(
         name

@@ -45,14 +45,14 @@ __all__ = [
 
 class EfficientNet_B0_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_b0_rwightman-7f5810bc.pth", 5_288_548, interpolation='bicubic'
+        "efficientnet_b0_rwightman-7f5810bc.pth", 5_288_548, interpolation="bicubic"
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B1_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_b1_rwightman-bac287d4.pth", 7_794_184, crop_size=240, interpolation='bicubic'
+        "efficientnet_b1_rwightman-bac287d4.pth", 7_794_184, crop_size=240, interpolation="bicubic"
     )
     IMAGENET1K_V2 = imagenet(
         "efficientnet_b1-c27df63c.pth", 7_794_184, crop_size=240, resize_size=255
@@ -62,63 +62,102 @@ class EfficientNet_B1_Weights(WeightsEnum):
 
 class EfficientNet_B2_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_b2_rwightman-c35c1473.pth", 9_109_994, crop_size=288, resize_size=288, interpolation='bicubic'
+        "efficientnet_b2_rwightman-c35c1473.pth",
+        9_109_994,
+        crop_size=288,
+        resize_size=288,
+        interpolation="bicubic",
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B3_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_b3_rwightman-b3899882.pth", 12_233_232, crop_size=300, resize_size=320, interpolation='bicubic'
+        "efficientnet_b3_rwightman-b3899882.pth",
+        12_233_232,
+        crop_size=300,
+        resize_size=320,
+        interpolation="bicubic",
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B4_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_b4_rwightman-23ab8bcd.pth", 19_341_616, crop_size=380, resize_size=384, interpolation='bicubic'
+        "efficientnet_b4_rwightman-23ab8bcd.pth",
+        19_341_616,
+        crop_size=380,
+        resize_size=384,
+        interpolation="bicubic",
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B5_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_b5_lukemelas-1a07897c.pth", 30_389_784, crop_size=456, resize_size=456, interpolation='bicubic'
+        "efficientnet_b5_lukemelas-1a07897c.pth",
+        30_389_784,
+        crop_size=456,
+        resize_size=456,
+        interpolation="bicubic",
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B6_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_b6_lukemelas-24a108a5.pth", 43_040_704, crop_size=528, resize_size=528, interpolation='bicubic'
+        "efficientnet_b6_lukemelas-24a108a5.pth",
+        43_040_704,
+        crop_size=528,
+        resize_size=528,
+        interpolation="bicubic",
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B7_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_b7_lukemelas-c5b4e57e.pth", 66_347_960, crop_size=600, resize_size=600, interpolation='bicubic'
+        "efficientnet_b7_lukemelas-c5b4e57e.pth",
+        66_347_960,
+        crop_size=600,
+        resize_size=600,
+        interpolation="bicubic",
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_V2_L_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_v2_l-59c71312.pth", 118_515_272, min_size=(33, 33), crop_size=480, resize_size=480, interpolation='bicubic', mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)
+        "efficientnet_v2_l-59c71312.pth",
+        118_515_272,
+        min_size=(33, 33),
+        crop_size=480,
+        resize_size=480,
+        interpolation="bicubic",
+        mean=(0.5, 0.5, 0.5),
+        std=(0.5, 0.5, 0.5),
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_V2_M_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_v2_m-dc08266a.pth", 54_139_356, min_size=(33, 33), crop_size=480, resize_size=480
+        "efficientnet_v2_m-dc08266a.pth",
+        54_139_356,
+        min_size=(33, 33),
+        crop_size=480,
+        resize_size=480,
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_V2_S_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "efficientnet_v2_s-dd5fe13b.pth", 21_458_488, min_size=(33, 33), crop_size=384, resize_size=384
+        "efficientnet_v2_s-dd5fe13b.pth",
+        21_458_488,
+        min_size=(33, 33),
+        crop_size=384,
+        resize_size=384,
     )
     DEFAULT = IMAGENET1K_V1
 
@@ -232,7 +271,11 @@ class MBConv(_Block):
             layers.append(conv(channels, wide, kernel_size=1, activation_layer=nn.SiLU))
         layers.append(
             conv(
-                wide, wide, kernel_size=cnf.kernel, stride=cnf.stride, groups=wide,
+                wide,
+                wide,
+                kernel_size=cnf.kernel,
+                stride=cnf.stride,
+                groups=wide,
                 activation_layer=nn.SiLU,
             )  # fmt: skip
         )
@@ -254,9 +297,7 @@ class FusedMBConv(_Block):
         channels = cnf.input_channels
         wide = cnf.adjust_channels(channels, cnf.expand_ratio)
         conv = partial(Conv2dNormActivation, norm_layer=norm_layer)
-        first = partial(
-            conv, kernel_size=cnf.kernel, stride=cnf.stride, activation_layer=nn.SiLU
-        )
+        first = partial(conv, kernel_size=cnf.kernel, stride=cnf.stride, activation_layer=nn.SiLU)
         if wide == channels:
             layers = [first(channels, cnf.out_channels)]
         else:

@@ -219,5 +219,5 @@ def _arguments(kwargs: dict[str, Any], weights: WeightsEnum) -> None:
 
 @register_model(GoogLeNet_Weights, arguments=_arguments, convert=without_unused)
 def googlenet(**kwargs: Any) -> GoogLeNet:
-    """GoogLeNet with batch norm; pretrained without its auxiliary heads unless they are asked for."""
+    """GoogLeNet with batch norm; pretrained, it has auxiliary heads only if they are asked for."""
     return GoogLeNet(**kwargs)

@@ -32,7 +32,11 @@ Layer = Callable[..., nn.Module]
 
 class Inception_V3_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "inception_v3_google-0cc3c7bd.pth", 27_161_264, min_size=(75, 75), crop_size=299, resize_size=342
+        "inception_v3_google-0cc3c7bd.pth",
+        27_161_264,
+        min_size=(75, 75),
+        crop_size=299,
+        resize_size=342,
     )
     DEFAULT = IMAGENET1K_V1
 
@@ -172,9 +176,7 @@ class InceptionE(nn.Module):
 class InceptionAux(nn.Module):
     """A classifier in the middle of the network, which helps it to learn."""
 
-    def __init__(
-        self, in_channels: int, num_classes: int, conv_block: Layer | None = None
-    ) -> None:
+    def __init__(self, in_channels: int, num_classes: int, conv_block: Layer | None = None) -> None:
         super().__init__()
         conv = conv_block or BasicConv2d
         self.conv0 = conv(in_channels, 128, kernel_size=1)

@@ -62,6 +62,9 @@ class InvertedResidualConfig:
         return _make_divisible(channels * width_mult, 8)
 
 
+HARD_SQUEEZE = partial(SqueezeExcitation, scale_activation=nn.Hardsigmoid)
+
+
 class InvertedResidual(nn.Module):
     """Widens, filters each channel, weighs the channels, narrows.
 
@@ -72,9 +75,7 @@ class InvertedResidual(nn.Module):
         self,
         cnf: InvertedResidualConfig,
         norm_layer: Callable[..., nn.Module],
-        se_layer: Callable[..., nn.Module] = partial(
-            SqueezeExcitation, scale_activation=nn.Hardsigmoid
-        ),
+        se_layer: Callable[..., nn.Module] = HARD_SQUEEZE,
     ) -> None:
         super().__init__()
         if cnf.stride not in (1, 2):
@@ -135,9 +136,7 @@ class MobileNetV3(nn.Module):
         if not inverted_residual_setting:
             raise ValueError("The inverted_residual_setting should not be empty")
         if not all(isinstance(row, InvertedResidualConfig) for row in inverted_residual_setting):
-            raise TypeError(
-                "The inverted_residual_setting should be List[InvertedResidualConfig]"
-            )
+            raise TypeError("The inverted_residual_setting should be List[InvertedResidualConfig]")
         block = block or InvertedResidual
         norm_layer = norm_layer or partial(nn.BatchNorm2d, eps=0.001, momentum=0.01)
         common: dict[str, Any] = {"norm_layer": norm_layer, "activation_layer": nn.Hardswish}
@@ -217,8 +216,15 @@ def _mobilenet_v3_conf(
         wide = wide // divider if tail > 0 else wide
         setting.append(
             InvertedResidualConfig(
-                channels, kernel, wide, out, use_se, activation, stride,
-                2 if dilated and tail >= 0 else 1, width_mult,
+                channels,
+                kernel,
+                wide,
+                out,
+                use_se,
+                activation,
+                stride,
+                2 if dilated and tail >= 0 else 1,
+                width_mult,
             )  # fmt: skip
         )
         channels = out

@@ -268,7 +268,9 @@ class ResNet(nn.Module):
             "base_width": self.base_width,
             "norm_layer": self._norm_layer,
         }
-        stage = [block(self.inplanes, planes, stride, downsample, dilation=first_dilation, **common)]
+        stage = [
+            block(self.inplanes, planes, stride, downsample, dilation=first_dilation, **common)
+        ]
         self.inplanes = width
         for _ in range(1, blocks):
             stage.append(block(width, planes, dilation=self.dilation, **common))

@@ -59,7 +59,11 @@ class VGG16_BN_Weights(WeightsEnum):
 class VGG16_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet("vgg16-397923af.pth", 138_357_544, min_size=(32, 32))
     IMAGENET1K_FEATURES = imagenet(
-        "vgg16_features-amdegroot-88682ab5.pth", 138_357_544, min_size=(32, 32), mean=(0.48235, 0.45882, 0.40784), std=(0.00392156862745098, 0.00392156862745098, 0.00392156862745098)
+        "vgg16_features-amdegroot-88682ab5.pth",
+        138_357_544,
+        min_size=(32, 32),
+        mean=(0.48235, 0.45882, 0.40784),
+        std=(1 / 255, 1 / 255, 1 / 255),
     )
     DEFAULT = IMAGENET1K_V1
 

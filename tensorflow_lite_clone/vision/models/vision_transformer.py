@@ -40,10 +40,19 @@ __all__ = [
 class ViT_B_16_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet("vit_b_16-c867db91.pth", 86_567_656, min_size=(224, 224))
     IMAGENET1K_SWAG_E2E_V1 = imagenet(
-        "vit_b_16_swag-9ac1b537.pth", 86_859_496, min_size=(384, 384), crop_size=384, resize_size=384, interpolation='bicubic'
+        "vit_b_16_swag-9ac1b537.pth",
+        86_859_496,
+        min_size=(384, 384),
+        crop_size=384,
+        resize_size=384,
+        interpolation="bicubic",
     )
     IMAGENET1K_SWAG_LINEAR_V1 = imagenet(
-        "vit_b_16_lc_swag-4e70ced5.pth", 86_567_656, min_size=(224, 224), resize_size=224, interpolation='bicubic'
+        "vit_b_16_lc_swag-4e70ced5.pth",
+        86_567_656,
+        min_size=(224, 224),
+        resize_size=224,
+        interpolation="bicubic",
     )
     DEFAULT = IMAGENET1K_V1
 
@@ -55,10 +64,19 @@ class ViT_B_32_Weights(WeightsEnum):
 
 class ViT_H_14_Weights(WeightsEnum):
     IMAGENET1K_SWAG_E2E_V1 = imagenet(
-        "vit_h_14_swag-80465313.pth", 633_470_440, min_size=(518, 518), crop_size=518, resize_size=518, interpolation='bicubic'
+        "vit_h_14_swag-80465313.pth",
+        633_470_440,
+        min_size=(518, 518),
+        crop_size=518,
+        resize_size=518,
+        interpolation="bicubic",
     )
     IMAGENET1K_SWAG_LINEAR_V1 = imagenet(
-        "vit_h_14_lc_swag-c1eb923e.pth", 632_045_800, min_size=(224, 224), resize_size=224, interpolation='bicubic'
+        "vit_h_14_lc_swag-c1eb923e.pth",
+        632_045_800,
+        min_size=(224, 224),
+        resize_size=224,
+        interpolation="bicubic",
     )
     DEFAULT = IMAGENET1K_SWAG_E2E_V1
 
@@ -68,10 +86,19 @@ class ViT_L_16_Weights(WeightsEnum):
         "vit_l_16-852ce7e3.pth", 304_326_632, min_size=(224, 224), resize_size=242
     )
     IMAGENET1K_SWAG_E2E_V1 = imagenet(
-        "vit_l_16_swag-4f3808c9.pth", 305_174_504, min_size=(512, 512), crop_size=512, resize_size=512, interpolation='bicubic'
+        "vit_l_16_swag-4f3808c9.pth",
+        305_174_504,
+        min_size=(512, 512),
+        crop_size=512,
+        resize_size=512,
+        interpolation="bicubic",
     )
     IMAGENET1K_SWAG_LINEAR_V1 = imagenet(
-        "vit_l_16_lc_swag-4d563306.pth", 304_326_632, min_size=(224, 224), resize_size=224, interpolation='bicubic'
+        "vit_l_16_lc_swag-4d563306.pth",
+        304_326_632,
+        min_size=(224, 224),
+        resize_size=224,
+        interpolation="bicubic",
     )
     DEFAULT = IMAGENET1K_V1
 
@@ -79,6 +106,9 @@ class ViT_L_16_Weights(WeightsEnum):
 class ViT_L_32_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet("vit_l_32-c7638314.pth", 306_535_400, min_size=(224, 224))
     DEFAULT = IMAGENET1K_V1
+
+
+NORM = partial(nn.LayerNorm, eps=1e-6)
 
 
 class ConvStemConfig(NamedTuple):
@@ -118,7 +148,7 @@ class EncoderBlock(nn.Module):
         mlp_dim: int,
         dropout: float,
         attention_dropout: float,
-        norm_layer: Callable[..., nn.Module] = partial(nn.LayerNorm, eps=1e-6),
+        norm_layer: Callable[..., nn.Module] = NORM,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
@@ -155,7 +185,7 @@ class Encoder(nn.Module):
         mlp_dim: int,
         dropout: float,
         attention_dropout: float,
-        norm_layer: Callable[..., nn.Module] = partial(nn.LayerNorm, eps=1e-6),
+        norm_layer: Callable[..., nn.Module] = NORM,
     ) -> None:
         super().__init__()
         self.pos_embedding = nn.Parameter(empty(1, seq_length, hidden_dim).normal_(std=0.02))
@@ -191,7 +221,7 @@ class VisionTransformer(nn.Module):
         attention_dropout: float = 0.0,
         num_classes: int = 1000,
         representation_size: int | None = None,
-        norm_layer: Callable[..., nn.Module] = partial(nn.LayerNorm, eps=1e-6),
+        norm_layer: Callable[..., nn.Module] = NORM,
         conv_stem_configs: Sequence[ConvStemConfig] | None = None,
     ) -> None:
         super().__init__()
@@ -248,9 +278,7 @@ class VisionTransformer(nn.Module):
         """The patches' vectors (N, patches, hidden_dim)."""
         for name, size in zip(("height", "width"), x.shape[2:]):
             if size != self.image_size:
-                raise ValueError(
-                    f"Wrong image {name}! Expected {self.image_size} but got {size}!"
-                )
+                raise ValueError(f"Wrong image {name}! Expected {self.image_size} but got {size}!")
         return self.conv_proj(x).flatten(2).permute(0, 2, 1)
 
     def forward(self, x: Tensor) -> Tensor:

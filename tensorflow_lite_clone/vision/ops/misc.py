@@ -192,7 +192,7 @@ class SqueezeExcitation(nn.Module):
 
 
 class MLP(nn.Sequential):
-    """Linear layers, each but the last followed by norm, activation and dropout; the last by dropout."""
+    """Linear layers, each but the last followed by norm and activation, all by dropout."""
 
     def __init__(
         self,

@@ -143,7 +143,7 @@ def deeplabv3_resnet50(
     weights_backbone: WeightsEnum | None = ResNet50_Weights.IMAGENET1K_V1,
     **kwargs: Any,
 ) -> DeepLabV3:
-    """DeepLabV3 over a ResNet-50, whose weights are downloaded unless `weights_backbone` is None."""
+    """DeepLabV3 over a ResNet-50; downloads its weights unless `weights_backbone` is None."""
     backbone = resnet50(weights=weights_backbone, replace_stride_with_dilation=DILATED)
     return _deeplabv3_resnet(backbone, num_classes, aux_loss)
 
@@ -161,7 +161,7 @@ def deeplabv3_resnet101(
     weights_backbone: WeightsEnum | None = ResNet101_Weights.IMAGENET1K_V1,
     **kwargs: Any,
 ) -> DeepLabV3:
-    """DeepLabV3 over a ResNet-101, whose weights are downloaded unless `weights_backbone` is None."""
+    """DeepLabV3 over a ResNet-101; downloads its weights unless `weights_backbone` is None."""
     backbone = resnet101(weights=weights_backbone, replace_stride_with_dilation=DILATED)
     return _deeplabv3_resnet(backbone, num_classes, aux_loss)
 
@@ -179,7 +179,7 @@ def deeplabv3_mobilenet_v3_large(
     weights_backbone: WeightsEnum | None = MobileNet_V3_Large_Weights.IMAGENET1K_V1,
     **kwargs: Any,
 ) -> DeepLabV3:
-    """DeepLabV3 over a MobileNetV3, whose weights are downloaded unless `weights_backbone` is None."""
+    """DeepLabV3 over a MobileNetV3; downloads its weights unless `weights_backbone` is None."""
     classes = CLASSES if num_classes is None else num_classes
     mobilenet = mobilenet_v3_large(weights=weights_backbone, dilated=True)
     features, early, last = mobilenet_stages(mobilenet)
