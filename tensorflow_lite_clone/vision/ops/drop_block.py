@@ -33,6 +33,8 @@ def _drop_block(
         return input
     sides = input.shape[2:]
     block = min(block_size, *sides)
+    if block % 2 == 0:
+        raise ValueError(f"block size should be odd. Got {block} which is even.")
     inner = [side - block + 1 for side in sides]
     # The probability of a block's middle that drops a share `p` of all values.
     gamma = p * math.prod(sides) / (block**dimensions * math.prod(inner))
@@ -53,7 +55,8 @@ def drop_block2d(
 ) -> Tensor:
     """Zeroes squares of x (N, C, H, W), a share `p` of it, and scales up the rest.
 
-    Raises ValueError for p outside [0, 1] or another number of dimensions.
+    Raises ValueError for p outside [0, 1] or another number of dimensions,
+    or squares of even sides.
     """
     return _drop_block(input, p, block_size, inplace, eps, training, F.max_pool2d, 2)
 
@@ -68,7 +71,8 @@ def drop_block3d(
 ) -> Tensor:
     """Zeroes cubes of x (N, C, D, H, W), a share `p` of it, and scales up the rest.
 
-    Raises ValueError for p outside [0, 1] or another number of dimensions.
+    Raises ValueError for p outside [0, 1] or another number of dimensions,
+    or cubes of even sides.
     """
     return _drop_block(input, p, block_size, inplace, eps, training, F.max_pool3d, 3)
 
