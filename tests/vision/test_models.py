@@ -106,6 +106,13 @@ def fcn(m: Any) -> Any:
     return m.models.segmentation.fcn.FCN(backbone, head(512, 3), head(256, 3))
 
 
+def lraspp(m: Any) -> Any:
+    features = m.models.mobilenet_v3_large(width_mult=0.25, dilated=True).features
+    backbone = m.models._utils.IntermediateLayerGetter(features, {"4": "low", "16": "high"})
+    widths = [features[index].out_channels for index in (4, 16)]
+    return m.models.segmentation.lraspp.LRASPP(backbone, *widths, 3, inter_channels=8)
+
+
 def deeplab_head(m: Any) -> Any:
     return m.models.segmentation.deeplabv3.DeepLabHead(3, 4, (1, 2))
 
@@ -150,12 +157,7 @@ SMALL: dict[str, tuple[Any, int]] = {
     "swin_v2": (swin_v2, 18),
     "fcn": (fcn, 32),
     "deeplab_head": (deeplab_head, 12),
-    "lraspp": (
-        lambda m: m.models.get_model(
-            "lraspp_mobilenet_v3_large", weights_backbone=None, num_classes=3
-        ),
-        32,
-    ),
+    "lraspp": (lraspp, 32),
 }  # fmt: skip
 
 

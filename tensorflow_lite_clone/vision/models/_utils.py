@@ -6,10 +6,29 @@ from collections import OrderedDict
 from typing import Any
 
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import _ovewrite_named_param
 
-__all__ = ["IntermediateLayerGetter", "_make_divisible", "_ovewrite_named_param"]
+__all__ = [
+    "IntermediateLayerGetter",
+    "_make_divisible",
+    "_ovewrite_named_param",
+    "start_norm",
+    "zero_bias",
+]
+
+
+def zero_bias(layer: Any) -> None:
+    """Lets a bias, if there is one, start with zeros."""
+    if layer.bias is not None:
+        init.zeros_(layer.bias)
+
+
+def start_norm(norm: Any) -> None:
+    """Lets a norm start as the identity."""
+    init.ones_(norm.weight)
+    init.zeros_(norm.bias)
 
 
 def _make_divisible(v: float, divisor: int, min_value: int | None = None) -> int:

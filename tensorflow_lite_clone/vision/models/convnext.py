@@ -11,6 +11,7 @@ from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.create import full
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
+from tensorflow_lite_clone.vision.models._utils import zero_bias
 from tensorflow_lite_clone.vision.ops.misc import Conv2dNormActivation, Permute
 from tensorflow_lite_clone.vision.ops.stochastic_depth import StochasticDepth
 
@@ -161,8 +162,7 @@ class ConvNeXt(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
                 init.trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    init.zeros_(module.bias)
+                zero_bias(module)
 
     def _forward_impl(self, x: Tensor) -> Tensor:
         return self.classifier(self.avgpool(self.features(x)))

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.ops.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils.checkpoint import checkpoint
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
+from tensorflow_lite_clone.vision.models._utils import start_norm, zero_bias
 
 __all__ = [
     "DenseNet",
@@ -161,10 +162,9 @@ class DenseNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 init.kaiming_normal_(module.weight)
             elif isinstance(module, nn.BatchNorm2d):
-                init.ones_(module.weight)
-                init.zeros_(module.bias)
+                start_norm(module)
             elif isinstance(module, nn.Linear):
-                init.zeros_(module.bias)
+                zero_bias(module)
 
     def forward(self, x: Tensor) -> Tensor:
         features = F.relu(self.features(x), inplace=True)

@@ -12,7 +12,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
-from tensorflow_lite_clone.vision.models._utils import _make_divisible
+from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
 from tensorflow_lite_clone.vision.ops.misc import Conv2dNormActivation, SqueezeExcitation
 from tensorflow_lite_clone.vision.ops.stochastic_depth import StochasticDepth
 
@@ -356,15 +356,13 @@ class EfficientNet(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 init.kaiming_normal_(module.weight, mode="fan_out")
-                if module.bias is not None:
-                    init.zeros_(module.bias)
+                zero_bias(module)
             elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
-                init.ones_(module.weight)
-                init.zeros_(module.bias)
+                start_norm(module)
             elif isinstance(module, nn.Linear):
                 bound = 1.0 / math.sqrt(module.out_features)
                 init.uniform_(module.weight, -bound, bound)
-                init.zeros_(module.bias)
+                zero_bias(module)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.avgpool(self.features(x)).flatten(1))

@@ -13,6 +13,7 @@ from tensorflow_lite_clone.ops.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 from tensorflow_lite_clone.vision.models._presets import MEAN, STD
+from tensorflow_lite_clone.vision.models._utils import start_norm
 
 __all__ = ["GoogLeNet", "GoogLeNetOutputs", "GoogLeNet_Weights", "_GoogLeNetOutputs", "googlenet"]
 
@@ -119,8 +120,7 @@ def initialize(model: nn.Module, std: Callable[[nn.Module], float]) -> None:
         if isinstance(module, nn.Conv2d | nn.Linear):
             init.trunc_normal_(module.weight, mean=0.0, std=std(module), a=-2, b=2)
         elif isinstance(module, nn.BatchNorm2d):
-            init.ones_(module.weight)
-            init.zeros_(module.bias)
+            start_norm(module)
 
 
 def to_halves(x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
-from tensorflow_lite_clone.vision.models._utils import _make_divisible
+from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
 
 __all__ = [
     "MNASNet",
@@ -128,11 +128,10 @@ class MNASNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
             elif isinstance(module, nn.BatchNorm2d):
-                init.ones_(module.weight)
-                init.zeros_(module.bias)
+                start_norm(module)
             elif isinstance(module, nn.Linear):
                 init.kaiming_uniform_(module.weight, mode="fan_out", nonlinearity="sigmoid")
-                init.zeros_(module.bias)
+                zero_bias(module)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.layers(x).mean([2, 3]))

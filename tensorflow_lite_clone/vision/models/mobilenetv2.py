@@ -10,7 +10,7 @@ from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
-from tensorflow_lite_clone.vision.models._utils import _make_divisible
+from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
 from tensorflow_lite_clone.vision.ops.misc import Conv2dNormActivation
 
 __all__ = ["MobileNetV2", "MobileNet_V2_Weights", "mobilenet_v2"]
@@ -126,14 +126,12 @@ def initialize(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, nn.Conv2d):
             init.kaiming_normal_(module.weight, mode="fan_out")
-            if module.bias is not None:
-                init.zeros_(module.bias)
+            zero_bias(module)
         elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
-            init.ones_(module.weight)
-            init.zeros_(module.bias)
+            start_norm(module)
         elif isinstance(module, nn.Linear):
             init.normal_(module.weight, 0, 0.01)
-            init.zeros_(module.bias)
+            zero_bias(module)
 
 
 @register_model(MobileNet_V2_Weights)

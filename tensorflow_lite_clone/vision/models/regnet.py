@@ -13,7 +13,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
-from tensorflow_lite_clone.vision.models._utils import _make_divisible
+from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
 from tensorflow_lite_clone.vision.ops.misc import Conv2dNormActivation, SqueezeExcitation
 
 __all__ = [
@@ -374,11 +374,10 @@ class RegNet(nn.Module):
                 fan_out = module.kernel_size[0] * module.kernel_size[1] * module.out_channels
                 init.normal_(module.weight, mean=0.0, std=math.sqrt(2.0 / fan_out))
             elif isinstance(module, nn.BatchNorm2d):
-                init.ones_(module.weight)
-                init.zeros_(module.bias)
+                start_norm(module)
             elif isinstance(module, nn.Linear):
                 init.normal_(module.weight, mean=0.0, std=0.01)
-                init.zeros_(module.bias)
+                zero_bias(module)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.trunk_output(self.stem(x))

@@ -14,6 +14,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
+from tensorflow_lite_clone.vision.models._utils import start_norm
 
 __all__ = [
     "ResNet",
@@ -235,8 +236,7 @@ class ResNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
             elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
-                init.ones_(module.weight)
-                init.zeros_(module.bias)
+                start_norm(module)
         if zero_init_residual:
             # Every block starts as its shortcut: Goyal et al., Accurate, Large Minibatch SGD, 2017.
             for module in self.modules():
@@ -263,7 +263,7 @@ class ResNet(nn.Module):
             downsample = nn.Sequential(
                 conv1x1(self.inplanes, width, stride), self._norm_layer(width)
             )
-        common = {
+        common: dict[str, Any] = {
             "groups": self.groups,
             "base_width": self.base_width,
             "norm_layer": self._norm_layer,

@@ -9,6 +9,7 @@ from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
+from tensorflow_lite_clone.vision.models._utils import zero_bias
 
 __all__ = [
     "SqueezeNet",
@@ -90,8 +91,7 @@ class SqueezeNet(nn.Module):
                     init.normal_(module.weight, mean=0.0, std=0.01)
                 else:
                     init.kaiming_uniform_(module.weight)
-                if module.bias is not None:
-                    init.zeros_(module.bias)
+                zero_bias(module)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.features(x)).flatten(1)

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.ops.join import cat, meshgrid, stack
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
+from tensorflow_lite_clone.vision.models._utils import zero_bias
 from tensorflow_lite_clone.vision.models._windows import shifted_window_attention
 from tensorflow_lite_clone.vision.models.vision_transformer import initialize_mlp
 from tensorflow_lite_clone.vision.ops.misc import MLP, Permute
@@ -237,7 +238,7 @@ class ShiftedWindowAttentionV2(ShiftedWindowAttention):
             nn.ReLU(inplace=True),
             nn.Linear(512, num_heads, bias=False),
         )
-        if qkv_bias:
+        if self.qkv.bias is not None:
             third = self.qkv.bias.numel() // 3
             self.qkv.bias[third : 2 * third].data.zero_()
 
@@ -379,8 +380,7 @@ class SwinTransformer(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 init.trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    init.zeros_(module.bias)
+                zero_bias(module)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.permute(self.norm(self.features(x)))

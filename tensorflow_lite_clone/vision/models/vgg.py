@@ -9,6 +9,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
+from tensorflow_lite_clone.vision.models._utils import start_norm, zero_bias
 
 __all__ = [
     "VGG",
@@ -107,14 +108,12 @@ class VGG(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-                if module.bias is not None:
-                    init.zeros_(module.bias)
+                zero_bias(module)
             elif isinstance(module, nn.BatchNorm2d):
-                init.ones_(module.weight)
-                init.zeros_(module.bias)
+                start_norm(module)
             elif isinstance(module, nn.Linear):
                 init.normal_(module.weight, 0, 0.01)
-                init.zeros_(module.bias)
+                zero_bias(module)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
@@ -138,8 +137,10 @@ def make_layers(cfg: Sequence[str | int], batch_norm: bool = False) -> nn.Sequen
 
 def _configuration(*depths: int) -> list[str | int]:
     """So many convolutions in each of the five stages."""
-    stages = zip(depths, (64, 128, 256, 512, 512))
-    return [layer for depth, width in stages for layer in [*[width] * depth, "M"]]
+    layers: list[str | int] = []
+    for depth, width in zip(depths, (64, 128, 256, 512, 512)):
+        layers += [*[width] * depth, "M"]
+    return layers
 
 
 # The columns A, B, D and E of the paper's table 1.

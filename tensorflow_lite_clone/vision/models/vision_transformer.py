@@ -20,6 +20,7 @@ from tensorflow_lite_clone.vision.models._api import (
     imagenet,
     register_model,
 )
+from tensorflow_lite_clone.vision.models._utils import zero_bias
 from tensorflow_lite_clone.vision.ops.misc import MLP, Conv2dNormActivation
 
 __all__ = [
@@ -262,7 +263,7 @@ class VisionTransformer(nn.Module):
             _, channels, height, width = self.conv_proj.weight.shape
             fan_in = channels * height * width
             init.trunc_normal_(self.conv_proj.weight, std=math.sqrt(1 / fan_in))
-            init.zeros_(self.conv_proj.bias)
+            zero_bias(self.conv_proj)
         else:
             last = self.conv_proj.conv_last
             init.normal_(last.weight, mean=0.0, std=math.sqrt(2.0 / last.out_channels))
