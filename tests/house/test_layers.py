@@ -62,7 +62,7 @@ LOCAL: dict[str, dict[str, str]] = {
     "tensorflow_lite_clone.utils.data.dataloader": {
         "tensorflow_lite_clone.utils.data._multiprocess": "multiprocessing is slow to import",
     },
-    "tensorflow_lite_clone.vision.datasets": {
+    "tensorflow_lite_clone.vision.datasets.utils": {
         "tensorflow_lite_clone.vision._download": "HTTP is slow to import",
     },
 }

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone import random
-from tensorflow_lite_clone.ops.random import randint, randn
+from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.random import randint
 from tensorflow_lite_clone.vision.datasets.vision import VisionDataset
 from tensorflow_lite_clone.vision.transforms.functional import to_pil_image
 
@@ -44,7 +45,7 @@ class FakeData(VisionDataset):
             raise IndexError(f"{type(self).__name__} index out of range")
         state = random.get_rng_state()
         random.manual_seed(index + self.random_offset)
-        noise = randn(*self.image_size)
+        noise = empty(self.image_size).normal_()
         target = int(randint(0, self.num_classes, (1,)))
         random.set_rng_state(state)
         return self._transformed(to_pil_image(noise), target)

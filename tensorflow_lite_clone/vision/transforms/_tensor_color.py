@@ -8,7 +8,7 @@ from tensorflow_lite_clone.core.dtypes import DType, float32, uint8
 from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.nn import functional as nn_functional
 from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.create import full, tensor, zeros_like
+from tensorflow_lite_clone.ops.create import full, zeros_like
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.progressions import linspace
 from tensorflow_lite_clone.tensor import Tensor
@@ -36,6 +36,7 @@ def expect_channels(img: Tensor, permitted: Sequence[int]) -> None:
 
 def blend(first: Tensor, second: Tensor, ratio: float) -> Tensor:
     """`ratio` of the first and the rest of the second, within the range of the first's dtype."""
+    ratio = float(ratio)  # an integer would leave integers as they are, and they would overflow
     mixed = ratio * first + (1.0 - ratio) * second
     return mixed.clamp(0, bound(first.dtype)).to(first.dtype)
 
@@ -50,7 +51,9 @@ def to_grayscale(img: Tensor, num_output_channels: int) -> Tensor:
     if num_output_channels not in (1, 3):
         raise ValueError("num_output_channels should be either 1 or 3")
     expect_channels(img, (1, 3))
-    one = grey(img) if img.shape[-3] == 3 else img.clone()
+    if img.shape[-3] == 1:
+        return img.clone()
+    one = grey(img)
     return one if num_output_channels == 1 else one.expand(*img.shape[:-3], 3, *img.shape[-2:])
 
 
@@ -124,7 +127,11 @@ def to_rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
     t = (value * (1 - saturation * (1 - rest))).clamp(0, 1)
     number = sector.to(float32) % 6
     planes = []
-    for choices in [(value, q, p, p, t, value), (t, value, value, q, p, p), (p, p, t, value, value, q)]:
+    for choices in [
+        (value, q, p, p, t, value),
+        (t, value, value, q, p, p),
+        (p, p, t, value, value, q),
+    ]:
         plane = choices[5]
         for index in range(5):
             plane = where(number == index, choices[index], plane)
@@ -204,14 +211,3 @@ def gaussian(size: int, sigma: float, like: Tensor) -> Tensor:
     x = linspace(-half, half, size, dtype=like.dtype, device=like.device)
     density = (-0.5 * (x / sigma) ** 2).exp()
     return density / density.sum()
-
-
-def linear_transformation(img: Tensor, matrix: Tensor, mean: Tensor) -> Tensor:
-    """(flattened picture - mean) @ matrix, in the picture's shape."""
-    flat = img.reshape(-1, matrix.shape[0]) - mean.to(img.device)
-    return (flat @ matrix.to(img.device)).reshape(img.shape)
-
-
-def scalar_tensor(values: Sequence[float], like: Tensor) -> Tensor:
-    """A colour (C, 1, 1) in the dtype of a picture."""
-    return tensor(values, dtype=like.dtype, device=like.device)[:, None, None]
