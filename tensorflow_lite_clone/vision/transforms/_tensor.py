@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow_lite_clone.core.dtypes import DType, float32, int64
+from tensorflow_lite_clone.core.dtypes import DType, float32, int64, uint8
 from tensorflow_lite_clone.nn import functional as nn_functional
 from tensorflow_lite_clone.ops.create import ones, tensor
 from tensorflow_lite_clone.ops.join import cat, stack
@@ -80,17 +80,27 @@ def mirrored(size: int, before: int, after: int, device: Any) -> Tensor:
 
 
 def resize(
-    img: Tensor, size: tuple[int, int], mode: InterpolationMode, antialias: bool | None
+    img: Tensor,
+    size: tuple[int, int],
+    mode: InterpolationMode,
+    antialias: bool | None,
+    bytes_as_they_are: bool = False,
 ) -> Tensor:
-    """The picture in another size; bicubic integers stay in their range."""
+    """The picture in another size; bicubic integers stay in their range.
+
+    Bytes are interpolated as floats and rounded, or in fixed point as they are.
+    """
     smooth = mode in (InterpolationMode.BILINEAR, InterpolationMode.BICUBIC)
+    fixed = bytes_as_they_are and img.dtype == uint8
     batch = nn_functional.interpolate(
-        as_batch(img),
+        img.reshape(-1, *img.shape[-3:]) if fixed else as_batch(img),
         size=list(size),
         mode=mode.value,
         align_corners=False if smooth else None,
         antialias=bool(antialias) and smooth,
     )
+    if fixed:
+        return batch.reshape(*img.shape[:-3], *batch.shape[-3:])
     if mode is InterpolationMode.BICUBIC and not img.is_floating_point():
         batch = batch.clamp(0, 255)
     return from_batch(batch, img)

@@ -105,7 +105,7 @@ class _Policy(Module):
 
     def __init__(self, interpolation: Any, fill: Any) -> None:
         super().__init__()
-        self.interpolation = interpolation_of(interpolation)
+        self.interpolation = interpolation_of(interpolation, names=True)
         self.fill = fill
 
     def fill_of(self, img: Any) -> list[float] | None:
@@ -115,6 +115,18 @@ class _Policy(Module):
                 return [float(self.fill)] * functional.get_image_num_channels(img)
             return [float(value) for value in self.fill]
         return self.fill
+
+    def negative(self) -> bool:
+        """Whether a strength of either sign is negative."""
+        return bool(integer(0, 2))
+
+    def augmented(self, img: Any) -> Any:
+        """One picture after the policy."""
+        raise NotImplementedError
+
+    def forward(self, img: Any) -> Any:
+        """The picture after the policy."""
+        return self.augmented(img)
 
     def stepped(self, img: Any, name: str, strength: float) -> Any:
         """The picture after a step."""
@@ -143,23 +155,31 @@ class AutoAugment(_Policy):
         if policy not in POLICIES:
             raise ValueError(f"The provided policy {policy} is not recognized.")
         self.policy = policy
-        self.policies = POLICIES[policy]
+
+    @property
+    def policies(self) -> list:
+        """The policies: a pair of steps each, (name, probability, strength)."""
+        return POLICIES[self.policy]
 
     @staticmethod
     def get_params(transform_num: int) -> tuple[int, Tensor, Tensor]:
         """A random policy, and for each of its steps a number in [0, 1) and a sign."""
         return integer(0, transform_num), empty(2).uniform_(), randint(2, (2,))
 
-    def forward(self, img: Any) -> Any:
-        """The picture after one of the policies."""
-        number, chances, signs = self.get_params(len(self.policies))
+    def space(self, img: Any) -> Space:
+        """What can be done with a picture."""
         _, height, width = functional.get_dimensions(img)
-        space = {
+        return {
             **geometric(0.3, 150.0 / 331.0 * width, 150.0 / 331.0 * height, 30.0, 10),
             **colours(0.9, 10),
             **tones(8, 4, 10),
             "Invert": (None, False),
         }
+
+    def augmented(self, img: Any) -> Any:
+        """The picture after one of the policies."""
+        number, chances, signs = self.get_params(len(self.policies))
+        space = self.space(img)
         for index, (name, p, place) in enumerate(self.policies[number]):
             if chances[index] > p:
                 continue
@@ -179,7 +199,7 @@ class _Drawn(_Policy):
         name = list(space)[integer(0, len(space))]
         strengths, signed = space[name]
         strength = strengths[place()] if strengths else 0.0
-        if signed and integer(0, 2):
+        if signed and self.negative():
             strength = -strength
         return self.stepped(img, name, strength)
 
@@ -205,7 +225,7 @@ class RandAugment(_Drawn):
         self.magnitude = magnitude
         self.num_magnitude_bins = num_magnitude_bins
 
-    def forward(self, img: Any) -> Any:
+    def augmented(self, img: Any) -> Any:
         """The picture after the steps."""
         bins = self.num_magnitude_bins
         _, height, width = functional.get_dimensions(img)
@@ -237,7 +257,7 @@ class TrivialAugmentWide(_Drawn):
         super().__init__(interpolation, fill)
         self.num_magnitude_bins = num_magnitude_bins
 
-    def forward(self, img: Any) -> Any:
+    def augmented(self, img: Any) -> Any:
         """The picture after the step."""
         bins = self.num_magnitude_bins
         space: Space = {
@@ -295,10 +315,10 @@ class AugMix(_Drawn):
         self.alpha = alpha
         self.all_ops = all_ops
 
-    def forward(self, orig_img: Any) -> Any:
+    def augmented(self, orig_img: Any) -> Any:
         """The mixture."""
         if not isinstance(orig_img, Tensor):
-            mixed = self.forward(functional.pil_to_tensor(orig_img))
+            mixed = self.augmented(functional.pil_to_tensor(orig_img))
             return functional.to_pil_image(mixed, orig_img.mode)
         height, width = orig_img.shape[-2:]
         bins = self.parameter_max

@@ -138,6 +138,16 @@ def resize(
     with `antialias`.
     """
     mode = interpolation_of(interpolation)
+    new = new_size(img, size, max_size)
+    if new is None:
+        return img
+    if isinstance(img, Tensor):
+        return _tensor.resize(img, new, mode, antialias)
+    return _pil.resize(img, new, mode)
+
+
+def new_size(img: Any, size: Any, max_size: int | None) -> tuple[int, int] | None:
+    """The (H, W) that `resize` is asked for, or None if the picture has it."""
     _, height, width = get_dimensions(img)
     if isinstance(size, list | tuple):
         if len(size) not in (1, 2):
@@ -151,11 +161,7 @@ def resize(
                 "i.e. size should be an int or a sequence of length 1 in torchscript mode."
             )
     new = _shapes.resized(height, width, size, max_size)
-    if new == (height, width):
-        return img
-    if isinstance(img, Tensor):
-        return _tensor.resize(img, new, mode, antialias)
-    return _pil.resize(img, new, mode)
+    return None if new == (height, width) else new
 
 
 def pad(
