@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.core.dtypes import float32, uint8
-from tensorflow_lite_clone.core.dtypes import bool as bool_dtype
+from tensorflow_lite_clone.core.dtypes import bool_, float32, uint8
 from tensorflow_lite_clone.ops.create import full, tensor
 from tensorflow_lite_clone.ops.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
@@ -202,7 +201,7 @@ def draw_segmentation_masks(
         masks = masks[None]
     if masks.ndim != 3:
         raise ValueError("masks must be of shape (H, W) or (batch_size, H, W)")
-    if masks.dtype != bool_dtype:
+    if masks.dtype != bool_:
         raise ValueError(f"The masks must be of dtype bool. Got {masks.dtype}")
     if masks.shape[-2:] != image.shape[-2:]:
         raise ValueError("The image and the masks must have the same height and width")

@@ -6,6 +6,7 @@ A picture is a PIL image, or a tensor (..., C, H, W). Functions give the kind th
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -143,6 +144,12 @@ def resize(
         return img
     if isinstance(img, Tensor):
         return _tensor.resize(img, new, mode, antialias)
+    if antialias is False:
+        warnings.warn(
+            "Anti-alias option is always applied for PIL Image input. Argument antialias is "
+            "ignored.",
+            stacklevel=2,
+        )
     return _pil.resize(img, new, mode)
 
 

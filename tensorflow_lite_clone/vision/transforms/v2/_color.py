@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -225,6 +226,12 @@ class RandomErasing(RandomTransform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The leaf, with a rectangle erased."""
+        if not functional.is_picture(inpt):
+            warnings.warn(
+                f"{type(self).__name__}() is currently passing through inputs of type "
+                f"tv_tensors.{type(inpt).__name__}. This will likely change in the future.",
+                stacklevel=2,
+            )
         if params["place"] is None:
             return inpt
         return self.call(functional.erase, inpt, *params["place"], self.inplace)

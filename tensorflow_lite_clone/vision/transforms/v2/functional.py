@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.core.dtypes import DType, float32, uint8
+from tensorflow_lite_clone.core.dtypes import DType, float32, int32, uint8
 from tensorflow_lite_clone.ops.create import empty_like
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import is_pil
@@ -413,16 +413,17 @@ def grayscale_to_rgb(inpt: Any) -> Any:
 
 @of_pictures
 def gaussian_noise(inpt: Any, mean: float = 0.0, sigma: float = 0.1, clip: bool = True) -> Any:
-    """With normal noise on floats in [0, 1], and clipped to them; also on bytes as such floats."""
+    """With normal noise, of a size for values in [0, 1], and clipped to these; also on bytes."""
     if is_pil(inpt):
         raise unserved("gaussian_noise", inpt)
     if sigma < 0:
         raise ValueError(f"sigma shouldn't be negative. Got {sigma}")
-    numbers = inpt if inpt.is_floating_point() else inpt.to(float32)
-    white = 1.0 if inpt.is_floating_point() else 255.0
-    noisy = numbers + (mean + empty_like(numbers).normal_() * sigma) * white
-    noisy = noisy.clamp(0, white) if clip else noisy
-    return noisy.to(inpt.dtype)
+    if inpt.is_floating_point():
+        noisy = inpt + mean + empty_like(inpt).normal_() * sigma
+        return noisy.clamp(0, 1) if clip else noisy
+    noise = empty_like(inpt, dtype=float32).normal_() * sigma + mean
+    noisy = inpt.to(int32) + (noise * 255).to(int32)
+    return (noisy.clamp(0, 255) if clip else noisy).to(inpt.dtype)
 
 
 @of_pictures
