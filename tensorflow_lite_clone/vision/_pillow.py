@@ -10,8 +10,10 @@ def pillow() -> Any:
     """The package PIL, with the modules that are used here; ImportError says how to get it."""
     try:
         import PIL.Image
+        import PIL.ImageColor
         import PIL.ImageDraw
         import PIL.ImageEnhance
+        import PIL.ImageFont
         import PIL.ImageOps
     except ImportError as error:
         raise ImportError("PIL images need Pillow: pip install pillow") from error

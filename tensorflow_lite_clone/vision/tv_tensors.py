@@ -43,15 +43,15 @@ class TVTensor(Tensor):
 
     def clone(self, *args: Any, **kwargs: Any) -> Any:
         """A copy of the same kind."""
-        return self.like_me(super().clone(*args, **kwargs))  # type: ignore[misc]
+        return self.like_me(super().clone(*args, **kwargs))
 
     def detach(self) -> Any:
         """The same memory and kind, without the graph."""
-        return self.like_me(super().detach())  # type: ignore[misc]
+        return self.like_me(super().detach())
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Another dtype or device, the same kind."""
-        moved = super().to(*args, **kwargs)  # type: ignore[misc]
+        moved = super().to(*args, **kwargs)
         return moved if moved is self else self.like_me(moved)
 
     def _text(self, **extra: Any) -> str:
@@ -128,7 +128,7 @@ class BoundingBoxes(TVTensor):
 
     def like_me(self, tensor: Tensor, **changed: Any) -> BoundingBoxes:
         """A plain tensor as boxes of this format and canvas, or of changed ones."""
-        known = {"format": self.format, "canvas_size": self.canvas_size}
+        known: dict[str, Any] = {"format": self.format, "canvas_size": self.canvas_size}
         return BoundingBoxes(tensor, **(known | changed))
 
     def __repr__(self) -> str:

@@ -119,11 +119,8 @@ def _colours(colours: Any, count: int) -> list[tuple[int, ...]]:
         colours = [colours] * count
     else:
         raise ValueError("colors must be a tuple or a string, or a list thereof")
-    names = pillow()
-    from PIL import ImageColor
-
-    del names
-    return [ImageColor.getrgb(c) if isinstance(c, str) else tuple(c) for c in colours]
+    read = pillow().ImageColor.getrgb
+    return [read(colour) if isinstance(colour, str) else tuple(colour) for colour in colours]
 
 
 @no_grad()
@@ -181,9 +178,8 @@ def draw_bounding_boxes(
 
 def _font(name: str | None, size: int | None) -> Any:
     """Pillow's own font, or one from a file."""
-    from PIL import ImageFont
-
-    return ImageFont.load_default() if name is None else ImageFont.truetype(name, size or 10)
+    fonts = pillow().ImageFont
+    return fonts.load_default() if name is None else fonts.truetype(name, size or 10)
 
 
 @no_grad()
@@ -192,7 +188,8 @@ def draw_segmentation_masks(
 ) -> Tensor:
     """The picture (3, H, W) with bool masks (N, H, W) or (H, W) laid over it in colours.
 
-    `alpha` is how much of the colour is seen: 0 none of it, 1 nothing of the picture.
+    `alpha` is how much of the colour is seen: 0 none of it, 1 nothing of the picture. Where masks
+    overlap the colour is black.
     """
     _expect_picture(image)
     if image.shape[0] != 3:
@@ -211,4 +208,5 @@ def draw_segmentation_masks(
         if image.is_floating_point():
             values = values / 255
         painted = painted.where(~mask, values[:, None, None])
+    painted = painted.masked_fill(masks.sum(0) > 1, 0)
     return (image * (1 - alpha) + painted * alpha).to(image.dtype)

@@ -45,7 +45,7 @@ OUTSIDE = {
     "numpy": ("backends.numpy", "backends.cupy", "utils.data", "vision", "serialization"),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
-    "scipy": ("backends.numpy",),
+    "scipy": ("backends.numpy", "vision.datasets.svhn"),
 }
 
 # Modules that may import inside functions: module -> {what: why}.

@@ -6,6 +6,7 @@ here, but their names must be known when it is imported: they are declared witho
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
 import warnings
@@ -21,10 +22,8 @@ if SPEC is None or SPEC.origin is None:
 _LIBRARY = torch.library.Library("torchvision", "DEF")
 _TEXT = (Path(SPEC.origin).parent / "_meta_registrations.py").read_text()
 for _name in sorted(set(re.findall(r'register_meta\("(\w+)"\)|torchvision::(\w+)', _TEXT))):
-    try:
+    with contextlib.suppress(RuntimeError):  # they are there if the operators could be loaded
         _LIBRARY.define(f"{_name[0] or _name[1]}(Tensor a) -> Tensor")
-    except RuntimeError:
-        pass  # it is there: the compiled operators could be loaded after all
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of the extension that reads files
     import torchvision  # noqa: F401

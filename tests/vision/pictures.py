@@ -82,11 +82,11 @@ def seed(number: int) -> None:
     random.seed(number)
 
 
-def outcome(call: Any) -> Any:
+def outcome(call: Any, *arguments: Any) -> Any:
     """What a call returns or raises, from streams as they are; Python's is set back."""
     state = random.getstate()
     try:
-        return call()
+        return call(*arguments)
     except Exception as error:
         return error
     finally:

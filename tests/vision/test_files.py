@@ -26,7 +26,7 @@ BATCH = np.random.default_rng(0).normal(0, 1, (5, 3, 4, 6)).astype(np.float32)
 def made(call, array):
     """What a call gives for an array in both libraries."""
     return [
-        outcome(lambda: call(module, library.from_numpy(array.copy())))
+        outcome(call, module, library.from_numpy(array.copy()))
         for module, library in ((ours, tlc), (theirs, torch))
     ]
 
@@ -57,7 +57,9 @@ def test_make_grid(text):
 @pytest.mark.parametrize("options", [{}, {"nrow": 2, "normalize": True}])
 def test_save_image(tmp_path, options):
     for number, array in enumerate((BATCH, ARRAYS["floats"])):
-        made(lambda U, x, a=array: U.save_image(x, tmp_path / f"{U.__name__}.png", **options), array)
+        made(
+            lambda U, x, a=array: U.save_image(x, tmp_path / f"{U.__name__}.png", **options), array
+        )
         here, there = (
             (tmp_path / f"{module.__name__}.png").read_bytes() for module in (ours, theirs)
         )
@@ -129,7 +131,7 @@ def test_write_and_read(tmp_path):
     assert (vision_io.read_image(tmp_path / "file.png") == picture).all()
     vision_io.write_jpeg(picture, tmp_path / "file.jpg", quality=95)
     read = vision_io.read_image(str(tmp_path / "file.jpg")).float()
-    assert (read - picture.float()).abs().mean() < 5
+    assert (read - picture.float()).abs().mean() < 8
     assert (vision_io.decode_png(vision_io.encode_png(picture[:1])) == picture[:1]).all()
 
 

@@ -75,7 +75,7 @@ T.RandomErasing(p=1.0, value=(1, 2, 3))
 T.RandomErasing(p=1.0, scale=(0.9, 1.0))
 T.Normalize((0.5,), (0.25,))
 T.ConvertImageDtype(torch.float64)
-T.LinearTransformation(torch.eye(3 * 23 * 31), torch.ones(3 * 23 * 31))
+T.Compose([T.Resize(2), T.LinearTransformation(torch.eye(12) * 3, torch.ones(12))])
 """.strip().splitlines()
 ON_IMAGES = """
 T.ToTensor()
@@ -144,7 +144,7 @@ def compare(text, names, seeds, **tolerance):
         for number in range(seeds):
             x, y = both(name)
             seed(number)
-            made = outcome(lambda: here(x)), outcome(lambda: there(y))
+            made = outcome(here, x), outcome(there, y)
             assert_same(*made, **tolerance)
             assert tlc.rand(1).item() == torch.rand(1).item(), "draws"
 
@@ -163,9 +163,9 @@ def test_transforms_of_tensors(text):
 @pytest.mark.parametrize("text", ON_BYTES)
 def test_transforms_of_bytes(text):
     # AugMix adds in float32 with Dirichlet weights that differ in their last bits.
-    compare(text, ("RGB",), 12, levels=int("AugMix" in text))
+    compare(text, ("RGB",), 4 if "AugMix" in text else 12, levels=int("AugMix" in text))
     # A shear by 0.2 puts every fifth column half way between two pixels, and the last bit decides.
-    compare(text, ("bytes",), 12, levels=1, share=0.1)
+    compare(text, ("bytes",), 4, levels=1, share=0.1)
 
 
 @pytest.mark.parametrize("text", ON_TENSORS)
@@ -189,7 +189,7 @@ def test_refused(text):
 def test_too_small_for_a_crop():
     for name in ("RGB", "bytes"):
         x, y = both(name)
-        made = outcome(lambda: ours.RandomCrop(40)(x)), outcome(lambda: theirs.RandomCrop(40)(y))
+        made = outcome(ours.RandomCrop(40), x), outcome(theirs.RandomCrop(40), y)
         assert isinstance(made[1], ValueError) and str(made[0]) == str(made[1])
 
 

@@ -17,12 +17,12 @@ __all__ = ["CIFAR10", "CIFAR100"]
 
 HEIGHT = WIDTH = 32
 CHANNELS = 3
-# What a pickled array of numbers names, in NumPy's older and newer spelling. Nothing else is built.
+# What a pickled array names; older files call the package numpy.core. Nothing else is built.
 NAMED_BY_ARRAYS = {
     ("numpy", "dtype"),
     ("numpy", "ndarray"),
-    ("numpy.core.multiarray", "_reconstruct"),
     ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy._core.numeric", "_frombuffer"),
     ("_codecs", "encode"),
 }
 
@@ -31,6 +31,7 @@ class ArrayUnpickler(pickle.Unpickler):
     """Reads plain values and arrays; UnpicklingError for all else, so that no file runs code."""
 
     def find_class(self, module: str, name: str) -> Any:
+        module = module.replace("numpy.core.", "numpy._core.")
         if (module, name) not in NAMED_BY_ARRAYS:
             raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of pictures")
         return super().find_class(module, name)

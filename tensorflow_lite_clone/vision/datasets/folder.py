@@ -36,7 +36,8 @@ def is_image_file(filename: str) -> bool:
 
 def find_classes(directory: Path) -> tuple[list[str], dict[str, int]]:
     """The folders in a directory, sorted, and the number of each; FileNotFoundError if none."""
-    classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
+    folder: Any = directory
+    classes = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
     if not classes:
         raise FileNotFoundError(f"Couldn't find any class folder in {directory}.")
     return classes, {name: number for number, name in enumerate(classes)}
@@ -66,7 +67,7 @@ def make_dataset(
         )
     if is_valid_file is None:
         is_valid_file = lambda path: has_file_allowed_extension(path, extensions)  # type: ignore[arg-type]
-    samples = []
+    samples: list[tuple[str, int]] = []
     empty = []
     for name in sorted(class_to_idx):
         before = len(samples)

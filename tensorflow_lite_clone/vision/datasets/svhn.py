@@ -82,4 +82,4 @@ class SVHN(VisionDataset):
 
     def extra_repr(self) -> str:
         """Which split it is."""
-        return f"Split: {self.split.capitalize()}"
+        return f"Split: {self.split}"

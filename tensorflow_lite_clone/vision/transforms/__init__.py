@@ -13,7 +13,7 @@ from tensorflow_lite_clone.vision.transforms import autoaugment, functional, tra
 from tensorflow_lite_clone.vision.transforms.autoaugment import *  # noqa: F403
 from tensorflow_lite_clone.vision.transforms.transforms import *  # noqa: F403
 
-__all__ = [*transforms.__all__, *autoaugment.__all__, "functional", "v2"]  # noqa: F822
+__all__ = [*transforms.__all__, *autoaugment.__all__, "functional", "v2"]  # noqa: F405
 
 
 def __getattr__(name: str) -> Any:

@@ -248,7 +248,7 @@ class RandomErasing(Module):
         self.p = p
         self.scale = scale
         self.ratio = ratio
-        self.value = value
+        self.value: Any = value
         self.inplace = inplace
 
     @staticmethod

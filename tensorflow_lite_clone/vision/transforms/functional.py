@@ -204,11 +204,10 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
     return kernels_of(img).crop(img, top, left, height, width)
 
 
-def crop_size(size: int | Sequence[int]) -> Sequence[int]:
+def crop_size(size: Any) -> Sequence[int]:
     """The (H, W) that is meant by a number, or by a sequence of one or two."""
-    if isinstance(size, numbers.Number):
-        return int(size), int(size)  # type: ignore[call-overload]
-    assert isinstance(size, Sequence)
+    if isinstance(size, int | float):
+        return int(size), int(size)
     return (size[0], size[0]) if len(size) == 1 else size
 
 

@@ -53,7 +53,9 @@ def clamped(corners: Tensor, size: Size) -> Tensor:
     return stack([x[..., 0], y[..., 0], x[..., 1], y[..., 1]], -1)
 
 
-def made(boxes: BoundingBoxes, corners: Tensor, size: Size | None = None, clamp: bool = True) -> Any:
+def made(
+    boxes: BoundingBoxes, corners: Tensor, size: Size | None = None, clamp: bool = True
+) -> Any:
     """Boxes like others, of corners on a canvas, by default the same one."""
     size = boxes.canvas_size if size is None else (int(size[0]), int(size[1]))
     if clamp:
@@ -117,7 +119,10 @@ def moved(boxes: BoundingBoxes, points_to: Any, size: Size | None = None) -> Any
         corners = corners.to(float32)
     left, top, right, bottom = corners.unbind(-1)
     points = stack(
-        [stack([x, y], -1) for x, y in [(left, top), (right, top), (right, bottom), (left, bottom)]],
+        [
+            stack([x, y], -1)
+            for x, y in [(left, top), (right, top), (right, bottom), (left, bottom)]
+        ],
         -2,
     )
     points = points_to(points)
@@ -153,9 +158,7 @@ def affine(
     return moved(boxes, lambda points: linear_map(matrix, points))
 
 
-def rotate(
-    boxes: BoundingBoxes, angle: float, expand: bool, center: Sequence[float] | None
-) -> Any:
+def rotate(boxes: BoundingBoxes, angle: float, expand: bool, center: Sequence[float] | None) -> Any:
     height, width = boxes.canvas_size
     middle = [width * 0.5, height * 0.5] if center is None else center
     matrix = inverse_affine(middle, -angle, [0.0, 0.0], 1.0, [0.0, 0.0])

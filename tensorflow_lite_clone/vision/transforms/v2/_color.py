@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from tensorflow_lite_clone.ops.create import empty, tensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import _color
 from tensorflow_lite_clone.vision.transforms._draws import (
@@ -14,7 +15,6 @@ from tensorflow_lite_clone.vision.transforms._draws import (
     rectangle_sizes,
     uniform,
 )
-from tensorflow_lite_clone.ops.create import empty, tensor
 from tensorflow_lite_clone.vision.transforms.v2 import functional
 from tensorflow_lite_clone.vision.transforms.v2._transform import (
     RandomTransform,

@@ -223,7 +223,9 @@ class FiveCrop(Transform):
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         """TypeError for masks and boxes."""
         if any(isinstance(leaf, Mask | BoundingBoxes) for leaf in flat_inputs):
-            raise TypeError(f"BoundingBoxes'es and Mask's are not supported by {type(self).__name__}()")
+            raise TypeError(
+                f"BoundingBoxes'es and Mask's are not supported by {type(self).__name__}()"
+            )
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The five parts."""
@@ -342,9 +344,7 @@ class RandomPerspective(RandomTransform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The leaf, distorted."""
         fill = fill_for(self.fill, inpt)
-        return self.call(
-            functional.perspective, inpt, *params["corners"], self.interpolation, fill
-        )
+        return self.call(functional.perspective, inpt, *params["corners"], self.interpolation, fill)
 
 
 class ElasticTransform(Transform):

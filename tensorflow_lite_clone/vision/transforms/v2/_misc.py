@@ -244,5 +244,3 @@ class ClampBoundingBoxes(Transform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The boxes, cut off."""
         return functional.clamp_bounding_boxes(inpt)
-
-

@@ -161,5 +161,3 @@ class CutMix(_Mix):
         result = plain.clone()
         result[..., top:bottom, left:right] = plain.roll(1, 0)[..., top:bottom, left:right]
         return wrap(result, like=inpt)
-
-

@@ -52,9 +52,7 @@ class Transform(Module):
             return inputs if len(inputs) > 1 else inputs[0]
         chosen = self.chosen(flat)
         params = self.make_params([leaf for leaf, use in zip(flat, chosen) if use])
-        outputs = [
-            self.transform(leaf, params) if use else leaf for leaf, use in zip(flat, chosen)
-        ]
+        outputs = [self.transform(leaf, params) if use else leaf for leaf, use in zip(flat, chosen)]
         return tree_unflatten(outputs, spec)
 
     def chosen(self, flat: list[Any]) -> list[bool]:
@@ -80,8 +78,9 @@ class Transform(Module):
         for name, value in self.__dict__.items():
             if name.startswith("_") or name == "training" or not isinstance(value, SHOWN):
                 continue
-            short = isinstance(value, InterpolationMode | BoundingBoxFormat)
-            shown.append(f"{name}={value.value if short else value}")
+            if isinstance(value, InterpolationMode | BoundingBoxFormat):
+                value = value.value
+            shown.append(f"{name}={value}")
         return ", ".join(shown)
 
 
