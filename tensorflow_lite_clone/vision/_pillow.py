@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any
 
 
+@cache
 def pillow() -> Any:
     """The package PIL, with the modules that are used here; ImportError says how to get it."""
     try:
@@ -20,6 +22,7 @@ def pillow() -> Any:
     return PIL
 
 
+@cache
 def has_pillow() -> bool:
     """Whether Pillow can be imported."""
     try:

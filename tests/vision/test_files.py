@@ -6,6 +6,7 @@ import builtins
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tests.vision.pictures import ARRAYS, PILS, PIXELS, PLANES, assert_same, out
 import torchvision.io as their_io  # isort: skip  (the oracle comes first)
 import torchvision.utils as theirs  # isort: skip
 
+DIGITS = Path(__file__).parents[2] / "examples" / "mnist" / "data"
 BATCH = np.random.default_rng(0).normal(0, 1, (5, 3, 4, 6)).astype(np.float32)
 
 
@@ -154,7 +156,9 @@ def test_no_pictures(tmp_path):
         vision_io.encode_jpeg(tlc.from_numpy(PLANES.copy()), 101)
 
 
-def test_without_pillow(monkeypatch):
+@pytest.fixture
+def no_pillow(monkeypatch):
+    """As if Pillow were not installed."""
     real = builtins.__import__
 
     def refuse(name, *rest):
@@ -163,12 +167,28 @@ def test_without_pillow(monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
+    for function in (_pillow.pillow, _pillow.has_pillow):
+        function.cache_clear()
+    yield
+    _pillow.has_pillow.cache_clear()
+
+
+def test_without_pillow(no_pillow):
     with pytest.raises(ImportError, match="pip install pillow"):
         transforms.ToPILImage()(tlc.zeros(3, 4, 4))
     with pytest.raises(ImportError, match="pip install pillow"):
         datasets.FakeData()[0]
-    assert not _pillow.has_pillow()
     assert transforms.ToTensor()(PIXELS).shape == (3, 23, 31)
+    image, label = datasets.MNIST(DIGITS, train=False)[0]
+    assert isinstance(image, np.ndarray) and image.shape == (28, 28) and label == 7
+
+
+def test_digits_are_the_same_with_and_without_pillow():
+    digits = datasets.MNIST(DIGITS, train=False)
+    image, _ = digits[3]
+    assert isinstance(image, _pillow.pillow().Image.Image) and image.mode == "L"
+    plain = transforms.functional.to_tensor(digits.data[3].numpy())
+    assert (transforms.functional.to_tensor(image) == plain).all()
 
 
 def test_what_an_import_loads():

@@ -9,6 +9,7 @@ import torch
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.vision import tv_tensors
 from tensorflow_lite_clone.vision.transforms import v2 as ours
+from tests.device import DEVICE
 from tests.vision.pictures import ARRAYS, PLANES, assert_same, both, outcome, sample, seed
 
 import torchvision.transforms.v2 as theirs  # isort: skip  (the oracle comes first)
@@ -128,6 +129,8 @@ def test_samples(text, kind):
 @pytest.mark.filterwarnings("ignore:RandomErasing")  # passes boxes and masks
 @pytest.mark.parametrize("text", COLOURS + ON_TENSORS)
 def test_colours(text):
+    if DEVICE != "cpu" and "Noise" in text:
+        pytest.skip("PyTorch's random numbers are matched on the CPU alone")
     compare(text, lambda: sample("XYXY"), 4, levels=1, floats=1e-4)
     compare(text, lambda: both("floats"), 4, levels=1, floats=1e-4)
 
@@ -211,6 +214,18 @@ def test_erasing_warns_of_what_it_passes():
     for T, V, library in ((ours, tv_tensors, tlc), (theirs, their_tensors, torch)):
         with pytest.warns(UserWarning, match="passing through inputs of type tv_tensors.Mask"):
             T.RandomErasing(p=1.0)(V.Image(library.zeros(3, 9, 9)), V.Mask(library.zeros(9, 9)))
+
+
+def test_names():
+    """What torchvision has and this version has not: made for detection, video and files."""
+    there = {name for name in dir(theirs) if name[0].isupper()}
+    assert there - set(dir(ours)) == set(
+        "ClampKeyPoints JPEG RandomChannelPermutation RandomIoUCrop RandomPhotometricDistort "
+        "RandomResize RandomShortestSize RandomZoomOut SanitizeBoundingBoxes SanitizeKeyPoints "
+        "ScaleJitter SetClampingMode UniformTemporalSubsample".split()
+    )
+    functions = {name for name in ours.functional.__all__ if name[0].islower()}
+    assert functions - set(dir(theirs.functional)) == set()
 
 
 def test_to_tensor_is_deprecated():

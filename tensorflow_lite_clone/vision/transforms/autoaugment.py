@@ -328,7 +328,7 @@ class AugMix(_Drawn):
             **(colours(0.9, bins) if self.all_ops else {}),
         }
         batch = orig_img[(None,) * max(4 - orig_img.ndim, 0)]
-        own, others = self.weights(len(batch))
+        own, others = (part.to(batch.device) for part in self.weights(len(batch)))
         mix = own * batch
         for number in range(self.mixture_width):
             picture = batch
