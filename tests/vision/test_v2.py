@@ -40,6 +40,11 @@ T.RandomApply([T.RandomHorizontalFlip(), T.RandomVerticalFlip()])
 T.RandomChoice([T.Resize(5), T.CenterCrop(6)], [1, 2])
 T.RandomOrder([T.Resize(15), T.CenterCrop(12), T.Pad(1)])
 T.Compose([T.RandomResizedCrop(16), T.RandomHorizontalFlip()])
+T.RandomResize(10, 20)
+T.RandomShortestSize([10, 14, 18], 22)
+T.RandomShortestSize(12)
+T.ScaleJitter((20, 24))
+T.RandomZoomOut(fill=7, p=0.7)
 T.Identity()
 T.ToPureTensor()
 T.ConvertBoundingBoxFormat("XYWH")
@@ -57,6 +62,8 @@ T.RandomSolarize(1.0)
 T.RandomAdjustSharpness(2)
 T.RandomAutocontrast()
 T.RandomEqualize(0.2)
+T.RandomPhotometricDistort()
+T.RandomChannelPermutation()
 T.RandomErasing()
 T.RandomErasing(p=1.0, value="random")
 T.RandomErasing(p=1.0, value=(1, 2, 3))
@@ -156,6 +163,20 @@ def test_refused(text):
     assert type(here) is type(there), (here, there)
 
 
+@pytest.mark.parametrize("options", [{}, {"min_size": 5}, {"min_area": 30}])
+@pytest.mark.parametrize("getter", ["default", None])
+def test_sanitized_boxes(options, getter):
+    corners = [[1, 2, 3, 3], [0, 0, 30, 23], [5, 5, 10, 11], [-1, 2, 9, 9], [9, 9, 40, 20]]
+    made = []
+    for library, T, V in ((tlc, ours, tv_tensors), (torch, theirs, their_tensors)):
+        boxes = V.BoundingBoxes(library.tensor(corners), format="XYXY", canvas_size=(23, 31))
+        sample = {"boxes": boxes, "labels": library.arange(5), "other": library.zeros(5)}
+        sample["mask"] = V.Mask(library.arange(60).reshape(5, 3, 4))
+        transform = T.SanitizeBoundingBoxes(**options, labels_getter=getter)
+        made.append([transform(sample), repr(transform)])
+    assert_same(*made)
+
+
 @pytest.mark.parametrize("name", ["MixUp", "CutMix"])
 @pytest.mark.parametrize("number", range(4))
 def test_mixes(name, number):
@@ -220,9 +241,8 @@ def test_names():
     """What torchvision has and this version has not: made for detection, video and files."""
     there = {name for name in dir(theirs) if name[0].isupper()}
     assert there - set(dir(ours)) == set(
-        "ClampKeyPoints JPEG RandomChannelPermutation RandomIoUCrop RandomPhotometricDistort "
-        "RandomResize RandomShortestSize RandomZoomOut SanitizeBoundingBoxes SanitizeKeyPoints "
-        "ScaleJitter SetClampingMode UniformTemporalSubsample".split()
+        "ClampKeyPoints JPEG RandomIoUCrop SanitizeKeyPoints SetClampingMode "
+        "UniformTemporalSubsample".split()
     )
     functions = {name for name in ours.functional.__all__ if name[0].islower()}
     assert functions - set(dir(theirs.functional)) == set()
