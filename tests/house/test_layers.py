@@ -57,10 +57,8 @@ OUTSIDE = {
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
-    "scipy": ("backends.numpy",),
-    "tensorboard": ("utils.tensorboard",),
-}  # fmt: skip
     "scipy": ("backends.numpy", "vision.datasets.svhn"),
+    "tensorboard": ("utils.tensorboard",),
 }
 
 # Modules that may import inside functions: module -> {what: why}.
