@@ -13,6 +13,11 @@ from tensorflow_lite_clone.ops.softmax import log_softmax
 from tensorflow_lite_clone.tensor import Tensor
 
 
+def _cross_entropy_label(node: Any) -> str:
+    """PyTorch's name for the last of the ops that it makes a cross entropy of."""
+    return "Add" if node.parameters["smoothing"] else "NllLoss"
+
+
 class CrossEntropy(Op):
     """``-w[t] * log_softmax(x)[t]`` of class indices t, smoothed and reduced; and logsumexp(x).
 
@@ -20,6 +25,7 @@ class CrossEntropy(Op):
     is for the gradient only: with x it gives the softmax, and it is one number per target.
     """
 
+    label = _cross_entropy_label
     nondifferentiable = (1,)
     hints = (1,)
 
@@ -46,9 +52,7 @@ class CrossEntropy(Op):
             loss = F.sum(loss) / F.sum(w) if reduction == "mean" else F.sum(loss)
         return F.astype(loss, dtype), F.squeeze(total + top, axis=axis)
 
-    def backward_x(
-        F, g, x, target, weight, out1, *, axis, reduction, ignore_index, smoothing
-    ):
+    def backward_x(F, g, x, target, weight, out1, *, axis, reduction, ignore_index, smoothing):
         if out1 is None:
             out1 = F.logsumexp(x, axis=(axis,), keepdims=False, shape=x.shape)
         return F.cross_entropy_backward(
@@ -181,9 +185,7 @@ def _check_index_targets(input: Tensor, target: Tensor, weight: Tensor | None) -
                 "only batches of spatial targets supported (3D tensors) but got targets of "
                 f"dimension: {len(wanted)}"
             )
-        raise RuntimeError(
-            f"size mismatch (got input: {list(shape)} , target: {list(wanted)}"
-        )
+        raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(wanted)}")
     if dtype is not int64:
         if dtype is not uint8:
             raise RuntimeError(
@@ -199,8 +201,7 @@ def _check_index_targets(input: Tensor, target: Tensor, weight: Tensor | None) -
             )
         if weight.dtype is not input.dtype:
             raise RuntimeError(
-                f"expected scalar type {input.dtype.short_name} but found "
-                f"{weight.dtype.short_name}"
+                f"expected scalar type {input.dtype.short_name} but found {weight.dtype.short_name}"
             )
     return target
 
@@ -226,9 +227,7 @@ def cross_entropy(
     if size_average is not None or reduce is not None or reduction != "mean":
         reduction = reduction_of(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise RuntimeError(
-            f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
-        )
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     x, t = input._storage.array, target._storage.array
     if x.dtype.kind in "biu":
         raise NotImplementedError(
@@ -237,8 +236,12 @@ def cross_entropy(
     if t.shape == x.shape:
         return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     # The usual case is recognised without asking for anything else.
-    if t.ndim != 1 or x.ndim != 2 or weight is not None or t.shape[0] != x.shape[0] or (
-        target.dtype is not int64
+    if (
+        t.ndim != 1
+        or x.ndim != 2
+        or weight is not None
+        or t.shape[0] != x.shape[0]
+        or (target.dtype is not int64)
     ):
         target = _check_index_targets(input, target, weight)
     if not (x.size or t.size):

@@ -41,8 +41,15 @@ def mse_loss_backward(F, g, x, y, *, reduction):
     return d * (spread(g, reduction, d.shape) * 2)
 
 
+def _label_by_reduction(without: str) -> Any:
+    """A label for losses that PyTorch reduces by an op of its own; `without` where it does not."""
+    return lambda node: {"mean": "Mean", "sum": "Sum"}.get(node.parameters["reduction"], without)
+
+
 class L1Loss(Op):
     """``|x - y|``, reduced."""
+
+    label = _label_by_reduction("Abs")
 
     def forward(F, x, y, *, reduction):
         d = F.abs(x - y)
@@ -326,6 +333,8 @@ def binary_cross_entropy_with_logits(
 
 class KlDiv(Op):
     """``t * (log(t) - x)`` of log-probabilities x, reduced; t may be given as its logarithm."""
+
+    label = _label_by_reduction("Sub")
 
     def forward(F, x, t, *, reduction, log_target):
         if log_target:

@@ -308,6 +308,27 @@ def test_names(name, f):
     same(script)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_names_of_losses(reduction):
+    """They are printed with every loss."""
+
+    def script(lib):
+        F = lib.nn.functional
+        x = lib.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        y, classes = lib.ones(2, 2), lib.tensor([0, 1])
+        losses = [
+            F.cross_entropy(x, classes, reduction=reduction),
+            F.cross_entropy(x, classes, reduction=reduction, label_smoothing=0.1),
+            F.nll_loss(x, classes, reduction=reduction),
+            F.l1_loss(x, y, reduction=reduction),
+            F.mse_loss(x, y, reduction=reduction),
+            F.kl_div(x, y, reduction=reduction) if reduction != "mean" else x,
+        ]
+        return [loss.grad_fn and loss.grad_fn.name() for loss in losses]
+
+    same(script)
+
+
 def test_nodes_can_be_called():
     def script(lib):
         x = vector(lib)
