@@ -22,8 +22,8 @@ def test_every_absent_name_has_a_reason() -> None:
 
 
 def test_reasons() -> None:
-    assert why("torch.Tensor.to_sparse") == (LEFT_OUT, "sparse tensors")
-    assert why("torch.hub.load") == (PLANNED, "fetching models")
+    assert why("torch.nested.nested_tensor") == (LEFT_OUT, "nested and padded tensors")
+    assert why("torch.distributed.fsdp") == (PLANNED, "several devices and processes")
     assert why("torch.no_such_name") is None
 
 

@@ -269,7 +269,7 @@ def test_environment():
     assert found.libraries["numpy"].count(".") >= 1
     assert f"torch=={found.torch_version}" in (ROOT / "pyproject.toml").read_text()
     text = collect_env.get_pretty_env_info()
-    assert f"tensorflow_lite_clone version: {tlc.__version__}" in text
+    assert f"tensorflow_lite_clone version: {tlc.version.release}" in text
     assert f"numpy: {found.libraries['numpy']}" in text
 
 
