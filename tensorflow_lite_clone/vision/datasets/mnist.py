@@ -1,8 +1,10 @@
-"""Datasets of pictures, with torchvision's names and folders."""
+"""MNIST and its relatives: small grey pictures of digits, letters, clothes."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,43 +12,26 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.ops.create import from_numpy
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.utils.data import Dataset
 from tensorflow_lite_clone.vision._idx import read_idx
+from tensorflow_lite_clone.vision._pillow import has_pillow, pillow
+from tensorflow_lite_clone.vision.datasets.utils import (
+    download_and_extract_archive,
+    fetch,
+    verify_str_arg,
+)
+from tensorflow_lite_clone.vision.datasets.vision import VisionDataset
 
-__all__ = ["MNIST", "FashionMNIST", "VisionDataset"]
+__all__ = ["EMNIST", "KMNIST", "MNIST", "FashionMNIST"]
 
 
-class VisionDataset(Dataset):
-    """A dataset of pictures in files below `root`."""
+def _renamed(old: str, new: str) -> property:
+    """A property with an older name of an attribute, which warns."""
 
-    def __init__(
-        self,
-        root: str | os.PathLike,
-        transform: Callable | None = None,
-        target_transform: Callable | None = None,
-    ) -> None:
-        self.root = os.path.expanduser(root)
-        self.transform = transform
-        self.target_transform = target_transform
+    def get(self: Any) -> Any:
+        warnings.warn(f"{old} has been renamed {new}", stacklevel=2)
+        return getattr(self, new)
 
-    def extra_repr(self) -> str:
-        """Lines a subclass adds to its repr."""
-        return ""
-
-    def __repr__(self) -> str:
-        lines = [f"Number of datapoints: {len(self)}", f"Root location: {self.root}"]  # type: ignore[arg-type]
-        lines += self.extra_repr().splitlines()
-        transforms = [
-            ("Transform: ", self.transform),
-            ("Target transform: ", self.target_transform),
-        ]
-        used = [(head, repr(value)) for head, value in transforms if value is not None]
-        if used:
-            lines.append("StandardTransform")
-        text = "".join(f"\n    {line}" for line in lines)
-        for head, body in used:
-            text += f"\n{head}" + body.replace("\n", "\n" + " " * len(head))
-        return f"Dataset {type(self).__name__}{text}"
+    return property(get, doc=f"An older name of `{new}`.")
 
 
 class MNIST(VisionDataset):
@@ -60,9 +45,8 @@ class MNIST(VisionDataset):
         download: fetch the files that are missing. The checksums are checked then, and only then.
 
     `data` is a uint8 tensor (N, 28, 28), `targets` an int64 tensor (N,). A sample is (picture,
-    int). Unlike torchvision's, the picture is not a PIL image but a uint8 array (28, 28), which
-    `transforms.ToTensor` turns into a float tensor (1, 28, 28) in [0, 1] all the same; for PIL
-    write `transform=Compose([PIL.Image.fromarray, ...])`.
+    int). The picture is a PIL image; without Pillow it is a uint8 array (28, 28), which
+    `transforms.ToTensor` turns into the same float tensor (1, 28, 28) in [0, 1].
 
     Raises RuntimeError, with the folders and names it looked for, when files are missing, and
     when they are damaged.
@@ -103,12 +87,11 @@ class MNIST(VisionDataset):
         target_transform: Callable | None = None,
         download: bool = False,
     ) -> None:
-        super().__init__(root, transform, target_transform)
+        super().__init__(root, transform=transform, target_transform=target_transform)
         self.train = train
         if download:
             self.download()
-        split = "train" if train else "t10k"
-        names = [f"{split}-images-idx3-ubyte", f"{split}-labels-idx1-ubyte"]
+        names = self._names()
         missing = [name for name in names if self._find(name) is None]
         if missing:
             raise RuntimeError(
@@ -116,6 +99,14 @@ class MNIST(VisionDataset):
                 + self._advice(missing)
             )
         self.data, self.targets = self._load(*names)
+
+    train_data = test_data = _renamed("train_data and test_data", "data")
+    train_labels = test_labels = _renamed("train_labels and test_labels", "targets")
+
+    def _names(self) -> tuple[str, str]:
+        """The names of the two files of this set, unpacked."""
+        split = "train" if self.train else "t10k"
+        return f"{split}-images-idx3-ubyte", f"{split}-labels-idx1-ubyte"
 
     @property
     def raw_folder(self) -> str:
@@ -162,14 +153,12 @@ class MNIST(VisionDataset):
         ]
         if not wanted:
             return
-        from tensorflow_lite_clone.vision import _download
-
         folder = Path(self.raw_folder)
         folder.mkdir(parents=True, exist_ok=True)
         for position, (name, md5) in enumerate(wanted):
             urls = [mirror + name for mirror in self.mirrors]
             try:
-                _download.download(urls, folder / name, md5)
+                fetch(urls, folder / name, md5)
             except RuntimeError as error:
                 missing = [name.removesuffix(".gz") for name, _ in wanted[position:]]
                 raise RuntimeError(
@@ -177,13 +166,10 @@ class MNIST(VisionDataset):
                 ) from None
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        image: Any = self.data[index].numpy()
-        target: Any = int(self.targets[index])
-        if self.transform is not None:
-            image = self.transform(image)
-        if self.target_transform is not None:
-            target = self.target_transform(target)
-        return image, target
+        picture: Any = self.data[index].numpy()
+        if has_pillow():
+            picture = pillow().Image.fromarray(picture)
+        return self._transformed(picture, int(self.targets[index]))
 
     def __len__(self) -> int:
         return len(self.data)
@@ -221,3 +207,66 @@ class FashionMNIST(MNIST):
         "Bag",
         "Ankle boot",
     ]
+
+
+class KMNIST(MNIST):
+    """Cursive Japanese letters in MNIST's format; same arguments, files in `root/KMNIST/raw/`."""
+
+    mirrors = ["http://codh.rois.ac.jp/kmnist/dataset/kmnist/"]
+    resources = [
+        ("train-images-idx3-ubyte.gz", "bdb82020997e1d708af4cf47b453dcf7"),
+        ("train-labels-idx1-ubyte.gz", "e144d726b3acfaa3e44228e80efcd344"),
+        ("t10k-images-idx3-ubyte.gz", "5c965bf0a639b31b8f53240b1b52f4d7"),
+        ("t10k-labels-idx1-ubyte.gz", "7320c461ea6c1c855c0b718fb2a4b134"),
+    ]
+    classes = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]
+
+
+DIGITS = "0123456789"
+CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# Small letters that cannot be mistaken for their capitals.
+DISTINCT = "abdefghnqrt"
+
+
+class EMNIST(MNIST):
+    """Handwritten digits and letters in MNIST's format; files in `root/EMNIST/raw/`.
+
+    Args:
+        root: as for `MNIST`.
+        split: "byclass", "bymerge", "balanced", "letters", "digits" or "mnist".
+        kwargs: `train`, `transform`, `target_transform`, `download` of `MNIST`.
+
+    The pictures are as published: rows and columns are swapped. Letters are numbered from 1.
+    """
+
+    url = "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip"
+    md5 = "58c8d27c78d21e728a6bc7b3cc06412e"
+    mirrors = [url]
+    classes_split_dict = {
+        "byclass": [*DIGITS, *CAPITALS, *CAPITALS.lower()],
+        "bymerge": [*DIGITS, *CAPITALS, *DISTINCT],
+        "balanced": [*DIGITS, *CAPITALS, *DISTINCT],
+        "letters": ["N/A", *CAPITALS.lower()],
+        "digits": [*DIGITS],
+        "mnist": [*DIGITS],
+    }
+    splits = tuple(classes_split_dict)
+
+    def __init__(self, root: str | os.PathLike, split: str, **kwargs: Any) -> None:
+        self.split = verify_str_arg(split, "split", self.splits)
+        self.classes = self.classes_split_dict[split]
+        super().__init__(root, **kwargs)
+
+    def _names(self) -> tuple[str, str]:
+        stem = f"emnist-{self.split}-{'train' if self.train else 'test'}"
+        return f"{stem}-images-idx3-ubyte", f"{stem}-labels-idx1-ubyte"
+
+    def download(self) -> None:
+        """Fetches and unpacks the archive of all splits if the files are not there."""
+        if all(self._find(name) for name in self._names()):
+            return
+        download_and_extract_archive(self.url, self.raw_folder, md5=self.md5, remove_finished=True)
+        folder = Path(self.raw_folder) / "gzip"
+        for file in folder.iterdir():
+            file.replace(folder.parent / file.name)
+        shutil.rmtree(folder)

@@ -1,0 +1,159 @@
+"""CIFAR-10 and CIFAR-100: small colour photographs of 10 and 100 kinds of things."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.vision._pillow import pillow
+from tensorflow_lite_clone.vision.datasets.utils import download_and_extract_archive
+from tensorflow_lite_clone.vision.datasets.vision import Path, VisionDataset
+
+__all__ = ["CIFAR10", "CIFAR100"]
+
+HEIGHT = WIDTH = 32
+CHANNELS = 3
+# What a pickled array names; older files call the package numpy.core. Nothing else is built.
+NAMED_BY_ARRAYS = {
+    ("numpy", "dtype"),
+    ("numpy", "ndarray"),
+    ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy._core.numeric", "_frombuffer"),
+    ("_codecs", "encode"),
+}
+
+
+class ArrayUnpickler(pickle.Unpickler):
+    """Reads plain values and arrays; UnpicklingError for all else, so that no file runs code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        module = module.replace("numpy.core.", "numpy._core.")
+        if (module, name) not in NAMED_BY_ARRAYS:
+            raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of pictures")
+        return super().find_class(module, name)
+
+
+def read_batch(path: str) -> dict[str, Any]:
+    """The dict in a pickled file; RuntimeError, which names the file, if it holds anything else."""
+    try:
+        with open(path, "rb") as file:
+            # The files were written by Python 2, whose strings are bytes.
+            batch = ArrayUnpickler(file, encoding="latin1").load()
+    except (OSError, EOFError, pickle.UnpicklingError, ValueError, TypeError) as error:
+        raise RuntimeError(f"{path} cannot be read: {error}") from error
+    if not isinstance(batch, dict):
+        raise RuntimeError(f"{path} holds a {type(batch).__name__}, not a dict")
+    return batch
+
+
+class CIFAR10(VisionDataset):
+    """60,000 colour photographs of ten kinds, 50,000 for training, 32 x 32.
+
+    Args:
+        root: the folder that holds `cifar-10-batches-py/`, the official archive's folder.
+        train: the training set, or the test set.
+        transform: applied to the PIL image, `target_transform` to the label.
+        download: fetch and unpack the archive if its folder is not there. Its checksum is
+            checked then, and only then.
+
+    `data` is a uint8 array (N, 32, 32, 3), `targets` a list of ints, `classes` the names. The
+    pickled files are read by an unpickler that builds arrays and nothing else. Raises RuntimeError
+    when files are missing, or hold something else.
+    """
+
+    base_folder = "cifar-10-batches-py"
+    url = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
+    filename = "cifar-10-python.tar.gz"
+    tgz_md5 = "c58f30108f718f92721af3b95e74349a"
+    train_list = [[f"data_batch_{number}"] for number in range(1, 6)]
+    test_list = [["test_batch"]]
+    meta = {"filename": "batches.meta", "key": "label_names"}
+    labels_key = "labels"
+
+    def __init__(
+        self,
+        root: Path,
+        train: bool = True,
+        transform: Callable | None = None,
+        target_transform: Callable | None = None,
+        download: bool = False,
+    ) -> None:
+        super().__init__(root, transform=transform, target_transform=target_transform)
+        self.train = train
+        if download:
+            self.download()
+        if not self._is_there():
+            raise RuntimeError(
+                "Dataset not found or corrupted. You can use download=True to download it. "
+                f"Looked for {self.base_folder} in {self.root}"
+            )
+        pictures: list[Any] = []
+        self.targets: list[int] = []
+        for name, *_ in self.train_list if train else self.test_list:
+            data, labels = self._load(name)
+            pictures.append(data)
+            self.targets.extend(labels)
+        planes = np.concatenate(pictures).reshape(-1, CHANNELS, HEIGHT, WIDTH)
+        self.data = planes.transpose(0, 2, 3, 1)
+        path = self._path(self.meta["filename"])
+        self.classes: list[str] = read_batch(path)[self.meta["key"]]
+        self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.root, self.base_folder, name)
+
+    def _is_there(self) -> bool:
+        names = [entry[0] for entry in (*self.train_list, *self.test_list)]
+        return all(os.path.isfile(self._path(name)) for name in (*names, self.meta["filename"]))
+
+    def _load(self, name: str) -> tuple[Any, list[int]]:
+        """The pictures (N, 3072) and labels of one file."""
+        path = self._path(name)
+        batch = read_batch(path)
+        data, labels = batch.get("data"), batch.get(self.labels_key)
+        size = CHANNELS * HEIGHT * WIDTH
+        if not (
+            isinstance(data, np.ndarray)
+            and data.dtype == np.uint8
+            and isinstance(labels, list)
+            and data.shape == (len(labels), size)
+        ):
+            raise RuntimeError(
+                f"{path} does not hold uint8 data of shape (N, {size}) and N {self.labels_key}"
+            )
+        return data, labels
+
+    def download(self) -> None:
+        """Fetches and unpacks the archive if its files are not there."""
+        if not self._is_there():
+            download_and_extract_archive(
+                self.url, self.root, filename=self.filename, md5=self.tgz_md5
+            )
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        picture = pillow().Image.fromarray(np.ascontiguousarray(self.data[index]))
+        return self._transformed(picture, self.targets[index])
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def extra_repr(self) -> str:
+        """Which of the two sets it is."""
+        return f"Split: {'Train' if self.train else 'Test'}"
+
+
+class CIFAR100(CIFAR10):
+    """60,000 colour photographs of a hundred kinds; as `CIFAR10`, in `cifar-100-python/`."""
+
+    base_folder = "cifar-100-python"
+    url = "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"
+    filename = "cifar-100-python.tar.gz"
+    tgz_md5 = "eb9058c3a382ffc7106e4002c42a8d85"
+    train_list = [["train"]]
+    test_list = [["test"]]
+    meta = {"filename": "meta", "key": "fine_label_names"}
+    labels_key = "fine_labels"

@@ -1,0 +1,87 @@
+"""All transforms of the first version that are no policies, as torchvision keeps them."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.vision.transforms._basic import (
+    Compose,
+    ConvertImageDtype,
+    Lambda,
+    LinearTransformation,
+    Normalize,
+    PILToTensor,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
+    ToPILImage,
+    ToTensor,
+)
+from tensorflow_lite_clone.vision.transforms._color import (
+    ColorJitter,
+    GaussianBlur,
+    Grayscale,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomEqualize,
+    RandomErasing,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPosterize,
+    RandomSolarize,
+)
+from tensorflow_lite_clone.vision.transforms._crops import (
+    CenterCrop,
+    FiveCrop,
+    Pad,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomVerticalFlip,
+    Resize,
+    TenCrop,
+)
+from tensorflow_lite_clone.vision.transforms._interpolation import InterpolationMode
+from tensorflow_lite_clone.vision.transforms._warps import (
+    ElasticTransform,
+    RandomAffine,
+    RandomPerspective,
+    RandomRotation,
+)
+
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "ConvertImageDtype",
+    "ElasticTransform",
+    "FiveCrop",
+    "GaussianBlur",
+    "Grayscale",
+    "InterpolationMode",
+    "Lambda",
+    "LinearTransformation",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
+    "RandomPerspective",
+    "RandomPosterize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "Resize",
+    "TenCrop",
+    "ToPILImage",
+    "ToTensor",
+]

@@ -1,0 +1,370 @@
+"""The second version's geometric transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow_lite_clone.vision.transforms import _crops, _shapes, _warps
+from tensorflow_lite_clone.vision.transforms._draws import (
+    CROP_SIZE,
+    angles_of,
+    expect_length,
+    integer,
+    pair_of,
+)
+from tensorflow_lite_clone.vision.transforms._interpolation import InterpolationMode
+from tensorflow_lite_clone.vision.transforms.functional import expect_padding
+from tensorflow_lite_clone.vision.transforms.v2 import functional
+from tensorflow_lite_clone.vision.transforms.v2._transform import (
+    RandomTransform,
+    Transform,
+    size_of,
+)
+from tensorflow_lite_clone.vision.tv_tensors import BoundingBoxes, Mask
+
+NEAREST, BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
+
+
+def fill_for(fill: Any, inpt: Any) -> Any:
+    """The fill of a leaf: a dict has one for each type, and one for "others"."""
+    if isinstance(fill, dict):
+        others = fill.get("others")
+        return next((value for kind, value in fill.items() if type(inpt) is kind), others)
+    if isinstance(inpt, Mask) and isinstance(fill, list | tuple):
+        raise ValueError("a mask has one channel: pass a dict of fills by type")
+    return fill
+
+
+class RandomHorizontalFlip(RandomTransform):
+    """Exchanges left and right with probability `p`."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf, flipped."""
+        return self.call(functional.horizontal_flip, inpt)
+
+
+class RandomVerticalFlip(RandomTransform):
+    """Turns upside down with probability `p`."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf, flipped."""
+        return self.call(functional.vertical_flip, inpt)
+
+
+class Resize(Transform):
+    """Resizes to (H, W), or to a length of the shorter edge, or of the longer one.
+
+    With `size=None`, `max_size` is the longer edge's new length. See `functional.resize`.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None,
+        interpolation: Any = BILINEAR,
+        max_size: int | None = None,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        if isinstance(size, int):
+            self.size: Any = [size]
+        elif isinstance(size, Sequence) and len(size) in (1, 2):
+            self.size = list(size)
+        elif size is None:
+            if not isinstance(max_size, int):
+                raise ValueError(
+                    f"max_size must be an integer when size is None, but got {max_size} instead."
+                )
+            self.size = None
+        else:
+            raise ValueError(
+                "size can be an integer, a sequence of one or two integers, or None, but got "
+                f"{size} instead."
+            )
+        self.interpolation = interpolation
+        self.max_size = max_size
+        self.antialias = antialias
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf, resized."""
+        return self.call(
+            functional.resize, inpt, self.size, self.interpolation, self.max_size, self.antialias
+        )
+
+
+class CenterCrop(Transform):
+    """Cuts out the middle; see `functional.center_crop`."""
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        super().__init__()
+        self.size = pair_of(size, CROP_SIZE)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The middle of the leaf."""
+        return self.call(functional.center_crop, inpt, self.size)
+
+
+class Pad(Transform):
+    """Adds borders; see `functional.pad`. `fill` may be a dict by type."""
+
+    def __init__(
+        self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant"
+    ) -> None:
+        super().__init__()
+        expect_padding(padding, 0, padding_mode)
+        self.padding = padding if isinstance(padding, int) else list(padding)
+        self.fill = fill
+        self.padding_mode = padding_mode
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf with borders."""
+        fill = fill_for(self.fill, inpt)
+        return self.call(functional.pad, inpt, self.padding, fill, self.padding_mode)
+
+
+class RandomCrop(Transform):
+    """Cuts out a part of a size (H, W) at a random place, after padding.
+
+    With `pad_if_needed` a picture that is too small is padded on both sides; else ValueError.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        padding: int | Sequence[int] | None = None,
+        pad_if_needed: bool = False,
+        fill: Any = 0,
+        padding_mode: str = "constant",
+    ) -> None:
+        super().__init__()
+        self.size = pair_of(size, CROP_SIZE)
+        if padding is not None:
+            expect_padding(padding, 0, padding_mode)
+        self.padding = None if padding is None else list(_shapes.borders(padding))
+        self.pad_if_needed = pad_if_needed
+        self.fill = fill
+        self.padding_mode = padding_mode
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """The padding, and the place in the padded picture."""
+        height, width = size_of(flat_inputs)
+        left, top, right, bottom = self.padding or (0, 0, 0, 0)
+        wanted_height, wanted_width = self.size
+        if self.pad_if_needed:
+            across = max(wanted_width - (width + left + right), 0)
+            down = max(wanted_height - (height + top + bottom), 0)
+            left, right = left + across, right + across
+            top, bottom = top + down, bottom + down
+        height, width = height + top + bottom, width + left + right
+        if height < wanted_height or width < wanted_width:
+            raise ValueError(
+                f"Required crop size {(wanted_height, wanted_width)} is larger than "
+                f"{'padded ' if self.padding else ''}input image size {(height, width)}."
+            )
+        place = [
+            integer(0, have - want + 1) if have > want else 0
+            for have, want in ((height, wanted_height), (width, wanted_width))
+        ]
+        return {"padding": [left, top, right, bottom], "place": (*place, *self.size)}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The part of the leaf."""
+        if any(params["padding"]):
+            fill = fill_for(self.fill, inpt)
+            inpt = self.call(functional.pad, inpt, params["padding"], fill, self.padding_mode)
+        return self.call(functional.crop, inpt, *params["place"])
+
+
+class RandomResizedCrop(Transform):
+    """Cuts out a part of random size and shape, and resizes it (C. Szegedy et al., 2015)."""
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = (3 / 4, 4 / 3),
+        interpolation: Any = BILINEAR,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        self.size = pair_of(size, CROP_SIZE)
+        if not isinstance(scale, Sequence):
+            raise TypeError("Scale should be a sequence")
+        if not isinstance(ratio, Sequence):
+            raise TypeError("Ratio should be a sequence")
+        self.scale = scale
+        self.ratio = ratio
+        self.interpolation = interpolation
+        self.antialias = antialias
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """The place of the part."""
+        return {"place": _crops.part_place(*size_of(flat_inputs), self.scale, self.ratio)}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The part of the leaf, resized."""
+        return self.call(
+            functional.resized_crop,
+            inpt,
+            *params["place"],
+            self.size,
+            self.interpolation,
+            self.antialias,
+        )
+
+
+class FiveCrop(Transform):
+    """Cuts out the corners and the middle: five for one picture. Not for masks and boxes."""
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        super().__init__()
+        self.size = pair_of(size, CROP_SIZE)
+
+    def check_inputs(self, flat_inputs: list[Any]) -> None:
+        """TypeError for masks and boxes."""
+        if any(isinstance(leaf, Mask | BoundingBoxes) for leaf in flat_inputs):
+            raise TypeError(
+                f"BoundingBoxes'es and Mask's are not supported by {type(self).__name__}()"
+            )
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The five parts."""
+        return self.call(functional.five_crop, inpt, self.size)
+
+
+class TenCrop(FiveCrop):
+    """Cuts out corners and middle of the picture and its mirror image: ten for one picture."""
+
+    def __init__(self, size: int | Sequence[int], vertical_flip: bool = False) -> None:
+        super().__init__(size)
+        self.vertical_flip = vertical_flip
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The ten parts."""
+        return self.call(functional.ten_crop, inpt, self.size, self.vertical_flip)
+
+
+class RandomRotation(Transform):
+    """Turns by a random angle in degrees; see `functional.rotate`."""
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        interpolation: Any = NEAREST,
+        expand: bool = False,
+        center: Sequence[float] | None = None,
+        fill: Any = 0,
+    ) -> None:
+        super().__init__()
+        self.degrees = angles_of(degrees, "degrees")
+        self.interpolation = interpolation
+        self.expand = expand
+        self.fill = fill
+        if center is not None:
+            expect_length(center, "center", (2,))
+        self.center = center
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """The angle."""
+        return {"angle": _warps.RandomRotation.get_params(self.degrees)}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf, turned."""
+        return self.call(
+            functional.rotate,
+            inpt,
+            params["angle"],
+            self.interpolation,
+            self.expand,
+            self.center,
+            fill_for(self.fill, inpt),
+        )
+
+
+class RandomAffine(Transform):
+    """Turns, moves, scales and shears by random amounts, as the first version's does."""
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: float | Sequence[float] | None = None,
+        interpolation: Any = NEAREST,
+        fill: Any = 0,
+        center: Sequence[float] | None = None,
+    ) -> None:
+        super().__init__()
+        checked = _warps.RandomAffine(degrees, translate, scale, shear, center=center)
+        self.degrees = checked.degrees
+        self.translate = translate
+        self.scale = scale
+        self.shear = checked.shear
+        self.interpolation = interpolation
+        self.fill = fill
+        self.center = center
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """The amounts."""
+        height, width = size_of(flat_inputs)
+        ranges = (self.degrees, self.translate, self.scale, self.shear)
+        return {"amounts": _warps.RandomAffine.get_params(*ranges, [width, height])}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf, moved."""
+        fill = fill_for(self.fill, inpt)
+        return self.call(
+            functional.affine, inpt, *params["amounts"], self.interpolation, fill, self.center
+        )
+
+
+class RandomPerspective(RandomTransform):
+    """Draws as if seen from elsewhere, with probability `p`, as the first version's does."""
+
+    def __init__(
+        self,
+        distortion_scale: float = 0.5,
+        p: float = 0.5,
+        interpolation: Any = BILINEAR,
+        fill: Any = 0,
+    ) -> None:
+        super().__init__(p)
+        if not 0 <= distortion_scale <= 1:
+            raise ValueError("Argument distortion_scale value should be between 0 and 1")
+        self.distortion_scale = distortion_scale
+        self.interpolation = interpolation
+        self.fill = fill
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """The corners, and where they go."""
+        height, width = size_of(flat_inputs)
+        corners = _warps.RandomPerspective.get_params(width, height, self.distortion_scale)
+        return {"corners": corners}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf, distorted."""
+        fill = fill_for(self.fill, inpt)
+        return self.call(functional.perspective, inpt, *params["corners"], self.interpolation, fill)
+
+
+class ElasticTransform(Transform):
+    """Bends as seen through water, as the first version's does; boxes are not served."""
+
+    def __init__(
+        self, alpha: Any = 50.0, sigma: Any = 5.0, interpolation: Any = BILINEAR, fill: Any = 0
+    ) -> None:
+        super().__init__()
+        self.alpha = _warps.two_floats(alpha, "alpha")
+        self.sigma = _warps.two_floats(sigma, "sigma")
+        self.interpolation = interpolation
+        self.fill = fill
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """The displacement."""
+        size = size_of(flat_inputs)
+        return {"field": _warps.ElasticTransform.get_params(self.alpha, self.sigma, size)}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf, bent."""
+        fill = fill_for(self.fill, inpt)
+        return self.call(functional.elastic, inpt, params["field"], self.interpolation, fill)

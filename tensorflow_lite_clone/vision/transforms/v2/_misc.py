@@ -1,0 +1,246 @@
+"""The second version's conversions, and what is left."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.core.dtypes import DType, float32
+from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.vision._pillow import is_pil
+from tensorflow_lite_clone.vision.transforms import _basic
+from tensorflow_lite_clone.vision.transforms.v2 import functional
+from tensorflow_lite_clone.vision.transforms.v2._transform import Transform
+from tensorflow_lite_clone.vision.tv_tensors import (
+    BoundingBoxes,
+    BoundingBoxFormat,
+    Image,
+    TVTensor,
+)
+
+
+class Identity(Transform):
+    """Changes nothing."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf."""
+        return inpt
+
+
+class Lambda(Transform):
+    """Applies a function to the leaves of some types, by default to all."""
+
+    def __init__(self, lambd: Callable[[Any], Any], *types: type) -> None:
+        super().__init__()
+        self.lambd = lambd
+        self.types = types or (object,)
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is of one of the types."""
+        return isinstance(inpt, self.types)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """What the function makes of the leaf."""
+        return self.lambd(inpt)
+
+    def extra_repr(self) -> str:
+        """The function's name and the types."""
+        name = getattr(self.lambd, "__name__", "")
+        return ", ".join([*([name] if name else []), f"types={[t.__name__ for t in self.types]}"])
+
+
+class _WithoutPIL(Transform):
+    """A transform of tensors: PIL images are refused."""
+
+    def check_inputs(self, flat_inputs: list[Any]) -> None:
+        """TypeError for PIL images."""
+        if any(is_pil(leaf) for leaf in flat_inputs):
+            raise TypeError(f"{type(self).__name__}() does not support PIL images.")
+
+
+class Normalize(_WithoutPIL):
+    """Shifts and scales the channels of float tensors; see `functional.normalize`."""
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
+        super().__init__()
+        self.mean = list(mean)
+        self.std = list(std)
+        self.inplace = inplace
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf, shifted and scaled."""
+        return self.call(functional.normalize, inpt, self.mean, self.std, self.inplace)
+
+
+class LinearTransformation(_WithoutPIL):
+    """Subtracts a mean from the flattened picture and multiplies by a matrix."""
+
+    def __init__(self, transformation_matrix: Tensor, mean_vector: Tensor) -> None:
+        super().__init__()
+        _basic.LinearTransformation(transformation_matrix, mean_vector)  # which refuses wrong ones
+        self.transformation_matrix = transformation_matrix
+        self.mean_vector = mean_vector
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf in the basis of the matrix."""
+        return self.call(whitened, inpt, self.transformation_matrix, self.mean_vector)
+
+
+whitened = functional.of_pictures(_basic.linear_transformation)
+
+
+class ToDtype(Transform):
+    """Changes the dtype of pictures, with `scale` also their range; see `functional.to_dtype`.
+
+    `dtype` is one for pictures, or a dict by type, with "others" for the rest; None leaves them.
+    """
+
+    def __init__(self, dtype: Any, scale: bool = False) -> None:
+        super().__init__()
+        if not isinstance(dtype, dict | DType):
+            raise ValueError(f"dtype must be a dict or a torch.dtype, got {type(dtype)} instead")
+        self.dtype = dtype
+        self.scale = scale
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is a tensor."""
+        return isinstance(inpt, Tensor)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf in its dtype."""
+        if isinstance(self.dtype, DType):
+            dtype = self.dtype if functional.is_picture(inpt) else None
+        elif type(inpt) in self.dtype:
+            dtype = self.dtype[type(inpt)]
+        elif "others" in self.dtype:
+            dtype = self.dtype["others"]
+        else:
+            raise ValueError(
+                f"No dtype was specified for type {type(inpt)}. Pass dtype=torch.float32 for "
+                'images and videos alone, or add the key "others", for example '
+                '{tv_tensors.Mask: torch.int64, "others": None}.'
+            )
+        if dtype is None:
+            return inpt
+        return self.call(functional.to_dtype, inpt, dtype=dtype, scale=self.scale)
+
+
+class ConvertImageDtype(Transform):
+    """`ToDtype(dtype, scale=True)`, its older name."""
+
+    def __init__(self, dtype: DType = float32) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is a tensor."""
+        return isinstance(inpt, Tensor)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf in the dtype."""
+        return self.call(functional.to_dtype, inpt, dtype=self.dtype, scale=True)
+
+
+class ToImage(Transform):
+    """Makes an `Image` of a PIL image, an array or a plain tensor; values as they are."""
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is one of these."""
+        return is_pil(inpt) or functional.is_pure_tensor(inpt) or isinstance(inpt, np.ndarray)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf as an `Image`."""
+        return functional.to_image(inpt)
+
+
+class ToPureTensor(Transform):
+    """Makes plain tensors of images, masks and boxes."""
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is of such a kind."""
+        return isinstance(inpt, TVTensor)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf as a plain tensor."""
+        return inpt.as_subclass(Tensor)
+
+
+class PILToTensor(Transform):
+    """Makes tensors of PIL images, values as they are."""
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is a PIL image."""
+        return is_pil(inpt)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf as a tensor."""
+        return functional.pil_to_tensor(inpt)
+
+
+class ToPILImage(Transform):
+    """Makes PIL images of tensors and arrays; see `functional.to_pil_image`."""
+
+    def __init__(self, mode: str | None = None) -> None:
+        super().__init__()
+        self.mode = mode
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is a picture in memory."""
+        picture = isinstance(inpt, Image) or functional.is_pure_tensor(inpt)
+        return picture or isinstance(inpt, np.ndarray)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf as a PIL image."""
+        return functional.to_pil_image(inpt, mode=self.mode)
+
+
+class ToTensor(Transform):
+    """The first version's `ToTensor`; deprecated, as `ToImage` and `ToDtype` do it in two steps."""
+
+    def __init__(self) -> None:
+        warnings.warn(
+            "The transform `ToTensor()` is deprecated and will be removed in a future release. "
+            "Instead, please use `v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, "
+            "scale=True)])`. Output is equivalent up to float precision.",
+            stacklevel=2,
+        )
+        super().__init__()
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is a PIL image or an array."""
+        return is_pil(inpt) or isinstance(inpt, np.ndarray)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The leaf as a float tensor."""
+        return functional.to_tensor(inpt)
+
+
+class ConvertBoundingBoxFormat(Transform):
+    """Changes the format of boxes."""
+
+    def __init__(self, format: BoundingBoxFormat | str) -> None:
+        super().__init__()
+        self.format = BoundingBoxFormat[format.upper()] if isinstance(format, str) else format
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is boxes."""
+        return isinstance(inpt, BoundingBoxes)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The boxes in the format."""
+        return functional.convert_bounding_box_format(inpt, new_format=self.format)
+
+
+class ClampBoundingBoxes(Transform):
+    """Cuts boxes off at the borders of their canvas."""
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is boxes."""
+        return isinstance(inpt, BoundingBoxes)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The boxes, cut off."""
+        return functional.clamp_bounding_boxes(inpt)
