@@ -67,9 +67,9 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "_dynamo _inductor _jit_internal accelerator amp compiler cpu cuda distributed "
-    "distributions fft func futures hub jit library linalg multiprocessing nn onnx optim "
-    "overrides quasirandom random return_types serialization sparse special testing types "
+    "__config__ _dynamo _inductor _jit_internal accelerator amp compiler cpu cuda distributed "
+    "distributions fft func futures fx hub jit library linalg multiprocessing nn onnx optim "
+    "overrides profiler quasirandom random return_types serialization sparse special testing types "
     "utils vision viz".split()
 )
 
