@@ -7,11 +7,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.core.handles import RemovableHandle
 from tensorflow_lite_clone.tensor import Tensor
 
 
-class Handle:
-    """Returned by hook registrations; `remove()` takes the hook out again."""
+class Handle(RemovableHandle):
+    """The handle of a hook in an ordinary dictionary, which it keeps alive."""
 
     _ids = itertools.count()
 
@@ -21,14 +22,8 @@ class Handle:
         hooks[self.id] = hook
 
     def remove(self) -> None:
-        """Unregister the hook; harmless when repeated."""
+        """Take the hook away; a second call does nothing."""
         self._hooks.pop(self.id, None)
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
 
 
 class GradientHooks:

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone._bind import names_of
 
+# PyTorch's private names, which code in the wild imports from here.
+from tensorflow_lite_clone.ops import _reduction as _Reduction  # noqa: F401
+from tensorflow_lite_clone.ops.multi_head_attention import (  # noqa: F401
+    _canonical_mask,
+    _in_projection,
+    _in_projection_packed,
+    _none_or_dtype,
+)
+
 if TYPE_CHECKING:  # the names are entered below
 
     def __getattr__(name: str) -> Any: ...
@@ -17,3 +26,7 @@ if TYPE_CHECKING:  # the names are entered below
 
 globals().update(names_of("functional"))
 __all__ = sorted(names_of("functional"))  # noqa: PLE0605
+
+#: The modes of `grid_sample`, with PyTorch's numbers.
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}

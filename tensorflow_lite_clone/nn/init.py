@@ -162,6 +162,14 @@ def zeros_(tensor: Tensor) -> Tensor:
         return tensor.zero_()
 
 
+# PyTorch's private names, which initialisations in the wild call.
+_no_grad_uniform_ = uniform_
+_no_grad_normal_ = normal_
+_no_grad_trunc_normal_ = trunc_normal_
+_no_grad_fill_ = constant_
+_no_grad_zero_ = zeros_
+
+
 def eye_(tensor: Tensor) -> Tensor:
     """Make a matrix the identity (as far as it is one)."""
     if tensor.ndim != 2:
@@ -238,11 +246,16 @@ def _is_empty(tensor: Tensor) -> bool:
     return True
 
 
-def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     modes = ["fan_in", "fan_out"]
-    if mode.lower() not in modes:
+    mode = mode.lower()
+    if mode not in modes:
         raise ValueError(f"Mode {mode} not supported, please use one of {modes}")
-    fan = _calculate_fan_in_and_fan_out(tensor)[modes.index(mode.lower())]
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    fan = _calculate_correct_fan(tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
+from tensorflow_lite_clone.ops._reduction import legacy_get_string
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -17,15 +18,7 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     Raises ValueError for a word that is none of 'none', 'mean' and 'sum'.
     """
     if size_average is not None or reduce is not None:
-        if reduce is not None and not reduce:
-            reduction = "none"
-        else:
-            reduction = "mean" if size_average is None or size_average else "sum"
-        warnings.warn(
-            "size_average and reduce args will be deprecated, please use "
-            f"reduction='{reduction}' instead.",
-            stacklevel=3,
-        )
+        reduction = legacy_get_string(size_average, reduce, stacklevel=4)
     elif reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from math import inf, sqrt
 
 from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops.attention import scaled_dot_product_attention
 from tensorflow_lite_clone.ops.create import zeros_like
@@ -14,25 +16,71 @@ from tensorflow_lite_clone.ops.matmul import linear
 from tensorflow_lite_clone.ops.softmax import softmax
 from tensorflow_lite_clone.tensor import Tensor
 
+# The functions with PyTorch's private names are called by attentions in the wild, too.
 
-def _projected(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
+
+def _in_projection_packed(
+    q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Query, key and value through the three blocks of one stacked weight."""
-    size = query.shape[-1]
-    if key is value and query is key:
-        projected = linear(query, weight, bias)
+    size = q.shape[-1]
+    if k is v and q is k:
+        projected = linear(q, w, b)
         return projected[..., :size], projected[..., size : 2 * size], projected[..., 2 * size :]
-    weights = weight.chunk(3)
-    biases = (None, None, None) if bias is None else bias.chunk(3)
-    q, k, v = [
-        linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
-    ]
-    return q, k, v
+    w_q, w_k, w_v = w.chunk(3)
+    b_q, b_k, b_v = (None, None, None) if b is None else b.chunk(3)
+    return _in_projection(q, k, v, w_q, w_k, w_v, b_q, b_k, b_v)
+
+
+def _in_projection(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    b_q: Tensor | None = None,
+    b_k: Tensor | None = None,
+    b_v: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value through a weight each."""
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
+
+
+def _none_or_dtype(input: Tensor | None) -> DType | None:
+    """The dtype of what is there."""
+    if input is None:
+        return None
+    if not isinstance(input, Tensor):
+        raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+    return input.dtype
+
+
+def _canonical_mask(
+    mask: Tensor | None,
+    mask_name: str,
+    other_type: DType | None,
+    other_name: str,
+    target_type: DType,
+    check_other: bool = True,
+) -> Tensor | None:
+    """A mask (True: ignore) as an additive one in `target_type`; a floating one as it is.
+
+    Warns about another mask of another dtype; AssertionError for masks of integers.
+    """
+    if mask is None:
+        return None
+    if mask.dtype is not dtypes.bool_ and not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and other_type is not mask.dtype:
+        warnings.warn(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type "
+            "for both instead.",
+            stacklevel=2,
+        )
+    if mask.dtype is dtypes.bool_:
+        return zeros_like(mask, dtype=target_type).masked_fill(mask, -inf)
+    return mask
 
 
 def _merged_mask(mask: Tensor | None, padding: Tensor | None, query: Tensor) -> Tensor | None:
@@ -104,12 +152,11 @@ def multi_head_attention_forward(
         assert q_proj_weight is not None and k_proj_weight is not None
         assert v_proj_weight is not None
         biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
-        q = linear(query, q_proj_weight, biases[0])
-        k = linear(key, k_proj_weight, biases[1])
-        v = linear(value, v_proj_weight, biases[2])
+        weights_of = (q_proj_weight, k_proj_weight, v_proj_weight)
+        q, k, v = _in_projection(query, key, value, *weights_of, *biases)
     else:
         assert in_proj_weight is not None
-        q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias)
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
     if attn_mask is not None and attn_mask.ndim == 2:
         expected: tuple = (length, key.shape[0])
         if attn_mask.shape != expected:

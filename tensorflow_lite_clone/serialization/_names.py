@@ -15,6 +15,7 @@ from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.serialization._kinds import KINDS, UNTYPED, StorageKind
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.parameter import Buffer, Parameter
+from tensorflow_lite_clone.tensor.uninitialized import UninitializedBuffer, UninitializedParameter
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -37,6 +38,8 @@ KNOWN: dict[tuple[str, str], Any] = {
 KNOWN.update({("torch", name): dtype for name, dtype in dtypes.NAMES.items()})
 KNOWN.update({("torch", dtype.name): dtype for dtype in dtypes.ALL})
 _NAMES = {id(value): key for key, value in KNOWN.items() if not isinstance(value, DType)}
+for _class in (UninitializedBuffer, UninitializedParameter):
+    _NAMES[id(_class)] = "torch.nn.parameter", _class.__name__
 for _kind in KINDS.values():
     KNOWN["torch", _kind.name] = KNOWN["torch.cuda", _kind.name] = _kind
 
@@ -44,35 +47,8 @@ for _kind in KINDS.values():
 _ALIASES = {"torch._C._nn": "torch.nn.functional"}
 #: Classes that PyTorch keeps in another file than this package: file -> names.
 _FILES = {
-    "torch.nn.modules.activation": "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh "
-    "LeakyReLU LogSigmoid LogSoftmax Mish MultiheadAttention ReLU ReLU6 SELU SiLU Sigmoid Softmax "
-    "Softmin Softplus Softshrink Softsign Tanh Tanhshrink Threshold",
-    "torch.nn.modules.distance": "CosineSimilarity PairwiseDistance",
-    "torch.nn.modules.dropout": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d "
-    "FeatureAlphaDropout",
-    "torch.nn.modules.flatten": "Flatten Unflatten",
-    "torch.nn.modules.fold": "Fold Unfold",
-    "torch.nn.modules.instancenorm": "InstanceNorm1d InstanceNorm2d InstanceNorm3d",
-    "torch.nn.modules.loss": "BCELoss BCEWithLogitsLoss CosineEmbeddingLoss CrossEntropyLoss "
-    "GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss MarginRankingLoss "
-    "MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss PoissonNLLLoss "
-    "SmoothL1Loss SoftMarginLoss TripletMarginLoss",
-    "torch.nn.modules.normalization": "LocalResponseNorm",
-    "torch.nn.modules.padding": " ".join(
-        [
-            f"{kind}Pad{n}d"
-            for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero")
-            for n in (1, 2, 3)
-        ]
-    ),
-    "torch.nn.modules.pooling": " ".join(
-        [
-            f"{kind}Pool{n}d"
-            for kind in ("AdaptiveAvg", "AdaptiveMax", "Avg", "Max")
-            for n in (1, 2, 3)
-        ]
-    ),
-    "torch.nn.modules.upsampling": "Upsample",
+    "torch.nn.modules.loss": "CosineEmbeddingLoss HingeEmbeddingLoss MarginRankingLoss "
+    "MultiMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
     "torch.optim": "Adafactor Muon",
 }
 #: Rooms whose classes PyTorch has in packages of the same names.

@@ -21,6 +21,7 @@ from tensorflow_lite_clone.serialization._names import name_of
 from tensorflow_lite_clone.serialization._storages import Collected, Reference
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.parameter import Parameter
+from tensorflow_lite_clone.tensor.uninitialized import is_lazy
 
 
 def pickler(module: Any, file: Any, protocol: int, storages: Collected) -> Any:
@@ -94,6 +95,8 @@ def _pickles_plainly(cls: type) -> bool:
 
 def reduced(tensor: Tensor, storages: Collected) -> tuple:
     """How PyTorch makes a tensor again: a function and its arguments."""
+    if is_lazy(tensor):
+        return type(tensor), (tensor.requires_grad,)
     state = _attributes(tensor)
     if isinstance(tensor, Parameter):
         arguments: tuple = (tensor.detach(), tensor.requires_grad, OrderedDict())

@@ -6,13 +6,22 @@ from importlib import import_module as _import_module
 from typing import Any
 
 from tensorflow_lite_clone.core import absent
-from tensorflow_lite_clone.utils import _pytree, checkpoint, data, deterministic, dlpack
+from tensorflow_lite_clone.utils import _pytree, checkpoint, data, deterministic, dlpack, hooks
 from tensorflow_lite_clone.utils._swap import set_module, swap_tensors
 
 #: Parts that are imported when first named.
-_LAZY = ("benchmark", "collect_env", "hooks", "model_zoo", "tensorboard")
+_LAZY = ("benchmark", "collect_env", "model_zoo", "tensorboard")
 
-__all__ = ["_pytree", "checkpoint", "data", "deterministic", "dlpack", "set_module", "swap_tensors"]
+__all__ = [
+    "_pytree",
+    "checkpoint",
+    "data",
+    "deterministic",
+    "dlpack",
+    "hooks",
+    "set_module",
+    "swap_tensors",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,10 +14,10 @@ from tensorflow_lite_clone import cuda
 from tensorflow_lite_clone.backends import load
 from tensorflow_lite_clone.cuda._devices import layer
 from tensorflow_lite_clone.ops.settings import get_num_threads
-from tensorflow_lite_clone.version import __version__
+from tensorflow_lite_clone.version import __version__, release
 
 # The version of PyTorch whose behaviour is followed.
-FOLLOWED = "2.13"
+FOLLOWED = __version__.partition("+")[0]
 LIBRARIES = ("numpy", "ml_dtypes", "scipy", "cupy", "threadpoolctl", "pillow", "matplotlib")
 
 
@@ -96,7 +96,7 @@ def get_env_info() -> SystemEnv:
     available = cuda.is_available()
     runtime = layer("runtime").runtime if available else None
     return SystemEnv(
-        version=__version__,
+        version=release,
         torch_version=FOLLOWED,
         python_version=f"{sys.version.splitlines()[0]} ({sys.maxsize.bit_length() + 1}-bit)",
         python_platform=platform.platform(),

@@ -227,8 +227,10 @@ class LossTest(unittest.TestCase):
         assert results[0][2] == results[1][2]
 
     def test_legacy_arguments(self):
-        assert tlc.nn.MSELoss(size_average=False).reduction == "sum"
-        assert tlc.nn.MSELoss(reduce=False).reduction == "none"
+        with pytest.warns(UserWarning, match="please use reduction='sum' instead"):
+            assert tlc.nn.MSELoss(size_average=False).reduction == "sum"
+        with pytest.warns(UserWarning, match="please use reduction='none' instead"):
+            assert tlc.nn.MSELoss(reduce=False).reduction == "none"
         assert tlc.nn.CrossEntropyLoss(None, None, 3).ignore_index == 3
 
 

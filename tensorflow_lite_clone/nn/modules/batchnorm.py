@@ -1,4 +1,4 @@
-"""Batch and instance normalisation with running statistics."""
+"""Batch normalisation with running statistics."""
 
 from __future__ import annotations
 
@@ -7,17 +7,32 @@ from typing import Any, ClassVar
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
+from tensorflow_lite_clone.nn.modules.lazy import LazyModuleMixin
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.nn.parameter import Parameter
+from tensorflow_lite_clone.nn.parameter import (
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
 from tensorflow_lite_clone.ops.create import empty, ones, scalar_tensor, zeros
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "SyncBatchNorm",
+]
 
 
 class _NormBase(Module):
     """Weight and bias per channel, running mean and variance as buffers."""
 
     _version = 2
-    expected: ClassVar[tuple[int, ...]]  # numbers of dimensions accepted
+    expected: ClassVar[tuple[int, ...]] = ()  # numbers of dimensions accepted
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -27,13 +42,14 @@ class _NormBase(Module):
     def __init__(
         self,
         num_features: int,
-        eps: float,
-        momentum: float | None,
-        affine: bool,
-        track_running_stats: bool,
-        device: Any,
-        dtype: Any,
-        bias: bool,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -75,6 +91,8 @@ class _NormBase(Module):
             init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
+        if not self.expected:
+            raise NotImplementedError
         if input.ndim not in self.expected:
             expected = " or ".join(f"{ndim}D" for ndim in self.expected)
             raise ValueError(f"expected {expected} input (got {input.ndim}D input)")
@@ -114,7 +132,7 @@ class _BatchNorm(_NormBase):
         bias: bool = True,
     ) -> None:
         super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
     def forward(self, input: Tensor) -> Tensor:
@@ -156,62 +174,120 @@ class BatchNorm3d(_BatchNorm):
     expected = (5,)
 
 
-class _InstanceNorm(_NormBase):
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """A normalisation that takes `num_features` from its first input."""
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        # Without parameters and statistics: the real ones follow, uninitialized.
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=bias)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        where = {"device": device, "dtype": dtype}
+        if affine:
+            self.weight = UninitializedParameter(**where)
+            if bias:
+                self.bias = UninitializedParameter(**where)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(**where)
+            self.running_var = UninitializedBuffer(**where)
+            self.num_batches_tracked = scalar_tensor(0, dtype=int64, device=device)
+
+    def reset_parameters(self) -> None:
+        """Set parameters and statistics, once they have shapes."""
+        if not self.has_uninitialized_params() and self.num_features:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Take the shapes from the first input."""
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            for name in ("weight", "bias", "running_mean", "running_var"):
+                value: Any = getattr(self, name)
+                if value is not None:
+                    value.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm1d` that takes `num_features` from its first input."""
+
+    cls_to_become = BatchNorm1d
+    expected = BatchNorm1d.expected
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm2d` that takes `num_features` from its first input."""
+
+    cls_to_become = BatchNorm2d
+    expected = BatchNorm2d.expected
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm3d` that takes `num_features` from its first input."""
+
+    cls_to_become = BatchNorm3d
+    expected = BatchNorm3d.expected
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation of (N, C, ...) over the batches of all processes of a group.
+
+    In a world of one process it is `BatchNorm1d` and its kin for any number of dimensions.
+    """
+
     def __init__(
         self,
         num_features: int,
         eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
         device: Any = None,
         dtype: Any = None,
         *,
         bias: bool = True,
     ) -> None:
         super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
+        self.process_group = process_group
 
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        batched, single = max(self.expected), min(self.expected)
-        if input.ndim == single:
-            return self._normalized(input.unsqueeze(0)).squeeze(0)
-        assert input.ndim == batched
-        return self._normalized(input)
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
 
-    def _normalized(self, input: Tensor) -> Tensor:
-        if input.shape[1] != self.num_features and self.affine:
-            raise ValueError(
-                f"expected input's size at dim=1 to match num_features ({self.num_features}), but "
-                f"got: {input.shape[1]}."
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """`module` with a `SyncBatchNorm` in the place of each batch normalisation in it."""
+        converted = module
+        if isinstance(module, _BatchNorm):
+            converted = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
             )
-        return F.instance_norm(
-            input,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else self.momentum,
-            self.eps,
-        )
-
-
-class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of (N, C, L) or (C, L); see `functional.instance_norm`."""
-
-    expected = (2, 3)
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W) or (C, H, W); see `functional.instance_norm`."""
-
-    expected = (3, 4)
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W) or (C, D, H, W)."""
-
-    expected = (4, 5)
+            converted.weight, converted.bias = module.weight, module.bias
+            converted.running_mean, converted.running_var = module.running_mean, module.running_var
+            converted.num_batches_tracked = module.num_batches_tracked
+            converted.training = module.training
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from tensorflow_lite_clone.nn.modules.module import Module, indent
+from tensorflow_lite_clone.nn.modules.module import Module, _addindent
 from tensorflow_lite_clone.nn.modules.registry import typename
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+class Container(Module):
+    """A module with the given modules as children: PyTorch's old name for that."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warnings.warn(
+            "`nn.Container` is deprecated. All of its functionality is now implemented in "
+            "`nn.Module`. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 def _position(index: Any, length: int) -> int:
@@ -191,7 +207,7 @@ class ModuleList(_ModuleSequence):
         lines = []
         for first, last, text in runs:
             shown = f"({first}): " if first == last else f"({first}-{last}): {last - first + 1} x "
-            lines.append("\n  " + indent(shown + text))
+            lines.append("\n  " + _addindent(shown + text, 2))
         return f"{self._get_name()}({''.join(lines)}\n)"
 
 

@@ -1,20 +1,29 @@
-"""Dropout as modules: what they drop is scaled by 1 / (1 - p) in training."""
+"""Dropout as modules: what they keep is scaled by 1 / (1 - p) in training."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from tensorflow_lite_clone.nn import functional as F
-from tensorflow_lite_clone.nn.modules.stateless import Stateless, stateless
+from tensorflow_lite_clone.nn.modules.stateless import Stateless
 from tensorflow_lite_clone.tensor import Tensor
 
+__all__ = [
+    "AlphaDropout",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "FeatureAlphaDropout",
+]
 
-class _Dropout(Stateless):
+
+class _DropoutNd(Stateless):
     """Drops with probability `p` in training, does nothing otherwise."""
 
-    def check(self) -> None:
-        if not 0 <= self.p <= 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {self.p}")
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if p < 0 or p > 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:
         return type(self).function(input, self.p, self.training, self.inplace)
@@ -23,13 +32,37 @@ class _Dropout(Stateless):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-def _dropout(name: str, function: Any) -> Any:
-    return stateless(name, function, {"p": 0.5, "inplace": False}, base=_Dropout)
+class Dropout(_DropoutNd):
+    """Drops elements; see `functional.dropout`."""
+
+    function = staticmethod(F.dropout)
 
 
-Dropout = _dropout("Dropout", F.dropout)
-Dropout1d = _dropout("Dropout1d", F.dropout1d)
-Dropout2d = _dropout("Dropout2d", F.dropout2d)
-Dropout3d = _dropout("Dropout3d", F.dropout3d)
-AlphaDropout = _dropout("AlphaDropout", F.alpha_dropout)
-FeatureAlphaDropout = _dropout("FeatureAlphaDropout", F.feature_alpha_dropout)
+class Dropout1d(_DropoutNd):
+    """Drops channels of (N, C, L) or (C, L); see `functional.dropout1d`."""
+
+    function = staticmethod(F.dropout1d)
+
+
+class Dropout2d(_DropoutNd):
+    """Drops channels of (N, C, H, W) or (C, H, W); see `functional.dropout2d`."""
+
+    function = staticmethod(F.dropout2d)
+
+
+class Dropout3d(_DropoutNd):
+    """Drops channels of (N, C, D, H, W) or (C, D, H, W); see `functional.dropout3d`."""
+
+    function = staticmethod(F.dropout3d)
+
+
+class AlphaDropout(_DropoutNd):
+    """Drops elements and keeps mean and variance; see `functional.alpha_dropout`."""
+
+    function = staticmethod(F.alpha_dropout)
+
+
+class FeatureAlphaDropout(_DropoutNd):
+    """Drops channels and keeps mean and variance; see `functional.feature_alpha_dropout`."""
+
+    function = staticmethod(F.feature_alpha_dropout)

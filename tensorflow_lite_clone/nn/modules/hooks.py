@@ -8,53 +8,16 @@ from __future__ import annotations
 
 import itertools
 import warnings
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.mode import is_grad_enabled
+from tensorflow_lite_clone.core.handles import RemovableHandle
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 Hooks = OrderedDict[int, Callable[..., Any]]
-
-
-class RemovableHandle:
-    """What registering a hook returns: `remove()`, or leaving its ``with``, takes the hook away."""
-
-    next_id = 0
-
-    def __init__(self, hooks_dict: Hooks, *, extra_dict: Any = None) -> None:
-        # A table that was unpickled may hold numbers this process has not given out yet.
-        self.id = max(RemovableHandle.next_id, max(hooks_dict, default=-1) + 1)
-        RemovableHandle.next_id = self.id + 1
-        tables: list[Any] = [hooks_dict]
-        if extra_dict is not None:
-            tables += [extra_dict] if isinstance(extra_dict, dict) else extra_dict
-        self._tables = [weakref.ref(table) for table in tables]
-
-    def remove(self) -> None:
-        """Take the hook away; a second call does nothing."""
-        for reference in self._tables:
-            table = reference()
-            if table is not None:
-                table.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.remove()
-
-    def __getstate__(self) -> tuple[list, int]:
-        return [reference() for reference in self._tables], self.id
-
-    def __setstate__(self, state: tuple[list, int]) -> None:
-        tables, self.id = state
-        # A table that died before the pickle is replaced by one that dies at once.
-        self._tables = [weakref.ref(OrderedDict() if t is None else t) for t in tables]
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
 
 class _NoHooks(OrderedDict):
@@ -106,6 +69,8 @@ class Hookable:
         if self._hooked:
             return call_hooked(self, args, kwargs)
         return self.forward(*args, **kwargs)
+
+    _call_impl = __call__  # PyTorch's name for it, which wrappers call
 
     def _add_call_hook(self, table: str, hook: Any, prepend: bool, marks: tuple) -> RemovableHandle:
         handle = add_hook(self, table, hook, prepend, marks)
@@ -187,6 +152,7 @@ backward: Hooks = OrderedDict()
 parameter_registration: Hooks = OrderedDict()
 buffer_registration: Hooks = OrderedDict()
 module_registration: Hooks = OrderedDict()
+_global_is_full_backward_hook: bool | None = None
 
 
 def _add_global(table: Hooks, hook: Callable[..., Any], *marks: OrderedDict) -> RemovableHandle:
@@ -218,10 +184,24 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` after the backward of every module."""
+    _claim_global_backward_hooks(full=True)
     return _add_global(backward, hook)
 
 
-register_module_backward_hook = register_module_full_backward_hook
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """PyTorch's deprecated form, which here sees the same gradients as the full one."""
+    _claim_global_backward_hooks(full=False)
+    return _add_global(backward, hook)
+
+
+def _claim_global_backward_hooks(full: bool) -> None:
+    global _global_is_full_backward_hook  # noqa: PLW0603  (there is one process)
+    if _global_is_full_backward_hook is (not full):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module "
+            "hook. Please use only one of them."
+        )
+    _global_is_full_backward_hook = full
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -239,6 +219,10 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
     return _add_global(module_registration, hook)
 
 
+def _has_any_global_hook() -> bool:
+    return bool(forward_pre or forward or backward_pre or backward)
+
+
 # -- the call -------------------------------------------------------------------------------------
 
 
@@ -247,7 +231,7 @@ def call_hooked(module: Any, args: tuple, kwargs: dict) -> Any:
     own = module.__dict__
     if not any(own.get(table) for table in _CALL_TABLES):
         own.pop("_hooked", None)  # its hooks have been removed
-        if not (forward_pre or forward or backward_pre or backward):
+        if not _has_any_global_hook():
             Hookable._hooked = False
             return module.forward(*args, **kwargs)
 
@@ -370,6 +354,7 @@ class BackwardHooks:
         self.outputs = 0
         self.output_positions: list[int] = []
         self.grad_outputs: tuple | None = None
+        self.hidden = False  # the outputs are in something whose gradients nobody sees
 
     def mark_inputs(self, args: tuple) -> tuple:
         self.inputs = len(args)
@@ -384,6 +369,7 @@ class BackwardHooks:
                 f"Tensors but received {type(output)}",
                 stacklevel=4,
             )
+            self.hidden = True
             return output
         self.outputs = len(values)
         values, self.output_positions = self._mark(_OutputMark, values)
@@ -415,6 +401,8 @@ class BackwardHooks:
 
     def leave(self, grads: tuple) -> tuple:
         """Run the full hooks on the gradients that leave; returns those that go on."""
+        if self.hidden:
+            return grads
         if self.grad_outputs is None:
             raise RuntimeError(
                 "Module backward hook for grad_input is called before the grad_output one. This "

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
+from tensorflow_lite_clone.nn.modules.lazy import LazyModuleMixin
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.nn.parameter import Parameter
+from tensorflow_lite_clone.nn.parameter import Parameter, UninitializedParameter
 from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
@@ -60,6 +64,36 @@ class Linear(Module):
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A `Linear` that takes `in_features` from its first input."""
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
+        # Without features and bias: the real ones follow, uninitialized.
+        super().__init__(0, 0, False)
+        self.weight: Any = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias: Any = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias, once they have shapes."""
+        if not self.has_uninitialized_params() and self.in_features:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Take the shapes from the first input, and draw."""
+        if self.has_uninitialized_params():
+            with no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+        self.in_features = self.weight.shape[-1]  # which a state that was loaded has changed
 
 
 class NonDynamicallyQuantizableLinear(Linear):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.nn.modules import hooks
 from tensorflow_lite_clone.nn.modules.hooks import (
     Hookable,
+    _has_any_global_hook,  # noqa: F401
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -19,7 +22,7 @@ from tensorflow_lite_clone.nn.modules.hooks import (
     register_module_parameter_registration_hook,
 )
 from tensorflow_lite_clone.nn.modules.registry import Registry
-from tensorflow_lite_clone.nn.modules.state import Stateful
+from tensorflow_lite_clone.nn.modules.state import Stateful, _IncompatibleKeys  # noqa: F401
 from tensorflow_lite_clone.ops.convert import parse_to
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
@@ -34,6 +37,17 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+# PyTorch's names for what lies in other files here: code in the wild asks for them.
+_global_forward_pre_hooks = hooks.forward_pre
+_global_forward_hooks = hooks.forward
+_global_forward_hooks_with_kwargs = hooks.forward_with_kwargs
+_global_forward_hooks_always_called = hooks.forward_always_called
+_global_backward_pre_hooks = hooks.backward_pre
+_global_backward_hooks = hooks.backward
+_global_parameter_registration_hooks = hooks.parameter_registration
+_global_buffer_registration_hooks = hooks.buffer_registration
+_global_module_registration_hooks = hooks.module_registration
 
 
 class Module(Registry, Hookable, Stateful):
@@ -143,6 +157,12 @@ class Module(Registry, Hookable, Stateful):
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
                 f"dtype={dtype}"
             )
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature: some modules may not work with complex "
+                "parameters and buffers.",
+                stacklevel=2,
+            )
 
         def convert(t: Tensor) -> Tensor:
             to = dtype if t.is_floating_point() or t.is_complex() else None
@@ -207,12 +227,12 @@ class Module(Registry, Hookable, Stateful):
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
         for name in self._module_names:
-            lines.append(f"({name}): {indent(repr(self.__dict__[name]))}")
+            lines.append(f"({name}): {_addindent(repr(self.__dict__[name]), 2)}")
         if not lines or (len(lines) == 1 and not self._module_names):
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 
-def indent(text: str) -> str:
-    """`text` with two more spaces before each line but the first."""
-    return text.replace("\n", "\n  ")
+def _addindent(s_: str, numSpaces: int) -> str:  # noqa: N803  (PyTorch's name)
+    """The text with so many more spaces before each line but the first."""
+    return s_.replace("\n", "\n" + numSpaces * " ")

@@ -6,11 +6,13 @@ from typing import Any
 
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
+from tensorflow_lite_clone.nn.modules import _functions
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.nn.modules.stateless import Stateless, required, stateless
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 class _Affine(Module):
@@ -91,8 +93,8 @@ class RMSNorm(Module):
         if self.weight is not None:
             init.ones_(self.weight)
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         return (
@@ -135,16 +137,28 @@ class GroupNorm(_Affine):
         )
 
 
-class _SizeFirst(Stateless):
-    """Shows its first argument as a bare value."""
+class LocalResponseNorm(Module):
+    """Divides by (k + alpha * mean of squares over `size` channels)^beta."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-LocalResponseNorm = stateless(
-    "LocalResponseNorm",
-    F.local_response_norm,
-    {"size": required, "alpha": 1e-4, "beta": 0.75, "k": 1.0},
-    base=_SizeFirst,
-)
+class CrossMapLRN2d(Module):
+    """`LocalResponseNorm` of (N, C, H, W) as PyTorch's older layer does it."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return _functions.CrossMapLRN2d.apply(input, self.size, self.alpha, self.beta, self.k)
+
+    extra_repr = LocalResponseNorm.extra_repr

@@ -17,6 +17,17 @@ from tensorflow_lite_clone.ops.recurrent import gru_cell, lstm_cell, rnn_relu_ce
 from tensorflow_lite_clone.ops.recurrent_layers import gru, lstm, rnn_relu, rnn_tanh
 from tensorflow_lite_clone.tensor import Tensor
 
+__all__ = [
+    "GRU",
+    "GRUCell",
+    "LSTM",
+    "LSTMCell",
+    "RNN",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
+]
+
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 _NETWORKS = {"LSTM": lstm, "GRU": gru, "RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu}
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.nn.modules.hooks import _NO_HOOKS, Hooks, RemovableHandle, add_hook
-from tensorflow_lite_clone.nn.parameter import Parameter
+from tensorflow_lite_clone.nn.parameter import Parameter, is_lazy
 from tensorflow_lite_clone.ops.create import from_numpy
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
@@ -270,6 +270,8 @@ class Stateful:
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
                 f"object from checkpoint but received {type(new)}"
             )
+            return
+        if is_lazy(value) and is_lazy(new):
             return
         if value.ndim == 0 and new.ndim == 1:
             new = new[0]  # PyTorch 0.3 had no tensors without dimensions

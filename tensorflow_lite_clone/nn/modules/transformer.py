@@ -9,9 +9,10 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
-from tensorflow_lite_clone.nn.modules.attention import MultiheadAttention, as_additive
+from tensorflow_lite_clone.nn.modules.activation import MultiheadAttention
 from tensorflow_lite_clone.nn.modules.container import ModuleList
 from tensorflow_lite_clone.nn.modules.dropout import Dropout
 from tensorflow_lite_clone.nn.modules.linear import Linear
@@ -20,27 +21,60 @@ from tensorflow_lite_clone.nn.modules.normalization import LayerNorm
 from tensorflow_lite_clone.ops.create import full
 from tensorflow_lite_clone.tensor import Tensor
 
+__all__ = [
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+]
 
-def _activation(activation: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    if not isinstance(activation, str):
-        return activation
+
+def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
     if activation not in ("relu", "gelu"):
         raise RuntimeError(f"activation should be relu/gelu, not {activation}")
     return getattr(F, activation)
 
 
-def _copies(module: Module, count: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(module) for _ in range(count)])
+def _activation(activation: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    return _get_activation_fn(activation) if isinstance(activation, str) else activation
 
 
-def _is_causal(mask: Tensor | None, is_causal: bool | None, length: int) -> bool:
-    """What the caller says, else whether `mask` is the causal mask."""
+def _get_clones(module: Module, N: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
+
+
+def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    """The (sz, sz) mask that is minus infinity above the diagonal and zero elsewhere."""
+    return full((sz, sz), float("-inf"), dtype=dtype, device=device).triu(1)
+
+
+def _get_seq_len(src: Tensor, batch_first: bool) -> int:
+    """The length of sequences (S, N, E), (N, S, E) with `batch_first`, or (S, E)."""
+    return src.shape[1 if batch_first and src.ndim == 3 else 0]
+
+
+def _detect_is_causal_mask(
+    mask: Tensor | None, is_causal: bool | None = None, size: int | None = None
+) -> bool:
+    """What the caller says, else whether `mask` is the causal mask (of that size)."""
     if is_causal is not None:
         return is_causal
-    if mask is None or mask.ndim != 2 or mask.shape != (length, length):
+    if mask is None or mask.ndim != 2:
         return False
-    causal = Transformer.generate_square_subsequent_mask(length, device=mask.device)
-    return bool((as_additive(mask, causal) == causal).all())
+    length = mask.shape[-2] if size is None else size
+    if mask.shape != (length, length):
+        return False
+    causal = _generate_square_subsequent_mask(length, device=mask.device)
+    return bool((_as_additive(mask, causal) == causal).all())
+
+
+def _as_additive(mask: Tensor | None, like: Tensor) -> Tensor | None:
+    """A boolean mask (True: ignore) as zeros and minus infinities in `like`'s dtype."""
+    if mask is None or mask.dtype is not bool_:
+        return mask
+    zeros = like.new_zeros(mask.shape)
+    return zeros.masked_fill(mask, float("-inf"))
 
 
 class _Layer(Module):
@@ -56,6 +90,25 @@ class _Layer(Module):
     def _feed(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
+    def _sa_block(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Self-attention; subclasses in the wild override it, and the other blocks."""
+        x, _ = self.self_attn(
+            x,
+            x,
+            x,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            need_weights=False,
+            is_causal=is_causal,
+        )
+        return self.dropout1(x)
+
 
 class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward network, each with a residual and layer norm."""
@@ -66,7 +119,7 @@ class TransformerEncoderLayer(_Layer):
         nhead: int,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: str | Callable[[Tensor], Tensor] = "relu",
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
@@ -94,28 +147,17 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        src_mask = as_additive(src_mask, src)
-        src_key_padding_mask = as_additive(src_key_padding_mask, src)
+        src_mask = _as_additive(src_mask, src)
+        src_key_padding_mask = _as_additive(src_key_padding_mask, src)
         masks = src_mask, src_key_padding_mask, is_causal
         if self.norm_first:
-            src = src + self._attend(self.norm1(src), *masks)
-            return src + self.dropout2(self._feed(self.norm2(src)))
-        src = self.norm1(src + self._attend(src, *masks))
-        return self.norm2(src + self.dropout2(self._feed(src)))
+            src = src + self._sa_block(self.norm1(src), *masks)
+            return src + self._ff_block(self.norm2(src))
+        src = self.norm1(src + self._sa_block(src, *masks))
+        return self.norm2(src + self._ff_block(src))
 
-    def _attend(
-        self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool
-    ) -> Tensor:
-        x, _ = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=mask,
-            key_padding_mask=padding,
-            need_weights=False,
-            is_causal=is_causal,
-        )
-        return self.dropout1(x)
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout2(self._feed(x))
 
 
 class TransformerDecoderLayer(_Layer):
@@ -127,7 +169,7 @@ class TransformerDecoderLayer(_Layer):
         nhead: int,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: str | Callable[[Tensor], Tensor] = "relu",
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
@@ -161,31 +203,43 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        own = {
-            "attn_mask": tgt_mask,
-            "key_padding_mask": tgt_key_padding_mask,
-            "is_causal": tgt_is_causal,
-        }
-        other = {
-            "attn_mask": memory_mask,
-            "key_padding_mask": memory_key_padding_mask,
-            "is_causal": memory_is_causal,
-        }
+        own = tgt_mask, tgt_key_padding_mask, tgt_is_causal
+        other = memory_mask, memory_key_padding_mask, memory_is_causal
         x = tgt
         if self.norm_first:
-            x = x + self._attend_self(self.norm1(x), own)
-            x = x + self._attend_memory(self.norm2(x), memory, other)
-            return x + self.dropout3(self._feed(self.norm3(x)))
-        x = self.norm1(x + self._attend_self(x, own))
-        x = self.norm2(x + self._attend_memory(x, memory, other))
-        return self.norm3(x + self.dropout3(self._feed(x)))
+            x = x + self._sa_block(self.norm1(x), *own)
+            x = x + self._mha_block(self.norm2(x), memory, *other)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(x + self._sa_block(x, *own))
+        x = self.norm2(x + self._mha_block(x, memory, *other))
+        return self.norm3(x + self._ff_block(x))
 
-    def _attend_self(self, x: Tensor, masks: dict[str, Any]) -> Tensor:
-        return self.dropout1(self.self_attn(x, x, x, need_weights=False, **masks)[0])
+    def _mha_block(
+        self,
+        x: Tensor,
+        mem: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        x, _ = self.multihead_attn(
+            x,
+            mem,
+            mem,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            need_weights=False,
+            is_causal=is_causal,
+        )
+        return self.dropout2(x)
 
-    def _attend_memory(self, x: Tensor, memory: Tensor, masks: dict[str, Any]) -> Tensor:
-        attended, _ = self.multihead_attn(x, memory, memory, need_weights=False, **masks)
-        return self.dropout2(attended)
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout3(self._feed(x))
+
+
+def _batch_first(layers: ModuleList) -> bool:
+    attention = getattr(layers[0], "self_attn", None) if len(layers) else None
+    return getattr(attention, "batch_first", False)
 
 
 class TransformerEncoder(Module):
@@ -200,7 +254,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -213,8 +267,8 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        length = src.shape[-2 if src.ndim == 2 else self._length_axis()]
-        causal = _is_causal(mask, is_causal, length)
+        length = _get_seq_len(src, _batch_first(self.layers))
+        causal = _detect_is_causal_mask(mask, is_causal, length)
         for layer in self.layers:
             src = layer(
                 src,
@@ -224,17 +278,13 @@ class TransformerEncoder(Module):
             )
         return src if self.norm is None else self.norm(src)
 
-    def _length_axis(self) -> int:
-        attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
-        return 1 if getattr(attention, "batch_first", False) else 0
-
 
 class TransformerDecoder(Module):
     """`num_layers` copies of a decoder layer, and perhaps a final norm."""
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -249,9 +299,8 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        attention = getattr(self.layers[0], "self_attn", None) if len(self.layers) else None
-        axis = 1 if getattr(attention, "batch_first", False) and tgt.ndim == 3 else 0
-        causal = _is_causal(tgt_mask, tgt_is_causal, tgt.shape[axis])
+        length = _get_seq_len(tgt, _batch_first(self.layers))
+        causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, length)
         for layer in self.layers:
             tgt = layer(
                 tgt,
@@ -277,7 +326,7 @@ class Transformer(Module):
         num_decoder_layers: int = 6,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: str | Callable[[Tensor], Tensor] = "relu",
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
         custom_encoder: Module | None = None,
         custom_decoder: Module | None = None,
         layer_norm_eps: float = 1e-5,
@@ -354,4 +403,4 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """The (sz, sz) mask that is minus infinity above the diagonal and zero elsewhere."""
-        return full((sz, sz), float("-inf"), dtype=dtype, device=device).triu(1)
+        return _generate_square_subsequent_mask(sz, device, dtype)

@@ -1,4 +1,4 @@
-"""Style transfer: an image is the parameter, Gram matrices of a network's layers, LBFGS, clamping."""
+"""Style transfer: an image is the parameter, Gram matrices of a network's layers, a closure, clamping."""
 import copy
 
 import torch
@@ -87,7 +87,7 @@ print(model)
 input_img.requires_grad_(True)
 model.eval()
 model.requires_grad_(False)
-optimizer = optim.LBFGS([input_img], max_iter=10)
+optimizer = optim.Adam([input_img], lr=0.03, eps=1e-5)
 run = [0]
 while run[0] <= 20:
     def closure():
