@@ -105,6 +105,8 @@ autograd.gradients.mappers.append(vmap)
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
+    if name == "torch":  # PyTorch's face has itself as a name, which packages found
+        return _import_module(__name__)
     if name == "get_device_module":
         return _import_module(f"{__name__}.accelerator").get_device_module
     if name in ("load", "save"):
