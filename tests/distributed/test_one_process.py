@@ -185,6 +185,22 @@ def test_wrappers(name, world):
     assert trained(tlc, lambda m: wrap(tlc, m)) == trained(torch, lambda m: wrap(torch, m))
 
 
+def test_normalisation_over_processes():
+    def script(lib):
+        lib.manual_seed(0)
+        nn = lib.nn
+        model = nn.Sequential(nn.Conv1d(2, 3, 1), nn.BatchNorm1d(3, momentum=0.3), nn.ModuleList())
+        nn.init.normal_(model[1].weight)
+        model[1].eval()
+        synced = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+        flags = synced is model, synced[1].training, synced[1].weight is model[1].weight
+        out = model[:2].train()(lib.randn(2, 2, 5))
+        return flags, repr(synced), list(synced.state_dict()), out, synced[1].running_mean
+
+    both(script)
+    both(lambda lib: lib.nn.SyncBatchNorm(2)(lib.ones(2)))
+
+
 def test_a_module_without_parameters_needs_no_wrapper(world):
     both(lambda lib: lib.nn.parallel.DistributedDataParallel(lib.nn.ReLU()))
 

@@ -1,7 +1,8 @@
-"""Run scripts in processes that begin with PyTorch imported: ``python forked.py SCRIPT ...``.
+"""Run scripts under PyTorch: ``python forked.py SCRIPT ...``.
 
-Importing it takes longer than most of them. What a script prints goes to a file of its name in the
-working folder, with ``.txt`` behind.
+Each runs in a process that begins with PyTorch and torchvision imported: importing them takes
+longer than most scripts do. What one prints goes to a file of its name in the working folder, with
+``.txt`` behind.
 """
 
 import os
@@ -9,7 +10,9 @@ import runpy
 import sys
 import traceback
 
-import torch  # noqa: F401
+from tests.vision.declared import imported
+
+imported()
 
 if __name__ == "__main__":
     for script in sys.argv[1:]:

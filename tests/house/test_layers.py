@@ -61,6 +61,8 @@ OUTSIDE = {
     "tensorboard": ("utils.tensorboard",),
 }  # fmt: skip
     "scipy": ("backends.numpy", "vision.datasets.svhn"),
+    "scipy": ("backends.numpy", "vision.datasets.svhn"),
+    "tensorboard": ("utils.tensorboard",),
 }
 
 # Modules that may import inside functions: module -> {what: why}.

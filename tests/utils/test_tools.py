@@ -264,7 +264,7 @@ def test_timers():
 
 def test_environment():
     found = collect_env.get_env_info()
-    assert found.version == tlc.__version__
+    assert found.version == tlc.version.release
     assert found.is_cuda_available == tlc.cuda.is_available()
     assert found.libraries["numpy"].count(".") >= 1
     assert f"torch=={found.torch_version}" in (ROOT / "pyproject.toml").read_text()

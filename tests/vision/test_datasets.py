@@ -219,6 +219,41 @@ def test_svhn(tmp_path):
     assert ours.SVHN.split_list["train"][1] == theirs.SVHN.split_list["train"][2]
 
 
+# STL-10
+
+
+@pytest.mark.parametrize(
+    ("split", "folds"),
+    [("train", None), ("train", 1), ("test", None), ("unlabeled", None), ("train+unlabeled", None)],
+)
+def test_stl10(tmp_path, split, folds):
+    base = tmp_path / "stl10_binary"
+    base.mkdir()
+    rng = np.random.default_rng(0)
+    for part in ("train", "test", "unlabeled"):
+        rng.integers(0, 256, (4, 3, 96, 96), np.uint8).tofile(base / f"{part}_X.bin")
+        np.array([1, 10, 3, 2], np.uint8).tofile(base / f"{part}_y.bin")
+    (base / "class_names.txt").write_text("airplane\nbird\n")
+    (base / "fold_indices.txt").write_text("0 1 \n3 1 \n" * 5)
+
+    class Unsigned(theirs.STL10):
+        train_list = [[name, None] for name, _ in theirs.STL10.train_list]
+        test_list = [[name, None] for name, _ in theirs.STL10.test_list]
+
+    Unsigned.__name__ = "STL10"
+    here, there = (kind(tmp_path, split=split, folds=folds) for kind in (ours.STL10, Unsigned))
+    assert_same_samples(here, there)
+    assert (here.data == there.data).all() and (here.labels == there.labels).all()
+    assert here.classes == there.classes and here.tgz_md5 == there.tgz_md5
+
+
+def test_stl10_is_not_there(tmp_path):
+    with pytest.raises(RuntimeError, match="stl10_binary"):
+        ours.STL10(tmp_path)
+    with pytest.raises(ValueError, match="folds"):
+        ours.STL10(tmp_path, folds=10)
+
+
 # Folders
 
 

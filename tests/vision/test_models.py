@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from typing import Any
@@ -252,6 +253,40 @@ def test_intermediate_layers() -> None:
         k: list(v.shape) for k, v in there(x).items()
     }
     same(lambda m: m.models._utils.IntermediateLayerGetter(m.nn.Sequential(), {"x": "y"}))
+
+
+def test_extracted_features() -> None:
+    nodes = {"relu": "first", "layer2.0.conv2": "inner", "layer3": "stage", "avgpool": "pooled"}
+
+    def build(m: Any) -> Any:
+        extraction = importlib.import_module(f"{m.models.__name__}.feature_extraction")
+        return extraction.create_feature_extractor(narrow_resnet(m), nodes)
+
+    there, here = twins(build)
+    # PyTorch's leaves out what it does not need.
+    needed = set(there.state_dict())
+    assert [name for name, *_ in layout(here) if name in needed] == list(there.state_dict())
+    there, here = there.double(), here.double()
+    here.load_state_dict({k: tensor(v) for k, v in there.state_dict().items()}, strict=False)
+    x = torch.randn(4, 3, 32, 32).double()
+    for mode in ("train", "eval"):
+        expected, results = getattr(there, mode)()(x), getattr(here, mode)()(tensor(x))
+        assert list(results) == list(expected)
+        for name, value in expected.items():
+            np.testing.assert_allclose(array(results[name]), array(value), rtol=1e-8, atol=1e-9)
+
+
+def test_extraction_of_nothing() -> None:
+    create = models.feature_extraction.create_feature_extractor
+    model = tlc.nn.Sequential(tlc.nn.ReLU(), tlc.nn.Tanh())
+    for nodes in ({}, {"return_nodes": ["0"], "train_return_nodes": ["0"]}):
+        with pytest.raises(ValueError, match="should be specified"):
+            create(model, **nodes)
+    with pytest.raises(ValueError, match="not present"):
+        create(model, ["2"])
+    both = create(model, train_return_nodes=["0"], eval_return_nodes=["1"])
+    assert list(both(tlc.ones(1))) == ["0"]
+    assert list(both.eval()(tlc.ones(1))) == ["1"]
 
 
 def test_divisible_widths() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.utils.data import default_collate
 from tensorflow_lite_clone.vision import tv_tensors
 from tensorflow_lite_clone.vision.transforms import v2 as ours
 from tests.device import DEVICE
@@ -221,6 +225,31 @@ def test_what_keeps_its_kind():
             assert type(V.wrap(tensor + 1, like=tensor)) is type(tensor)
         assert boxes.clone().canvas_size == (9, 8) and boxes.format.value == "XYWH"
         assert boxes.shape == (1, 4)
+
+
+def test_copies_and_pickles():
+    boxes = tv_tensors.BoundingBoxes([[1, 2, 3, 4]], format="XYWH", canvas_size=(9, 8))
+    for again in (copy.deepcopy(boxes), pickle.loads(pickle.dumps(boxes))):
+        assert repr(again) == repr(boxes)
+    batch = default_collate([tv_tensors.Image(tlc.ones(3, 2, 2))] * 2)
+    assert type(batch) is tlc.Tensor and batch.shape == (2, 3, 2, 2)
+    pipeline = ours.Compose([ours.RandomHorizontalFlip(), ours.AutoAugment(), ours.Resize(3)])
+    assert repr(pickle.loads(pickle.dumps(pipeline))) == repr(pipeline)
+
+
+@pytest.mark.parametrize("T", [ours, theirs])
+def test_a_transform_of_ones_own(T):
+    class Scaled(T.Transform):
+        def make_params(self, flat_inputs):
+            return {"factor": len(flat_inputs)}
+
+        def transform(self, inpt, params):
+            return inpt * params["factor"]
+
+    picture = (tlc if T is ours else torch).ones(1, 1, 1)
+    result, text = Scaled()(picture, "text")
+    assert text == "text" and repr(Scaled()) == "Scaled()"
+    assert result.item() == 1  # of the leaves, only those that are transformed
 
 
 def test_plain_tensors_beside_a_picture_are_left():

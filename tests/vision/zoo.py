@@ -20,42 +20,18 @@ import torch
 import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.nn  # noqa: F401  (binds tlc.nn)
 from tensorflow_lite_clone import vision
+from tests.vision.declared import imported
 
 REASON = "torchvision is not installed"
 INSTALLED = find_spec("torchvision") is not None
 needs_torchvision = pytest.mark.skipif(not INSTALLED, reason=REASON)
-# Kept alive: the operators' declarations end with it.
-_declared: list[Any] = []
 
 
 def oracle() -> Any:
-    """torchvision, or a skip where it is not installed.
-
-    Without its compiled operators (they need the very build of PyTorch they were made for) it
-    imports if these are declared, and everything in Python works.
-    """
+    """torchvision, or a skip where it is not installed."""
     if not INSTALLED:
         pytest.skip(REASON)
-    if "torchvision" not in sys.modules:
-        declare_operators(Path(find_spec("torchvision").origin).parent)  # type: ignore
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import torchvision
-
-        return torchvision
-
-
-def declare_operators(folder: Path) -> None:
-    """Gives the operators that torchvision's Python parts name a schema, if they have none."""
-    try:
-        torch.ops.load_library(folder / "_C.so")
-    except OSError:
-        text = (folder / "_meta_registrations.py").read_text()
-        library = torch.library.Library("torchvision", "FRAGMENT")
-        for name in sorted(set(re.findall(r'(?:register_meta\("|torchvision::)(\w+)', text))):
-            if not hasattr(torch.ops.torchvision, name):
-                library.define(f"{name}(Tensor a) -> Tensor")
-        _declared.append(library)
+    return imported()
 
 
 def libraries() -> tuple[SimpleNamespace, SimpleNamespace]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +13,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, TypeVar
 
+from tensorflow_lite_clone import hub
 from tensorflow_lite_clone.nn import Module
 from tensorflow_lite_clone.vision.models._presets import ImageClassification, SemanticSegmentation
 
@@ -77,7 +77,6 @@ class WeightsEnum(Enum):
 
     def get_state_dict(self, *args: Any, **kwargs: Any) -> Mapping[str, Any]:
         """The tensors, downloaded once; the arguments are `hub.load_state_dict_from_url`'s."""
-        hub = importlib.import_module("tensorflow_lite_clone.hub")
         return hub.load_state_dict_from_url(self.url, *args, **kwargs)
 
     def __repr__(self) -> str:

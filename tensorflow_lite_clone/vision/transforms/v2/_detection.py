@@ -10,7 +10,6 @@ from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.ops.random import randperm
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_flatten, tree_unflatten
-from tensorflow_lite_clone.vision._pillow import is_pil
 from tensorflow_lite_clone.vision.transforms._draws import chance, integer, uniform
 from tensorflow_lite_clone.vision.transforms._interpolation import InterpolationMode
 from tensorflow_lite_clone.vision.transforms.v2 import _boxes, functional
@@ -144,15 +143,6 @@ class RandomZoomOut(RandomTransform):
         return self.call(functional.pad, inpt, params["padding"], fill_for(self.fill, inpt))
 
 
-@functional.of_pictures
-def permute_channels(inpt: Any, permutation: list[int]) -> Any:
-    """The channels in another order."""
-    if is_pil(inpt):
-        planes = functional.pil_to_tensor(inpt)[permutation]
-        return functional.to_pil_image(planes, mode=inpt.mode)
-    return inpt[..., permutation, :, :]
-
-
 class RandomChannelPermutation(Transform):
     """Puts the channels into random order."""
 
@@ -162,7 +152,7 @@ class RandomChannelPermutation(Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The leaf with the channels in that order."""
-        return self.call(permute_channels, inpt, params["permutation"])
+        return self.call(functional.permute_channels, inpt, params["permutation"])
 
 
 class RandomPhotometricDistort(Transform):
@@ -197,7 +187,7 @@ class RandomPhotometricDistort(Transform):
         if not chance(0.5):
             steps.append(steps.pop(1))  # the contrast comes last
         order = randperm(channels).tolist() if chance(self.p) else None
-        return {"steps": [*steps, (permute_channels, order)]}
+        return {"steps": [*steps, (functional.permute_channels, order)]}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The leaf with other colours."""

@@ -72,6 +72,7 @@ __all__ = [
     "is_pure_tensor",
     "normalize",
     "pad",
+    "permute_channels",
     "perspective",
     "pil_to_tensor",
     "posterize",
@@ -409,6 +410,15 @@ def grayscale_to_rgb(inpt: Any) -> Any:
     if is_pil(inpt):
         return inpt.convert("RGB")
     return inpt[..., :1, :, :].expand(*inpt.shape[:-3], 3, *inpt.shape[-2:])
+
+
+@of_pictures
+def permute_channels(inpt: Any, permutation: list[int]) -> Any:
+    """The channels in another order."""
+    if is_pil(inpt):
+        planes = pil_to_tensor(inpt)[permutation]
+        return to_pil_image(planes, mode=inpt.mode)
+    return inpt[..., permutation, :, :]
 
 
 @of_pictures
