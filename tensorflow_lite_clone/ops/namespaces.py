@@ -58,7 +58,15 @@ class Operator:
 
 
 #: Operations that programs use as keys of tables, and that have no function of their own here.
-_KEYS = ("_pin_memory", "_sparse_addmm", "_sparse_mm_reduce_impl", "_to_copy", "alias")
+_KEYS = (
+    "_pin_memory",
+    "_sparse_addmm",
+    "_sparse_mm_reduce_impl",
+    "_to_copy",
+    "alias",
+    "index",
+    "slice",
+)
 
 
 class Aten(Namespace):
