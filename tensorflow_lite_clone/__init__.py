@@ -67,7 +67,7 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "_C __config__ _dynamo _inductor _jit_internal accelerator amp compiler cpu cuda distributed "
+    "_C __config__ _dynamo _inductor _jit_internal _tensor_str accelerator amp compiler cpu cuda distributed "
     "distributions fft func futures fx hub jit library linalg multiprocessing nn onnx optim "
     "overrides profiler quasirandom random return_types serialization sparse special testing types "
     "utils vision viz".split()
@@ -121,6 +121,8 @@ def __getattr__(name: str) -> Any:
         return _import_module(f"{__name__}.amp").GradScaler
     if name == "PyTorchFileReader":
         return _import_module(f"{__name__}._C").PyTorchFileReader
+    if name in ("ScriptFunction", "ScriptModule"):
+        return getattr(_import_module(f"{__name__}.jit"), name)
     if name in _SPARSE:
         return getattr(_import_module(f"{__name__}.sparse"), _SPARSE[name])
     if name in _AUTOCAST:

@@ -28,6 +28,11 @@ def _dict_flatten(tree: Any) -> tuple[list, Any]:
     return list(tree.values()), list(tree)
 
 
+def _dict_flatten_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    """For the argument `flatten_with_keys_fn` of kinds of dictionaries."""
+    return [(MappingKey(key), value) for key, value in tree.items()], list(tree)
+
+
 def _from_defaultdict(tree: Any) -> tuple[list, Any]:
     return list(tree.values()), [tree.default_factory, list(tree)]
 

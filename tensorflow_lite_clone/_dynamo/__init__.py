@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.compiler import (
+    OptimizedModule,
     allow_in_graph,
     disable,
     is_compiling,
@@ -26,6 +27,7 @@ def graph_break(msg: str = "") -> None:
 
 
 __all__ = [
+    "OptimizedModule",
     "allow_in_graph",
     "config",
     "disable",
