@@ -24,6 +24,10 @@ def _disabled_torch_function_impl(
     return function(*args, **(kwargs or {}))
 
 
+def _log_api_usage_once(event: str) -> None:
+    """Nothing: no use of any name is counted."""
+
+
 def _get_default_device() -> str:
     """The type of the device that tensors are made on."""
     return get_default_device().type

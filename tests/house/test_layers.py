@@ -58,13 +58,9 @@ OUTSIDE = {
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
-    "scipy": ("backends.numpy",),
+    "scipy": ("backends.numpy", "vision.datasets.svhn"),
     "tensorboard": ("utils.tensorboard",),
 }  # fmt: skip
-    "scipy": ("backends.numpy", "vision.datasets.svhn"),
-    "scipy": ("backends.numpy", "vision.datasets.svhn"),
-    "tensorboard": ("utils.tensorboard",),
-}
 
 # Modules that may import inside functions: module -> {what: why}.
 LOCAL: dict[str, dict[str, str]] = {
