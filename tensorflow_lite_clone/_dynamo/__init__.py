@@ -28,6 +28,10 @@ def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
     """Nothing: every shape is captured by itself."""
 
 
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Nothing: captured tensors stay where they are."""
+
+
 def graph_break(msg: str = "") -> None:
     """Nothing: what is captured is the whole function."""
 
@@ -43,5 +47,6 @@ __all__ = [
     "is_compiling",
     "list_backends",
     "mark_dynamic",
+    "mark_static_address",
     "reset",
 ]
