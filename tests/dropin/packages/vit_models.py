@@ -3,7 +3,6 @@
 import torch
 from vit_pytorch import ViT
 from vit_pytorch.cait import CaiT
-from vit_pytorch.cct import CCT
 from vit_pytorch.cvt import CvT
 from vit_pytorch.deepvit import DeepViT
 from vit_pytorch.mae import MAE
@@ -19,7 +18,6 @@ models = {
     "deep": DeepViT(patch_size=8, depth=2, **sizes),
     "cait": CaiT(patch_size=8, depth=2, cls_depth=1, **sizes),
     "pit": PiT(patch_size=8, depth=(1, 1), **sizes),
-    "cct": CCT(img_size=32, embedding_dim=32, num_layers=2, num_heads=2, num_classes=4),
     "cvt": CvT(num_classes=4, s1_emb_dim=8, s2_emb_dim=16, s2_heads=1, s3_emb_dim=16, s3_depth=1),
     "mae": MAE(encoder=vit, decoder_dim=16, decoder_depth=1),
 }
