@@ -67,7 +67,8 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "_C __config__ _dynamo _inductor _jit_internal _tensor_str accelerator amp compiler cpu cuda distributed "
+    "_C __config__ _dynamo _inductor _jit_internal _tensor_str accelerator amp compiler "
+    "cpu cuda distributed "
     "distributions fft func futures fx hub jit library linalg multiprocessing nn onnx optim "
     "overrides profiler quasirandom random return_types serialization sparse special testing types "
     "utils vision viz".split()

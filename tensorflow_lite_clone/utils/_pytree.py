@@ -24,6 +24,12 @@ class NodeDef(NamedTuple):
     unflatten_fn: Callable[[Iterable, Any], Any]
 
 
+class MappingKey(NamedTuple):
+    """The place of a child in a dictionary."""
+
+    key: Any
+
+
 def _dict_flatten(tree: Any) -> tuple[list, Any]:
     return list(tree.values()), list(tree)
 

@@ -13,7 +13,9 @@ print("pooled", reduce(x, "b c (h 2) (w 2) -> b c h w", "max").sum().item())
 print("repeated", repeat(x, "b c h w -> b c (h 2) w").mean().item())
 print("product", einsum(patches, patches, "b i d, b j d -> b i j")[0, 0].tolist())
 packed, shapes = pack([patches, patches[:, :1]], "b * d")
-print("packed", tuple(packed.shape), [tuple(part.shape) for part in unpack(packed, shapes, "b * d")])
+print(
+    "packed", tuple(packed.shape), [tuple(part.shape) for part in unpack(packed, shapes, "b * d")]
+)
 model = nn.Sequential(
     Rearrange("b c (h p) (w q) -> b (h w) (p q c)", p=4, q=4),
     EinMix("b n i -> b n o", weight_shape="i o", bias_shape="o", i=48, o=16),

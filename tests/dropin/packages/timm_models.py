@@ -8,7 +8,9 @@ import torch
 for name in "resnet18 mobilenetv3_small_050 vit_tiny_patch16_224 convnext_atto".split():
     torch.manual_seed(0)
     model = timm.create_model(name, num_classes=5, drop_rate=0.1)
-    x = torch.randn(2, 3, 224 if name.startswith("vit") else 64, 224 if name.startswith("vit") else 64)
+    x = torch.randn(
+        2, 3, 224 if name.startswith("vit") else 64, 224 if name.startswith("vit") else 64
+    )
     with torch.no_grad():
         print(name, model.eval()(x).tolist())
     loss = torch.nn.functional.cross_entropy(model.train()(x), torch.tensor([1, 3]))
