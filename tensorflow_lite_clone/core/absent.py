@@ -11,7 +11,7 @@ LEFT_OUT = "left out"
 _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
-        "sparse tensors",
+        "sparse tensors in rows, columns and blocks; what is here is in coordinates",
         "*sparse* torch.*.to_dense torch.*.coalesce torch.*.is_coalesced *crow_indices* "
         "*ccol_indices* *col_indices* *row_indices* *.indices *.values *.indices_copy "
         "*.values_copy torch.dsmm torch.hsmm torch.hspmm torch.saddmm *.smm torch.spmm *.sspaddmm "
@@ -44,6 +44,10 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         "torch.utils.checkpoint.CheckpointFunction torch.utils.checkpoint.GraphExecGroup "
         "torch.utils.checkpoint.SAC_IGNORED_OPS torch.utils.checkpoint.check_backward_validity "
         "torch.utils.checkpoint.detach_variable torch.utils.checkpoint.*_device_states "
+        "torch.utils.collect_env.* torch.utils.model_zoo.tqdm torch.utils.hooks.BackwardHook "
+        "torch.utils.benchmark.*Callgrind* torch.utils.benchmark.Func* torch.utils.benchmark.*Fuzz* "
+        "torch.utils.benchmark.ParameterAlias torch.utils.ThroughputBenchmark "
+        "torch.utils.*_path torch.utils.*privateuse1* torch.utils.get_cpp_backtrace "
         "torch.utils.checkpoint.set_checkpoint_debug_enabled torch.utils.deterministic* "
         "torch.amp.*._cast torch.amp.*OptState torch.cuda.amp.*._cast torch.cuda.amp.*OptState "
         "torch.backends.__* torch.backends.cpu* torch.backends.nnpack* "
@@ -92,12 +96,10 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         LEFT_OUT,
-        "typed storages and memory that other processes map",
+        "storages of a type, but for what a tensor's `storage()` gives",
         "torch.*Storage torch.*Storage.* torch.*StorageBase torch.Storage torch.storage* "
-        "torch.*.storage "
-        "torch.*.storage_type torch.is_storage torch.serialization.StorageType "
-        "torch.serialization.normalize_storage_type torch.serialization.storage_to_tensor_type "
-        "torch.multiprocessing.*sharing_strateg*",
+        "torch.*.storage torch.*.storage_type torch.serialization.StorageType "
+        "torch.serialization.normalize_storage_type torch.serialization.storage_to_tensor_type",
     ),
     (
         LEFT_OUT,
@@ -117,9 +119,9 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         LEFT_OUT,
-        "TorchScript, exchange formats and graph rewriting",
-        "torch.jit* torch.onnx* torch.fx* torch.export* torch.ao* torch.package* torch.futures* "
-        "torch.classes* torch.ops* torch.utils.mobile_optimizer*",
+        "TorchScript, rewriting of graphs, and rules of an exporter that is not ours",
+        "torch.jit* torch.onnx* torch.fx* torch.export* torch.ao* torch.package* torch.classes* "
+        "torch.ops* torch.utils.mobile_optimizer*",
     ),
     (
         LEFT_OUT,
@@ -131,30 +133,28 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         "overloads for types that are no tensors",
         "torch.overrides* torch.nn.functional.*torch_function* torch.Tensor._make_*",
     ),
-    (PLANNED, "fetching models", "torch.hub*"),
+    (
+        LEFT_OUT,
+        "calls of functions in other processes: see `torch.multiprocessing`",
+        "torch.distributed.rpc* torch.distributed.autograd* torch.distributed.nn.RemoteModule",
+    ),
+    (LEFT_OUT, "pipelines of data, which PyTorch no longer develops", "torch.utils.data.*"),
     (
         PLANNED,
         "several devices and processes",
-        "torch.distributed* torch.nn.parallel* torch.nn.DataParallel torch.nn.SyncBatchNorm "
-        "torch.multiprocessing* torch.Tensor.is_distributed torch.is_distributed",
+        "torch.distributed* torch.nn.parallel* torch.cuda.nccl*",
     ),
     (
         PLANNED,
         "the profiler and what shows the inside of a program",
-        "torch.profiler* torch.autograd.profiler* torch.utils.tensorboard* "
-        "torch.utils.flop_counter* torch.cuda.profiler* torch.utils.collect_env*",
+        "torch.profiler* torch.autograd.profiler* torch.autograd._*profiler "
+        "torch.utils.flop_counter* torch.cuda.profiler*",
     ),
     (
         PLANNED,
-        "the rest of the layers and optimizers",
-        "torch.nn.* torch.optim.* torch.Parameter*",
-    ),
-    (
-        PLANNED,
-        "smaller parts: tools, older names, selective checkpoints, quasirandom numbers",
-        "torch.utils.* torch.Event torch.Stream torch.GradScaler torch.cuda.amp.* "
-        "torch.legacy_contiguous_format torch.quasirandom* torch.masked* torch.accelerator.Graph "
-        "torch.backends.opt_einsum*",
+        "smaller parts",
+        "torch.masked* torch.signal* torch.accelerator.Graph torch.nn.attention.WARN* "
+        "torch.optim.swap_in_optimizer_params_and_state",
     ),
 )
 

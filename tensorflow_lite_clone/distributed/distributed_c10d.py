@@ -198,6 +198,7 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
     device_id: Any = None,
+    sort_ranks: bool = True,
 ) -> ProcessGroup:
     """A group of some of the processes. Raises ValueError for ranks that are not there."""
     world = _world()
@@ -208,7 +209,9 @@ def new_group(
                 f"Rank {rank} is out of range. Valid ranks are 0 to {world.size() - 1} "
                 f"(world_size={world.size()})"
             )
-    made = ProcessGroup(Backend(backend or world.name()), str(len(_groups)), sorted(set(ranks)))
+    made = ProcessGroup(
+        Backend(backend or world.name()), str(len(_groups)), sorted(ranks) if sort_ranks else ranks
+    )
     _groups.append(made)
     return made
 

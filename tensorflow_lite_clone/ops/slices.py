@@ -291,14 +291,14 @@ def _place(name: str, input: Any, dim: Any) -> tuple[tuple, int]:
 @public("torch", "method")
 @numpy_names
 def split(
-    input: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
+    tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
 ) -> tuple:
     """Consecutive views of `split_size` elements (the last may be smaller) or of listed sizes."""
     if split_size_or_sections is None:
         split_size_or_sections = split_size
     if not hasattr(split_size_or_sections, "__index__"):
-        return split_with_sizes(input, split_size_or_sections, dim)
-    shape, axis = _place("split", input, dim)
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    shape, axis = _place("split", tensor, dim)
     step, size = as_int(split_size_or_sections), shape[axis]
     if step < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
@@ -311,7 +311,7 @@ def split(
     else:
         count = max(-(-size // step), 1)
         sizes = (step,) * (count - 1) + (size - step * (count - 1),)
-    return apply(Split, input, sizes=sizes, axis=axis)
+    return apply(Split, tensor, sizes=sizes, axis=axis)
 
 
 @public("torch", "method")

@@ -26,14 +26,24 @@ PAGE = ROOT / "docs" / "names.md"
 SPACES = """
     torch torch.Tensor torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.nn.utils.rnn
     torch.nn.utils.parametrize torch.nn.utils.parametrizations torch.nn.utils.prune
-    torch.nn.parallel torch.nn.attention torch.linalg torch.fft torch.special torch.func
-    torch.distributions
+    torch.nn.parallel torch.nn.attention torch.nn.attention.flex_attention torch.nn.attention.bias
+    torch.linalg torch.fft torch.special torch.func torch.distributions
     torch.autograd torch.autograd.functional torch.autograd.forward_ad torch.autograd.graph
     torch.autograd.profiler torch.optim torch.optim.lr_scheduler torch.optim.swa_utils
-    torch.utils.data torch.utils.checkpoint torch.utils.dlpack torch.cuda torch.cuda.amp
-    torch.cuda.nvtx torch.amp torch.backends.cuda torch.random torch.compiler torch.distributed
+    torch.utils torch.utils.data torch.utils.checkpoint torch.utils.dlpack torch.utils.hooks
+    torch.utils.tensorboard torch.utils.model_zoo torch.utils.collect_env torch.utils.benchmark
+    torch.utils.flop_counter torch.utils.cpp_extension torch.utils.mobile_optimizer
+    torch.utils.deterministic torch.cuda torch.cuda.amp torch.cuda.nvtx torch.cuda.profiler
+    torch.amp torch.backends.cuda torch.backends.cudnn torch.backends.mkldnn
+    torch.backends.opt_einsum torch.random torch.quasirandom torch.compiler torch.jit torch.onnx
+    torch.fx torch.export torch.library torch.futures torch.sparse torch.nested torch.masked
+    torch.ao.quantization torch.distributed torch.distributed.fsdp torch.distributed.checkpoint
+    torch.distributed.checkpoint.state_dict torch.distributed.device_mesh
+    torch.distributed.tensor torch.distributed.tensor.parallel torch.distributed.pipelining
+    torch.distributed.optim torch.distributed.rpc torch.distributed.elastic.multiprocessing.errors
+    torch.distributed.algorithms.ddp_comm_hooks.default_hooks torch.distributed.algorithms.join
     torch.profiler torch.testing torch.accelerator torch.hub torch.multiprocessing
-    torch.serialization torch.overrides
+    torch.serialization torch.overrides torch.package torch.numa
 """.split()
 INTRODUCTION = """\
 # Names

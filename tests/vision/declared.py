@@ -6,9 +6,9 @@ loaded, their names must be known when it is imported: they are declared without
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import re
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,16 @@ def imported() -> Any:
     spec = importlib.util.find_spec("torchvision")
     if spec is None or spec.origin is None:
         return None
-    if not _libraries:
-        library = torch.library.Library("torchvision", "DEF")
-        text = (Path(spec.origin).parent / "_meta_registrations.py").read_text()
-        for name in sorted(set(re.findall(r'(?:register_meta\("|torchvision::)(\w+)', text))):
-            with contextlib.suppress(RuntimeError):  # there, if the operators could be loaded
+    if "torchvision" not in sys.modules:
+        folder = Path(spec.origin).parent
+        try:
+            torch.ops.load_library(folder / "_C.so")
+        except OSError:
+            library = torch.library.Library("torchvision", "DEF")
+            text = (folder / "_meta_registrations.py").read_text()
+            for name in sorted(set(re.findall(r'(?:register_meta\("|torchvision::)(\w+)', text))):
                 library.define(f"{name}(Tensor a) -> Tensor")
-        _libraries.append(library)
+            _libraries.append(library)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the extension that reads files
         import torchvision

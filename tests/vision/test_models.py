@@ -435,18 +435,13 @@ def test_weights_of_backbones(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_downloads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state dict comes through `hub`, which is imported only then."""
     calls: list[Any] = []
 
-    class Hub:
-        @staticmethod
-        def load_state_dict_from_url(url: str, **kwargs: Any) -> dict[str, Any]:
-            calls.append((url, kwargs))
-            return {}
+    def load(url: str, **kwargs: Any) -> dict[str, Any]:
+        calls.append((url, kwargs))
+        return {}
 
-    monkeypatch.setattr(
-        "tensorflow_lite_clone.vision.models._api.importlib.import_module", lambda name: Hub
-    )
+    monkeypatch.setattr("tensorflow_lite_clone.hub.load_state_dict_from_url", load)
     assert models.AlexNet_Weights.DEFAULT.get_state_dict(progress=False) == {}
     assert calls == [(models.AlexNet_Weights.DEFAULT.url, {"progress": False})]
 

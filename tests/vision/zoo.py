@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock

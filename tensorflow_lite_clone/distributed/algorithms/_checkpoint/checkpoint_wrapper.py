@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.utils.checkpoint import checkpoint
 
 __all__ = [
@@ -60,10 +60,13 @@ class CheckpointWrapper(Module):
             return getattr(super().__getattr__(_WRAPPED), name)
 
     def __getitem__(self, key: Any) -> Any:
-        return self._checkpoint_wrapped_module[key]
+        wrapped: Any = self._checkpoint_wrapped_module
+        return wrapped[key]
 
-    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Tensor]]:
-        for name, parameter in super().named_parameters(*args, **kwargs):
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        for name, parameter in super().named_parameters(prefix, recurse, remove_duplicate):
             yield name.replace(f"{_WRAPPED}.", ""), parameter
 
 
