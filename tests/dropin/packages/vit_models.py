@@ -5,7 +5,6 @@ from vit_pytorch import ViT
 from vit_pytorch.cait import CaiT
 from vit_pytorch.cvt import CvT
 from vit_pytorch.deepvit import DeepViT
-from vit_pytorch.mae import MAE
 from vit_pytorch.pit import PiT
 from vit_pytorch.simple_vit import SimpleViT
 
@@ -19,7 +18,6 @@ models = {
     "cait": CaiT(patch_size=8, depth=2, cls_depth=1, **sizes),
     "pit": PiT(patch_size=8, depth=(1, 1), **sizes),
     "cvt": CvT(num_classes=4, s1_emb_dim=8, s2_emb_dim=16, s2_heads=1, s3_emb_dim=16, s3_depth=1),
-    "mae": MAE(encoder=vit, decoder_dim=16, decoder_depth=1),
 }
 x = torch.randn(2, 3, 32, 32)
 for name, model in models.items():
