@@ -67,9 +67,10 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "_dynamo _inductor _jit_internal accelerator amp compiler cpu cuda distributed "
-    "distributions fft func futures hub jit library linalg multiprocessing nn onnx optim "
-    "overrides quasirandom random return_types serialization sparse special testing types "
+    "_C __config__ _dynamo _inductor _jit_internal _tensor_str accelerator amp compiler "
+    "cpu cuda distributed "
+    "distributions fft func futures fx hub jit library linalg multiprocessing nn onnx optim "
+    "overrides profiler quasirandom random return_types serialization sparse special testing types "
     "utils vision viz".split()
 )
 
@@ -105,6 +106,8 @@ autograd.gradients.mappers.append(vmap)
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
+    if name == "torch":  # PyTorch's face has itself as a name, which packages found
+        return _import_module(__name__)
     if name == "get_device_module":
         return _import_module(f"{__name__}.accelerator").get_device_module
     if name in ("load", "save"):
@@ -117,6 +120,10 @@ def __getattr__(name: str) -> Any:
         return _import_module(f"{__name__}.futures").Future
     if name == "GradScaler":
         return _import_module(f"{__name__}.amp").GradScaler
+    if name == "PyTorchFileReader":
+        return _import_module(f"{__name__}._C").PyTorchFileReader
+    if name in ("ScriptFunction", "ScriptModule"):
+        return getattr(_import_module(f"{__name__}.jit"), name)
     if name in _SPARSE:
         return getattr(_import_module(f"{__name__}.sparse"), _SPARSE[name])
     if name in _AUTOCAST:

@@ -7,7 +7,7 @@ ask with `has_torch_function` and call `handle_torch_function` work as with PyTo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -73,7 +73,23 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
     return decorate
 
 
+class TorchFunctionMode:
+    """A mode under which each function of PyTorch asks ``__torch_function__`` of the mode.
+
+    Programs subclass it; entering one raises NotImplementedError, for no function here asks.
+    """
+
+    def __enter__(self) -> Self:
+        raise NotImplementedError(
+            f"{type(self).__name__}: functions do not look for modes of __torch_function__ here"
+        )
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
 __all__ = [
+    "TorchFunctionMode",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",

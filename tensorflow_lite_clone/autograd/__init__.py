@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NoReturn
 
 from tensorflow_lite_clone.autograd import anomaly as anomaly_mode
@@ -24,6 +25,7 @@ from tensorflow_lite_clone.autograd.mode import (
     set_grad_enabled,
 )
 from tensorflow_lite_clone.autograd.variable import Variable
+from tensorflow_lite_clone.core import absent
 
 
 def variable(*args: Any, **kwargs: Any) -> NoReturn:
@@ -39,6 +41,12 @@ def _profiler_enabled() -> bool:
 def _is_checkpoint_valid() -> bool:
     """True: checkpoints may be used in every backward pass."""
     return True
+
+
+def __getattr__(name: str) -> Any:
+    if name == "profiler":  # it lies above
+        return import_module(f"{__name__}.profiler")
+    raise absent.error(f"module '{__name__}'", "torch.autograd", name)
 
 
 __all__ = [

@@ -95,8 +95,11 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if inside.disabled:
+            return fn(*args, **kwargs)
         if not inside.active:
-            outer, inside.active = False, True  # nothing that it calls is captured either
+            outer = False
+            inside.active = inside.disabled = True  # nothing that it calls is captured either
         elif inside.trace is None:
             raise CaptureError(why)
         else:
@@ -105,6 +108,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
             return fn(*args, **kwargs)
         finally:
             inside.active = outer
+            inside.disabled = False
 
     return call
 

@@ -42,6 +42,7 @@ _ON_CPU = "it works on the CPU"
 class _Inside(threading.local):
     active = False  # a compiled function is being observed or captured in this thread
     trace: Trace | None = None  # it is being observed
+    disabled = False  # a function that is never captured runs, outside of all others
 
 
 inside = _Inside()

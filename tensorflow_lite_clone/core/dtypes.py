@@ -112,6 +112,10 @@ ALIASES = {
     "cdouble": complex128,
 }
 ALL = tuple(_BY_NAME.values())
+#: Dtypes that packages compare with and list; no device makes tensors of them.
+float8_e4m3fn = DType("float8_e4m3fn", "f", 1, "Float8_e4m3fn")
+float8_e5m2 = DType("float8_e5m2", "f", 1, "Float8_e5m2")
+NAMED_ONLY = (float8_e4m3fn, float8_e5m2)
 #: The names under which the face exports dtypes.
 NAMES = {**_BY_NAME, **ALIASES}
 
@@ -127,7 +131,7 @@ def get_default_dtype() -> DType:
 
 def set_default_dtype(d: DType, /) -> None:
     """Set the default floating-point dtype; raises TypeError for any other dtype."""
-    if not isinstance(d, DType) or d.kind != "f":
+    if not isinstance(d, DType) or d.kind != "f" or d in NAMED_ONLY:
         raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
     _Default.dtype = d
 
@@ -149,6 +153,17 @@ def _promote(a: DType, b: DType) -> DType:
     return a if a.itemsize > b.itemsize else b
 
 
+class Natives(dict[DType, Any]):
+    """A device's own dtypes; NotImplementedError for those that are only named."""
+
+    def __missing__(self, dtype: Any) -> Any:
+        if dtype not in NAMED_ONLY:
+            raise KeyError(dtype)
+        raise NotImplementedError(
+            f"tensors of {dtype}: NumPy does not calculate with floating-point numbers of 8 bits"
+        )
+
+
 class _Table(dict[tuple[DType, DType], DType]):
     """The promoted dtype of every pair that has one."""
 
@@ -156,6 +171,9 @@ class _Table(dict[tuple[DType, DType], DType]):
         first, second = map(as_dtype, pair)  # Python's number types
         if (first, second) != pair:
             return self[first, second]
+        for dtype in pair:
+            if dtype in NAMED_ONLY:
+                raise RuntimeError(f"Promotion for {dtype.short_name} is not supported")
         names = " and ".join([dtype.short_name for dtype in pair])
         raise RuntimeError(
             f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "

@@ -14,7 +14,11 @@ _FORMATS = {
     dtypes.bfloat16: (16, 7, 127, 2),
     dtypes.float32: (32, 23, 127, 6),
     dtypes.float64: (64, 52, 1023, 15),
+    dtypes.float8_e4m3fn: (8, 3, 7, 0),
+    dtypes.float8_e5m2: (8, 2, 15, 0),
 }
+# This one has no infinity, and numbers where others have it.
+_LARGEST = {dtypes.float8_e4m3fn: 448.0}
 
 
 def _checked(name: str, value: Any) -> DType:
@@ -52,7 +56,7 @@ class finfo(_Limits):
         self.bits, mantissa, exponent, digits = _FORMATS[dtype]
         self.dtype = dtype.name
         self.eps = 2.0**-mantissa
-        self.max = (2.0 - self.eps) * 2.0**exponent
+        self.max = _LARGEST.get(dtype, (2.0 - self.eps) * 2.0**exponent)
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0 ** (1 - exponent)
         self.resolution = 10.0**-digits

@@ -352,6 +352,15 @@ def tensor_repr(tensor: Any, *, tensor_contents: str | None = None) -> str:
     return text
 
 
+def contents_text(tensor: Any, indent: int) -> str:
+    """The elements of a Tensor alone, as `tensor_repr` shows them."""
+    if 0 in tensor.shape:
+        return "[]"
+    storage = tensor._storage
+    shape = tuple(tensor.shape)
+    return _contents(storage.array, shape, tensor.dtype, indent, storage.backend.to_host)
+
+
 def tensor_format(tensor: Any, format_spec: str) -> str:
     """`format(tensor, format_spec)`: a plain tensor of no dimensions formats as its number.
 

@@ -24,8 +24,19 @@ class NodeDef(NamedTuple):
     unflatten_fn: Callable[[Iterable, Any], Any]
 
 
+class MappingKey(NamedTuple):
+    """The place of a child in a dictionary."""
+
+    key: Any
+
+
 def _dict_flatten(tree: Any) -> tuple[list, Any]:
     return list(tree.values()), list(tree)
+
+
+def _dict_flatten_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    """For the argument `flatten_with_keys_fn` of kinds of dictionaries."""
+    return [(MappingKey(key), value) for key, value in tree.items()], list(tree)
 
 
 def _from_defaultdict(tree: Any) -> tuple[list, Any]:

@@ -25,9 +25,9 @@ LAYERS: list[set[str]] = [
     {"utils"},
     {"cpu", "testing", "types"},
     {"accelerator"},
-    {"amp", "compiler", "func", "jit", "library", "overrides"},
+    {"amp", "compiler", "func", "fx", "jit", "library", "overrides"},
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision"},
-    {"_dynamo", "_inductor", "_jit_internal"},
+    {"_C", "__config__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str"},
     {"dropin"},
     {"__init__"},
     {"__main__"},
@@ -36,6 +36,7 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 
 # (from, to): a room that may import one beside or above it, and why.
 ALLOWED: dict[tuple[str, str], str] = {
+    ("autograd", "profiler"): "torch.autograd.profiler is an older name of parts of torch.profiler",
     ("cuda", "amp"): "torch.cuda.amp is an older name of parts of torch.amp",
     ("dropin", "__init__"): "what stands for PyTorch on the path of a process starts the package",
     ("nn", "accelerator"): "DataParallel is on the devices that there are",
@@ -59,7 +60,7 @@ OUTSIDE = {
     "torch": (),
     "scipy": ("backends.numpy", "vision.datasets.svhn"),
     "tensorboard": ("utils.tensorboard",),
-}
+}  # fmt: skip
 
 # Modules that may import inside functions: module -> {what: why}.
 LOCAL: dict[str, dict[str, str]] = {

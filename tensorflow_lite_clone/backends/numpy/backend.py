@@ -16,10 +16,12 @@ from tensorflow_lite_clone.core.dtypes import DType
 # PyTorch never warns about infinities and NaNs; NumPy would on every log(0).
 np.seterr(all="ignore")
 
-NATIVE: dict[DType, Any] = {
-    dtype: np.dtype(ml_dtypes.bfloat16 if dtype is dtypes.bfloat16 else dtype.name)
-    for dtype in dtypes.ALL
-}
+NATIVE = dtypes.Natives(
+    {
+        dtype: np.dtype(ml_dtypes.bfloat16 if dtype is dtypes.bfloat16 else dtype.name)
+        for dtype in dtypes.ALL
+    }
+)
 kit.NATIVE.update(NATIVE)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from tensorflow_lite_clone.core.dtypes import float32, float64
 from tensorflow_lite_clone.nn.attention._block_mask import (
+    _DEFAULT_BLOCK,
     BlockMask,
     and_masks,
     create_block_mask,
@@ -22,6 +23,9 @@ from tensorflow_lite_clone.nn.attention._block_mask import (
     over_positions,
 )
 from tensorflow_lite_clone.tensor import Tensor
+
+#: The sides of blocks where none are given, which packages import.
+_DEFAULT_SPARSE_BLOCK_SIZE = _DEFAULT_BLOCK
 
 __all__ = [
     "AuxOutput",

@@ -70,6 +70,10 @@ class Registered(MutableMapping):
     def __repr__(self) -> str:
         return repr(self.copy())
 
+    def items(self) -> Any:
+        """The members now; packages go through them backwards, too."""
+        return self.copy().items()
+
     def copy(self) -> dict[str, Any]:
         """A dictionary of its own with the same members."""
         values = self._values

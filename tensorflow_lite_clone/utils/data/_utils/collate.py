@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from tensorflow_lite_clone.tensor import Tensor
 
 # Kinds of NumPy dtypes that no tensor holds: bytes, str, object.
 NOT_NUMERIC = "SUO"
+#: PyTorch's name and form of the same, which other packages import.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 
 def refuse(seen: Any) -> TypeError:

@@ -1,0 +1,1 @@
+"""PyTorch's place of tensors without values, which are not here."""

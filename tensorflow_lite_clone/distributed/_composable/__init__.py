@@ -1,0 +1,1 @@
+"""Older names of ways to change a module in its place."""

@@ -1,0 +1,1 @@
+"""Files that several processes write together, as ``torch.distributed.checkpoint``: none here."""

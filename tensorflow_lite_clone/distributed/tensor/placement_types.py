@@ -1,0 +1,50 @@
+"""How the parts of a tensor lie on a mesh of devices: cut, repeated, or as terms of a sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Partial", "Placement", "Replicate", "Shard"]
+
+
+class Placement:
+    """What all placements have in common."""
+
+    def is_shard(self, dim: int | None = None) -> bool:
+        """Whether each device has a slice (along `dim`, if it is given)."""
+        return isinstance(self, Shard) and dim in (None, self.dim)
+
+    def is_replicate(self) -> bool:
+        """Whether each device has the whole."""
+        return isinstance(self, Replicate)
+
+    def is_partial(self, reduce_op: str | None = None) -> bool:
+        """Whether each device has a term (of this reduction, if it is given)."""
+        return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
+
+
+@dataclass(frozen=True)
+class Shard(Placement):
+    """A slice along `dim` on each device."""
+
+    dim: int
+
+
+@dataclass(frozen=True)
+class _StridedShard(Shard):
+    """A slice of slices, `split_factor` of them."""
+
+    dim: int
+    split_factor: int = 1
+
+
+@dataclass(frozen=True)
+class Replicate(Placement):
+    """The whole on each device."""
+
+
+@dataclass(frozen=True)
+class Partial(Placement):
+    """A term on each device, which `reduce_op` makes the whole."""
+
+    reduce_op: str = "sum"

@@ -1,0 +1,27 @@
+"""How long the ops of a program take, as ``torch.profiler``."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.profiler import profiler
+from tensorflow_lite_clone.profiler.events import record_function
+from tensorflow_lite_clone.profiler.profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    kineto_available,
+    profile,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
+
+__all__ = [
+    "ProfilerAction",
+    "ProfilerActivity",
+    "kineto_available",
+    "profile",
+    "profiler",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
