@@ -11,6 +11,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -223,6 +224,8 @@ class Node(GraphNode):
                     values.append(None)
                 elif (storage.root or storage).version == self.versions[index]:
                     values.append(storage.array)
+                elif self.op.renewable and saves[index] < 0:
+                    values.append(self._renewed(saves, ~saves[index]))
                 else:
                     self._complain(saves[index], storage, self.versions[index])
                 index += 1
@@ -233,9 +236,22 @@ class Node(GraphNode):
                 values.append(None)
                 continue
             if (storage.root or storage).version != version:
-                self._complain(place, storage, version)
+                if not self.op.renewable or place >= 0:
+                    self._complain(place, storage, version)
+                storage = Storage(self._renewed(saves, ~place), self.backend)
             values.append(self._rewrap(place, storage))
         return values
+
+    def _renewed(self, saves: tuple[int, ...], number: int) -> Any:
+        """An output that was written to since it was saved, calculated again from the inputs."""
+        arrays = []
+        for place in range(len(self.op.inputs)):
+            index = saves.index(place)
+            storage: Any = self.saved[index]  # type: ignore[index]
+            if (storage.root or storage).version != self.versions[index]:
+                self._complain(place, storage, self.versions[index])
+            arrays.append(storage.array)
+        return run(self.op, self.backend, tuple(arrays), self.parameters)[number]
 
     def _rewrap(self, place: int, storage: Any) -> Tensor | None:
         """The saved value as a Tensor at its place in the graph."""

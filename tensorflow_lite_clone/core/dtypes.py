@@ -207,8 +207,7 @@ def can_cast(from_: DType, to: DType) -> bool:
 def uncastable(have: DType, want: DType) -> RuntimeError:
     """The error for results of a dtype that cannot be written into tensors of another."""
     return RuntimeError(
-        f"result type {have.short_name} can't be cast to the desired output type "
-        f"{want.short_name}"
+        f"result type {have.short_name} can't be cast to the desired output type {want.short_name}"
     )
 
 

@@ -73,6 +73,7 @@ class Op:
     view = False  # the output shares the first input's memory
     nondifferentiable: tuple[int, ...] = ()  # positions of outputs that never have a gradient
     hints: tuple[int, ...] = ()  # saved outputs that a recorded backward gets as None
+    renewable = False  # saved outputs that were written to since are calculated again from inputs
     word: str | None = None  # forward is just this word of F
     by_strides = False  # what a view shows depends on its input's strides (as_strided)
     #: Optional ``write(F, x, *arrays, **parameters)``, the op in x's own memory: its in-place form.

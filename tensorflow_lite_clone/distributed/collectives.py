@@ -89,7 +89,9 @@ def all_reduce(
     """Replace `tensor` by the sum, or what else `op` says, of the tensors of all processes."""
     _expect_tensor("tensor", tensor)
     found = group_of(group, "all_reduce")
-    return None if found is None else _done(found.all_reduce(tensor, op), async_op)
+    if found is None:
+        return None
+    return _done(found.all_reduce(tensor, op), async_op)
 
 
 def broadcast(
@@ -102,7 +104,11 @@ def broadcast(
     """Replace `tensor` by that of the process `src`."""
     _expect_tensor("tensor", tensor)
     found = group_of(group, "broadcast")
-    return None if found is None else _done(found.broadcast(tensor, _root(found, src, group_src)), async_op)
+    return (
+        None
+        if found is None
+        else _done(found.broadcast(tensor, _root(found, src, group_src)), async_op)
+    )
 
 
 def reduce(
@@ -116,7 +122,11 @@ def reduce(
     """As `all_reduce`, in the process `dst` alone."""
     _expect_tensor("tensor", tensor)
     found = group_of(group, "reduce")
-    return None if found is None else _done(found.reduce(tensor, _root(found, dst, group_dst), op), async_op)
+    return (
+        None
+        if found is None
+        else _done(found.reduce(tensor, _root(found, dst, group_dst), op), async_op)
+    )
 
 
 def all_gather(
@@ -244,7 +254,11 @@ def all_to_all(
     _expect_tensors("output_tensor_list", output_tensor_list)
     _expect_tensors("input_tensor_list", input_tensor_list)
     found = group_of(group, "all_to_all")
-    return None if found is None else _done(found.all_to_all(output_tensor_list, input_tensor_list), async_op)
+    return (
+        None
+        if found is None
+        else _done(found.all_to_all(output_tensor_list, input_tensor_list), async_op)
+    )
 
 
 def all_to_all_single(
@@ -273,7 +287,9 @@ def barrier(
 ) -> Work | None:
     """Wait until all processes have come here."""
     found = group_of(group, "barrier")
-    return None if found is None else _done(found.barrier(), async_op)
+    if found is None:
+        return None
+    return _done(found.barrier(), async_op)
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:

@@ -59,6 +59,7 @@ class MaxPool(Op):
     label = "MaxPool2DWithIndices"
     nondifferentiable = (1,)
     hints = (1,)
+    renewable = True  # PyTorch keeps places, not values: ``relu_(max_pool2d(x))`` is common
 
     def forward(F, x, *, kernel, stride, padding, dilation, ceil_mode):
         count = pooled_size(x.shape[2:], kernel, stride, padding, dilation, ceil_mode)

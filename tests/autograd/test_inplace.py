@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
 from parameterized import parameterized
 
+import tensorflow_lite_clone as tlc
 from tests.autograd.both import attempt, raises, same
+from tests.device import DEVICE
+from tests.nn.both import plain
 
 NOTICED = "one of the variables needed for gradient computation has been modified by an inplace"
 
@@ -415,3 +420,35 @@ def test_functional_inplace():
         return seen
 
     same(script)
+
+
+POOLS = {
+    "max_pool1d": lambda F, x: F.max_pool1d(x[0], 3, 2, 1),
+    "max_pool2d": lambda F, x: F.max_pool2d(x, 3, 2, 1),
+    "max_pool3d": lambda F, x: F.max_pool3d(x, 2),
+    "adaptive": lambda F, x: F.adaptive_max_pool2d(x, (3, 4)),
+    "adaptive_uneven": lambda F, x: F.adaptive_max_pool2d(x, (4, 5)),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize("order", [1, 2])
+def test_writes_into_pooled_values(name, order):
+    """The maxima that the backward looks for are gone: they are found again in the input."""
+
+    def script(lib):
+        values = lib.arange(1 * 2 * 6 * 8).reshape(1, 2, 6, 8).mul(37).remainder(53).sub(26.0)
+        x = (values.to(DEVICE) if lib is tlc else values).requires_grad_()
+        y = lib.relu_(POOLS[name](lib.nn.functional, x))
+        (g,) = lib.autograd.grad((y * y * y).sum(), x, create_graph=order == 2)
+        return g if order == 1 else lib.autograd.grad((g * g).sum(), x)[0]
+
+    assert plain(script(tlc).detach()) == plain(script(torch).detach())
+
+
+def test_writes_into_the_input_of_a_pooling_are_noticed():
+    x = tlc.ones(1, 1, 4, 4, requires_grad=True) * 1
+    y = tlc.nn.functional.max_pool2d(x, 2).relu_()
+    x.add_(1)
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*\[1, 1, 4, 4\]"):
+        y.sum().backward()

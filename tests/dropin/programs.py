@@ -12,7 +12,8 @@ from tests.tools.markdown import ROOT
 
 def run(*arguments: str | Path, cwd: Path, here: bool = True) -> subprocess.CompletedProcess[str]:
     """Run Python, or the command of this package where `here`, with one thread."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
     command = ["-m", "tensorflow_lite_clone"] if here else []
     return subprocess.run(
         [sys.executable, *command, *map(str, arguments)],

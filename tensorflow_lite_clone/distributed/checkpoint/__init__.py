@@ -1,1 +1,7 @@
-"""Files that several processes write together, as ``torch.distributed.checkpoint``: none here."""
+"""State by parameters' names, as ``torch.distributed.checkpoint``; no files of many processes."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.distributed.checkpoint import state_dict
+
+__all__ = ["state_dict"]
