@@ -1,4 +1,4 @@
-"""What the two MNIST examples share: options, the training loop, the pictures."""
+"""What the MNIST examples share: options, the training loop, the pictures."""
 
 import argparse
 import time
@@ -11,7 +11,7 @@ nn = torch.nn
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """The options that both examples have."""
+    """The options that all of them have."""
     options = argparse.ArgumentParser(description=description)
     options.add_argument("--device", default="cpu")
     options.add_argument("--epochs", type=int, default=20)

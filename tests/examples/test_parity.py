@@ -56,7 +56,7 @@ class ParityTest(unittest.TestCase):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
         assert ours[-1] < 1e-3
 
-    @parameterized.expand(["cnn", "vit"])
+    @parameterized.expand(["cnn", "mlp", "vit"])
     @pytest.mark.timeout(300)
     def test_mnist(self, name):
         """200 steps with the default settings, dropout and shuffling included."""
