@@ -143,7 +143,7 @@ class Reads:
             space = vars(value)
             if isinstance(value, GradScaler):
                 names = frozenset([name for name in space if not isinstance(space[name], Tensor)])
-            elif type(value).__module__.startswith(_PACKAGE):
+            elif type(value).__module__.startswith((_PACKAGE, "torch.")):
                 names = names & {"param_groups"}
             for name in names:
                 if name in space:

@@ -8,15 +8,23 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
 from tensorflow_lite_clone.core import absent
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor.parameter import Parameter
 
 #: Packages that programs import, and what stands for them.
 STANDS_FOR = {"torch": "tensorflow_lite_clone", "torchvision": "tensorflow_lite_clone.vision"}
+
+#: Where classes lie in the same places as PyTorch's.
+_SAME_PLACES = ("torch.nn.", "torch.optim.", "torch.utils.", "torch.distributions.", "torchvision.")
 
 #: A folder with a `torch` and a `torchvision` that call `install_as_torch`, and the metadata that
 #: `importlib.metadata` reads. On the path of another process it does there what was done here.
@@ -39,16 +47,24 @@ def _torch_name(name: str) -> str | None:
     return None
 
 
-def _share_modules() -> None:
-    """Enter all modules of this package that are loaded under PyTorch's names, too.
+def _share(module: ModuleType) -> None:
+    """Enter a module of this package under PyTorch's name, too.
 
     An import that finds its module loaded leaves the parent's attributes alone. This matters where
     a function and a file have one name, as `torch.nn.utils.weight_norm`.
     """
-    for name, module in list(sys.modules.items()):
-        other = _torch_name(name)
-        if other and other != name and module is not None:
-            sys.modules[other] = module
+    name = _torch_name(module.__name__)
+    if name and name != module.__name__:
+        sys.modules[name] = module
+        if name.startswith(_SAME_PLACES):
+            _name_classes(module, name)
+
+
+def _name_classes(module: ModuleType, name: str) -> None:
+    """Let the classes of a module print, and be pickled, under PyTorch's name of their place."""
+    for value in vars(module).values():
+        if isinstance(value, type) and value.__module__ == module.__name__:
+            value.__module__ = name
 
 
 class _Loader(Loader):
@@ -63,7 +79,6 @@ class _Loader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system takes what is in sys.modules now for the module that it asked for.
         sys.modules[module.__name__] = importlib.import_module(self.real)
-        _share_modules()
 
     def get_code(self, name: str) -> CodeType | None:
         """The code of the module, for ``python -m torch.x``."""
@@ -77,6 +92,14 @@ def _is_only_asked_for() -> bool:
     return sys._getframe(3).f_code.co_name != "_find_and_load_unlocked"
 
 
+class _OwnLoader(SourceFileLoader):
+    """Loads a module of this package, and shares it."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        _share(module)
+
+
 class Finder(MetaPathFinder):
     """Finds `torch.x` and says of names that are missing why they are."""
 
@@ -85,7 +108,7 @@ class Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         real = _real_name(name)
         if real is None:
-            return None
+            return _own_spec(name, path) if _torch_name(name) else None
         if real not in sys.modules:
             found = importlib.util.find_spec(real)
             if found is None:
@@ -96,6 +119,13 @@ class Finder(MetaPathFinder):
         else:
             package = hasattr(sys.modules[real], "__path__")
         return ModuleSpec(name, _Loader(real), origin=real, is_package=package)
+
+
+def _own_spec(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    spec = PathFinder.find_spec(name, path)
+    if spec is not None and type(spec.loader) is SourceFileLoader:
+        spec.loader = _OwnLoader(spec.loader.name, spec.loader.path)
+    return spec
 
 
 class Absent(MetaPathFinder):
@@ -158,7 +188,17 @@ def install_as_torch() -> None:
     sys.meta_path.insert(0, Finder())
     sys.meta_path.append(Absent())
     sys.modules.pop("torchvision", None)
-    _share_modules()
+    for kind, place, word in (
+        (Tensor, "torch", "Tensor"),
+        (Size, "torch", "Size"),
+        (DType, "torch", "dtype"),
+        (Device, "torch", "device"),
+        (Parameter, "torch.nn.parameter", "Parameter"),
+    ):
+        kind.__module__, kind.__qualname__ = place, word
+    for module in list(sys.modules.values()):
+        if isinstance(module, ModuleType):
+            _share(module)
     stand_ins = str(PATH)
     if stand_ins not in sys.path:
         sys.path.insert(0, stand_ins)

@@ -73,7 +73,7 @@ def name_of(value: Any, name: str | None = None) -> tuple[str, str] | None:
         return "torch", value.name
     name = name or getattr(value, "__qualname__", None) or ""
     module = getattr(value, "__module__", None) or ""
-    if module != PACKAGE and not module.startswith(f"{PACKAGE}."):
+    if module.partition(".")[0] not in (PACKAGE, "torch"):  # as `install_as_torch` names classes
         return None
     file = module.replace(PACKAGE, "torch", 1)
     if file.startswith("torch.ops."):

@@ -7,11 +7,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import torch
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.dropin import finder
 from tests.dropin.programs import printed, run
 
+FORKED = Path(__file__).parent / "forked.py"
 SAME = """
 import sys, torch, torch.nn as nn, torch.nn.functional as F, torchvision
 import torch.optim.lr_scheduler as schedules
@@ -182,6 +184,32 @@ code = "import torchvision, torch; print(torch.__name__)"
 print(subprocess.check_output([sys.executable, "-c", code], env=environment, text=True))
 """
     assert "tensorflow_lite_clone" in printed(written(tmp_path, text), cwd=tmp_path)
+
+
+TYPES = """
+import copy, pickle, sys
+import torch, torchvision
+from torch import nn
+x = torch.ones(2)
+model = nn.Sequential(nn.Linear(2, 2), nn.TripletMarginLoss())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+kinds = type(x), type(nn.Parameter(x)), type(x.shape), type(x.dtype), type(x.device), nn.Linear
+print(*kinds, type(optimizer), torch.distributions.Normal, torch.utils.data.DataLoader)
+for value in (x, model[0], optimizer, x.dtype, nn.Linear, torch.Tensor, x.shape, x.device):
+    again = pickle.loads(pickle.dumps(value))
+    assert type(again) is type(value) and repr(again) == repr(value)
+torch.save(model, "model.pt")
+assert repr(torch.load("model.pt", weights_only=False)) == repr(model)
+"""
+
+
+def test_types_print_as_pytorch_s(tmp_path):
+    path = written(tmp_path, TYPES)
+    ours = printed(path, cwd=tmp_path)
+    assert ours.startswith("<class 'torch.Tensor'> <class 'torch.nn.parameter.Parameter'>")
+    assert repr(torch.load(tmp_path / "model.pt", weights_only=False)).startswith("Sequential(")
+    theirs = printed(FORKED, path, cwd=tmp_path, here=False)
+    assert theirs == "" and (tmp_path / "program.py.txt").read_text() == ours
 
 
 MISSING = [
