@@ -34,4 +34,16 @@ def test_a_census_is_weighed(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     names.census(file)
     printed = capsys.readouterr().out
     assert printed.startswith("60.00% of 3 names")
-    assert "torch.export.export: left out" in printed and "torch.no_such_name: no reason" in printed
+    assert "torch.export.export: left out" in printed
+    assert "torch.no_such_name: no reason" in printed
+    assert printed.endswith("0 of the 0 that have signatures lack keywords of PyTorch's\n")
+
+
+def test_missing_keywords_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert names.lacking_keywords("torch.float32") is None
+    assert names.lacking_keywords("torch.nn.functional.gelu") in (None, [])
+    assert names.lacking_keywords("torch.nn.functional.layer_norm") == []
+    monkeypatch.setattr(names.tlc.nn.functional, "layer_norm", lambda input, weight=None: input)
+    assert names.lacking_keywords("torch.nn.functional.layer_norm") == [
+        "normalized_shape", "bias", "eps"
+    ]  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import json
 import re
 import sys
@@ -150,8 +151,26 @@ def page(found: list[Space]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def lacking_keywords(name: str) -> list[str] | None:
+    """The keywords of PyTorch's function or class that ours does not take; None: it is neither."""
+    try:
+        theirs, ours = [inspect.signature(find(root, name)).parameters for root in (torch, tlc)]
+    except (TypeError, ValueError):
+        return None
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in ours.values()):
+        return []
+    return [
+        keyword
+        for keyword, parameter in theirs.items()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and keyword not in ours
+        and keyword != "self"
+        and not keyword.startswith("_")
+    ]
+
+
 def census(path: Path) -> None:
-    """Print the share of a census that is here, and what is not."""
+    """Print the share of a census that is here, what is not, and which keywords are missing."""
     names = json.loads(path.read_text(encoding="utf-8"))["names"]
     weights = {name: entry["repositories"] for name, entry in names.items()}
     absent = {name: weight for name, weight in weights.items() if find(tlc, name) is NOTHING}
@@ -159,6 +178,12 @@ def census(path: Path) -> None:
     print(f"{share:.2%} of {len(weights)} names, weighted by repositories, are here")
     for name, weight in sorted(absent.items(), key=lambda item: -item[1]):
         print(f"{weight:4} {name}: {', '.join(why(name) or ('no reason',))}")
+    lacking = {name: lacking_keywords(name) for name in weights if name not in absent}
+    compared = [name for name, keywords in lacking.items() if keywords is not None]
+    few = [name for name in compared if lacking[name]]
+    print(f"{len(few)} of the {len(compared)} that have signatures lack keywords of PyTorch's")
+    for name in few:
+        print(f"{weights[name]:4} {name}: {', '.join(lacking[name] or ())}")
 
 
 def main(arguments: list[str]) -> int:
