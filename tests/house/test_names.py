@@ -43,7 +43,7 @@ def test_missing_keywords_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert names.lacking_keywords("torch.float32") is None
     assert names.lacking_keywords("torch.nn.functional.gelu") in (None, [])
     assert names.lacking_keywords("torch.nn.functional.layer_norm") == []
-    monkeypatch.setattr(names.tlc.nn.functional, "layer_norm", lambda input, weight=None: input)
+    monkeypatch.setattr(names.tlc.nn.functional, "layer_norm", lambda x, weight=None: x)
     assert names.lacking_keywords("torch.nn.functional.layer_norm") == [
-        "normalized_shape", "bias", "eps"
+        "input", "normalized_shape", "bias", "eps"
     ]  # fmt: skip
