@@ -106,9 +106,11 @@ MODULES = [
 
 @parameterized.expand(MODULES)
 def test_modules(name, f):
-    # PyTorch says of its own kernels where it maps them in a loop. The gradient of a bias before a
-    # norm is zero: what is compared there is the rounding of terms of size 5.
-    assert not isinstance(same(f, rtol=1e-4, atol=5e-6, warned=False), Failure)
+    # The gradient of a bias before a norm is zero: what is compared is the rounding of terms of
+    # size 5.
+    atol = 5e-6 if name == "ensemble of norms" else 1e-6
+    # PyTorch says of its own kernels where it maps them in a loop.
+    assert not isinstance(same(f, rtol=1e-4, atol=atol, warned=False), Failure)
 
 
 RECURRENT = [
