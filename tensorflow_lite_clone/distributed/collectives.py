@@ -83,15 +83,20 @@ def _done(work: Work, async_op: bool) -> Work | None:
     return None
 
 
+def _within(
+    what: str, group: Any, async_op: bool, start: Callable[[ProcessGroup], Work]
+) -> Work | None:
+    """Start a communication, where this process is in the group, and wait for it if asked to."""
+    found = group_of(group, what, 4)
+    return None if found is None else _done(start(found), async_op)
+
+
 def all_reduce(
     tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Replace `tensor` by the sum, or what else `op` says, of the tensors of all processes."""
     _expect_tensor("tensor", tensor)
-    found = group_of(group, "all_reduce")
-    if found is None:
-        return None
-    return _done(found.all_reduce(tensor, op), async_op)
+    return _within("all_reduce", group, async_op, lambda found: found.all_reduce(tensor, op))
 
 
 def broadcast(
@@ -103,11 +108,11 @@ def broadcast(
 ) -> Work | None:
     """Replace `tensor` by that of the process `src`."""
     _expect_tensor("tensor", tensor)
-    found = group_of(group, "broadcast")
-    return (
-        None
-        if found is None
-        else _done(found.broadcast(tensor, _root(found, src, group_src)), async_op)
+    return _within(
+        "broadcast",
+        group,
+        async_op,
+        lambda found: found.broadcast(tensor, _root(found, src, group_src)),
     )
 
 
@@ -121,11 +126,11 @@ def reduce(
 ) -> Work | None:
     """As `all_reduce`, in the process `dst` alone."""
     _expect_tensor("tensor", tensor)
-    found = group_of(group, "reduce")
-    return (
-        None
-        if found is None
-        else _done(found.reduce(tensor, _root(found, dst, group_dst), op), async_op)
+    return _within(
+        "reduce",
+        group,
+        async_op,
+        lambda found: found.reduce(tensor, _root(found, dst, group_dst), op),
     )
 
 
@@ -192,10 +197,12 @@ def reduce_scatter_tensor(
     """As `reduce_scatter`, with all inputs in one tensor."""
     _expect_tensor("output", output)
     _expect_tensor("input", input)
-    found = group_of(group, "reduce_scatter_tensor")
-    if found is None:
-        return None
-    return _done(found.reduce_scatter(output, _parts(input, output, found.size()), op), async_op)
+    return _within(
+        "reduce_scatter_tensor",
+        group,
+        async_op,
+        lambda found: found.reduce_scatter(output, _parts(input, output, found.size()), op),
+    )
 
 
 def gather(
@@ -253,11 +260,11 @@ def all_to_all(
     """Send input i to process i, and write what process i sends to output i."""
     _expect_tensors("output_tensor_list", output_tensor_list)
     _expect_tensors("input_tensor_list", input_tensor_list)
-    found = group_of(group, "all_to_all")
-    return (
-        None
-        if found is None
-        else _done(found.all_to_all(output_tensor_list, input_tensor_list), async_op)
+    return _within(
+        "all_to_all",
+        group,
+        async_op,
+        lambda found: found.all_to_all(output_tensor_list, input_tensor_list),
     )
 
 
@@ -286,10 +293,7 @@ def barrier(
     group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None
 ) -> Work | None:
     """Wait until all processes have come here."""
-    found = group_of(group, "barrier")
-    if found is None:
-        return None
-    return _done(found.barrier(), async_op)
+    return _within("barrier", group, async_op, lambda found: found.barrier())
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:

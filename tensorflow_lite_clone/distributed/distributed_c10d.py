@@ -176,7 +176,7 @@ def _get_default_group() -> ProcessGroup:
     return _world()
 
 
-def group_of(group: Any, what: str = "") -> ProcessGroup | None:
+def group_of(group: Any, what: str = "", stacklevel: int = 3) -> ProcessGroup | None:
     """The group that an argument means; None, with a warning, where this process is outside."""
     world = _world()
     if group == GroupMember.NON_GROUP_MEMBER:
@@ -184,7 +184,7 @@ def group_of(group: Any, what: str = "") -> ProcessGroup | None:
             warnings.warn(
                 f"Running {what} on global rank {world.rank()} which does not belong to the given "
                 "group.",
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
         return None
     return world if group is None else group
