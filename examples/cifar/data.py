@@ -1,4 +1,4 @@
-"""CIFAR-10 as tensors that lie on the device as a whole, and batches of them, cropped and mirrored."""
+"""CIFAR-10, kept on the device as a whole, and its batches, cropped and mirrored there."""
 
 import os
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class Pictures:
         return len(self.labels)
 
     def normalised(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(N, height, width, 3) of bytes as float32 (N, 3, height, width), channels last in memory."""
+        """(N, height, width, 3) of bytes as float32 (N, 3, height, width), laid out as before."""
         return ((pixels.float() - self.mean) / self.std).permute(0, 3, 1, 2)
 
     def batches(self, batch_size: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -88,7 +88,10 @@ def folder(given: Path | None) -> Path:
 def read(
     place: Path, train: bool, limit: int | None, device: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pixels (N, 32, 32, 3) and labels of at most `limit` pictures; RuntimeError for broken files."""
+    """Pixels (N, 32, 32, 3) and labels of at most `limit` pictures.
+
+    Raises RuntimeError if files are missing or broken.
+    """
     files = datasets.CIFAR10(place, train=train)
     pixels = torch.from_numpy(files.data[:limit]).contiguous()
     return pixels.to(device), torch.tensor(files.targets[:limit], device=device)

@@ -2,8 +2,8 @@
 
     python -m examples.cifar.train --model resnet20 --data DIR --device cuda --compile
 
-DIR holds `cifar-10-batches-py`, the folder in the official archive. With PyTorch and torchvision in place
-of the first imports it runs under PyTorch and prints the same losses.
+DIR holds `cifar-10-batches-py`, the folder in the official archive. With PyTorch and torchvision
+imported in place of this package it runs under PyTorch and prints the same losses.
 """
 
 import argparse
@@ -65,13 +65,10 @@ def accuracy(model: nn.Module, pictures: data.Pictures) -> float:
     return torch.stack(right).sum().item() / len(pictures)
 
 
-def train(model: nn.Module, options: argparse.Namespace, place: Path) -> float:
+def train(
+    model: nn.Module, pictures: data.Shuffled, test: data.Pictures, options: argparse.Namespace
+) -> float:
     """Train and test; returns the accuracy on the test pictures."""
-    device = options.device
-    pictures = data.Shuffled(
-        *data.read(place, True, options.truncate_train, device), options.batch_size
-    )
-    test = data.Pictures(*data.read(place, False, options.truncate_test, device))
     optimizer = torch.optim.SGD(
         model.parameters(), lr=options.lr, momentum=0.9, weight_decay=options.weight_decay
     )
@@ -133,18 +130,23 @@ def save(model: nn.Module, score: float, options: argparse.Namespace) -> None:
 def main() -> None:
     command = parser()
     options = command.parse_args()
-    if options.device.startswith("cuda") and not torch.cuda.is_available():
-        command.error(f"--device {options.device}: there is no GPU, or CuPy is not installed")
+    device = options.device
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        command.error(f"--device {device}: there is no GPU, or CuPy is not installed")
     try:
         place = data.folder(options.data)
-    except FileNotFoundError as error:
+        pictures = data.Shuffled(
+            *data.read(place, True, options.truncate_train, device), options.batch_size
+        )
+        test = data.Pictures(*data.read(place, False, options.truncate_test, device))
+    except (FileNotFoundError, RuntimeError) as error:
         command.error(str(error))
     torch.manual_seed(options.seed)
-    model = MODELS[options.model]().to(options.device)
-    if options.device.startswith("cuda"):
+    model = MODELS[options.model]().to(device)
+    if device.startswith("cuda"):
         model.to(memory_format=torch.channels_last)  # as the pictures lie, and convolutions like it
     begin = time.perf_counter()
-    score = train(model, options, place)
+    score = train(model, pictures, test, options)
     print(f"test accuracy {score:.2%} after {time.perf_counter() - begin:.0f} s")
     save(model, score, options)
 
