@@ -101,13 +101,13 @@ class CupyBackend(Backend):
                 return cupy.full((), data, native or np.asarray(data).dtype)
             if isinstance(data, cupy.ndarray):
                 return data if native is None else data.astype(native, copy=False)
-            capture.refuse("copies from the host")
             host = np.asarray(data, native)
+            capture.crossing("copies from the host", host.nbytes)
             # what is no number is handed back, for the caller to say so
             return cupy.array(host, order="C") if host.dtype in self.dtypes else host
 
     def from_host(self, array: Any, non_blocking: bool = False) -> Any:
-        capture.refuse("copies from the host")
+        capture.crossing("copies from the host", array.nbytes)
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
@@ -118,7 +118,7 @@ class CupyBackend(Backend):
         return made if order is None else made.transpose(inverse(order))
 
     def to_host(self, array: Any, non_blocking: bool = False) -> Any:
-        capture.refuse("reads a value back")
+        capture.crossing("reads a value back", array.nbytes)
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
@@ -132,7 +132,7 @@ class CupyBackend(Backend):
     def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
         if not isinstance(source, CupyBackend):
             return super().receive(array, source, non_blocking)
-        capture.refuse("copies from another device")
+        capture.crossing("copies from another device", array.nbytes)
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with source.here():
@@ -187,7 +187,7 @@ class CupyBackend(Backend):
         return array.base is None and array.data.mem.__class__ is not cupy.cuda.UnownedMemory
 
     def synchronize(self) -> None:
-        capture.refuse("waits for the device")
+        capture.crossing("waits for the device")
         cupy.cuda.Device(self.index).synchronize()
         faults.raise_found()
 

@@ -33,6 +33,7 @@ from tensorflow_lite_clone.backends.cupy.gemm_plan import (
     plans,
 )
 from tensorflow_lite_clone.core.flags import flags
+from tensorflow_lite_clone.dispatch import hooks
 
 
 def prepare(device: int | None = None, stream: Any = None) -> None:
@@ -189,6 +190,8 @@ def _queue(
                 stream,
             )
             if not status:
+                for launched in hooks.launches:
+                    launched("cublasLtMatmul", "", (), ())
                 return 0
             if capturing() or not plan.choose():  # the heuristics may err
                 return status

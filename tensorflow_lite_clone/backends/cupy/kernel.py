@@ -11,12 +11,14 @@ from cupy.cuda.runtime import getDevice as get_device
 from cupy_backends.cuda.api.driver import launchKernel as launch
 
 from tensorflow_lite_clone.backends.cupy.signature import Packer, converter
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.kernel import Kernel, KernelError
 from tensorflow_lite_clone.kernels.signature import parameters
 from tensorflow_lite_clone.kernels.sources import Source
 
 OPTIONS = ("-std=c++17",)
 _ONES = ((1, 1, 1), (1, 1), (1,), ())
+_launches = hooks.launches
 _STATIC_SHARED = 48 * 1024  # bytes; a kernel must be told of more
 
 
@@ -104,6 +106,8 @@ class Instance:
                         address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
                         get_current_stream().ptr, 0, packer.address,
                     )  # fmt: skip
+                    if _launches:
+                        self._tell(grid, block)
                     return
         self._launch_checked(grid, block, args, shared)
 
@@ -123,6 +127,12 @@ class Instance:
             )
         values = tuple([convert(value) for convert, value in zip(converters, args)])
         self._function(grid, block, values, shared_mem=shared)
+        if _launches:
+            self._tell(grid, block)
+
+    def _tell(self, grid: tuple, block: tuple) -> None:
+        for launched in _launches:
+            launched(self.expression, str(self.kernel.source.path), grid, block)
 
 
 def blocks_for(count: int, block: int) -> int:
