@@ -9,6 +9,7 @@ imported in place of this package it runs under PyTorch and prints the same loss
 import argparse
 import math
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import tensorflow_lite_clone as torch
@@ -46,13 +47,13 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def progress(batches: data.Shuffled, description: str):
-    """The batches behind tqdm's bar, where tqdm is installed."""
+def progress(steps: Iterable, description: str) -> Iterable:
+    """The steps behind tqdm's bar, where tqdm is installed."""
     try:
         from tqdm import tqdm
     except ImportError:
-        return batches
-    return tqdm(batches, desc=description, leave=False, mininterval=0.5)
+        return steps
+    return tqdm(steps, desc=description, leave=False, mininterval=0.5)
 
 
 def accuracy(model: nn.Module, pictures: data.Pictures) -> float:
