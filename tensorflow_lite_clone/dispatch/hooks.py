@@ -26,8 +26,12 @@ functions: list[Callable[..., Any]] = []
 #: Each is called as ``hook(node, call, grads)`` in place of ``call(grads)``, which gives the
 #: gradients of a node's inputs from those of its outputs (arrays, or Tensors with `create_graph`).
 backwards: list[Callable[..., Any]] = []
-#: Each is called as ``launched(name, file, grid, block)`` after a kernel of a ``.cu`` file.
-launches: list[Callable[..., None]] = []
+#: Each is called as ``launching(name, file, grid, block)`` before a kernel is launched, and what it
+#: gives is called after; `file` is the kernel's ``.cu`` file.
+launches: list[Callable[[str, str, tuple, tuple], Callable[[], None]]] = []
+#: Each is called as ``region(name, call)`` in place of ``call()``: what a data loader does for the
+#: next batch, the replay of a captured graph.
+regions: list[Callable[[str, Call], Any]] = []
 #: Each is called as ``waiting(what, size)`` before the host waits for a device or copies that many
 #: bytes to or from it.
 waits: list[Callable[[str, int], None]] = []
@@ -77,6 +81,13 @@ def run_function(name: str, call: Callable[[], tuple], tensors: tuple, parameter
         return call()
     results: tuple = functions[-1](name, call, tensors, parameters)
     return results
+
+
+def run_region(name: str, call: Call) -> Any:
+    """What `call` gives, inside of all hooks, the newest outermost."""
+    for region in regions:
+        call = partial(region, name, call)
+    return call()
 
 
 def run_backward(node: Any, call: Callable[[list], Any], grads: list) -> Any:

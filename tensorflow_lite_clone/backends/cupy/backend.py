@@ -15,6 +15,7 @@ from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import faults, kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
+from tensorflow_lite_clone.backends.cupy.marks import Marks
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
@@ -42,6 +43,7 @@ class CupyBackend(Backend):
         self.alone = alone  # the machine has no other device
         self._generator: Any = None
         self.graphs = Graphs(index, lambda: self.generator)
+        self.marks = Marks(index, self.here)
         memory.install()
         faults.prepare()
         super().__init__()
@@ -185,6 +187,9 @@ class CupyBackend(Backend):
         if array.__class__ is not cupy.ndarray:
             return False  # a gradient on its way to another device
         return array.base is None and array.data.mem.__class__ is not cupy.cuda.UnownedMemory
+
+    def watch_memory(self, listener: Callable[[int], None]) -> Callable[[], None]:
+        return memory.listen(self.index, listener)
 
     def synchronize(self) -> None:
         capture.crossing("waits for the device")

@@ -171,6 +171,7 @@ def _queue(
             if aux != plan.aux_at:
                 plan.operation.set(lt.DESC_EPILOGUE_AUX_POINTER, ctypes.c_uint64(aux))
                 plan.aux_at = aux
+            launched = [launching("cublasLtMatmul", "", (), ()) for launching in hooks.launches]
             status = state.launch(
                 state.handle,
                 operation,
@@ -190,8 +191,8 @@ def _queue(
                 stream,
             )
             if not status:
-                for launched in hooks.launches:
-                    launched("cublasLtMatmul", "", (), ())
+                for end in launched:
+                    end()
                 return 0
             if capturing() or not plan.choose():  # the heuristics may err
                 return status

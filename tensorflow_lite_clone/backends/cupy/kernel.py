@@ -94,6 +94,7 @@ class Instance:
             grid = (grid,)
         if block.__class__ is not tuple:
             block = (block,)
+        launched = self._tell(grid, block) if _launches else ()
         packer = self._packer
         if packer is not None:
             with packer.lock:
@@ -106,10 +107,12 @@ class Instance:
                         address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
                         get_current_stream().ptr, 0, packer.address,
                     )  # fmt: skip
-                    if _launches:
-                        self._tell(grid, block)
+                    for end in launched:
+                        end()
                     return
         self._launch_checked(grid, block, args, shared)
+        for end in launched:
+            end()
 
     def _make_room(self, shared: int) -> None:
         """Tell the driver of a block's shared memory beyond what it allows unasked."""
@@ -127,12 +130,10 @@ class Instance:
             )
         values = tuple([convert(value) for convert, value in zip(converters, args)])
         self._function(grid, block, values, shared_mem=shared)
-        if _launches:
-            self._tell(grid, block)
 
-    def _tell(self, grid: tuple, block: tuple) -> None:
-        for launched in _launches:
-            launched(self.expression, str(self.kernel.source.path), grid, block)
+    def _tell(self, grid: tuple, block: tuple) -> list:
+        path = str(self.kernel.source.path)
+        return [launching(self.expression, path, grid, block) for launching in _launches]
 
 
 def blocks_for(count: int, block: int) -> int:
