@@ -2,7 +2,6 @@
 
 import argparse
 import time
-from dataclasses import asdict
 from typing import Any
 
 import tensorflow_lite_clone as torch
