@@ -107,9 +107,7 @@ def draw(model: nn.Module, test, options: argparse.Namespace, name: str) -> None
         return
     figure, axes = pyplot.subplots(4, 8, figsize=(10, 5.6))
     answers = outputs.argmax(1).tolist()
-    for axis, image, answer, label in zip(
-        axes.flat, images, answers, labels.tolist(), strict=True
-    ):
+    for axis, image, answer, label in zip(axes.flat, images, answers, labels.tolist(), strict=True):
         axis.imshow(image[0].numpy(), cmap="gray_r")
         axis.set_title(f"{answer}", color="black" if answer == label else "red")
         axis.axis("off")
