@@ -51,7 +51,7 @@ class LayerRow:
     forward_device: Timing | None
     backward_device: Timing | None
     parameters: int
-    flops: int | None
+    flops: int
     memory: int
     saved: int | None
     shape: list[tuple[int, ...]]
@@ -86,7 +86,8 @@ class LayerReport:
       `backward` is that of the nodes that were recorded while the module ran, with summing up
       their gradients. It is None without a backward pass.
     * `parameters`: how many numbers the module itself has, those that are shared counted once.
-    * `flops`: of the module's forward; None where they are not counted.
+    * `flops`: floating-point operations of its forward, counted as `utils.flop_counter` does: those
+      of products of matrices, convolutions and attention.
     * `memory`: bytes of the tensors that it gives, but for memory that its inputs, its children's
       outputs or its parameters have already. So an in-place or view-making module has 0.
     * `saved`: bytes that the graph keeps for backward and that no earlier row keeps: inputs and
@@ -141,7 +142,6 @@ class LayerReport:
         wanted = {
             "Backward": self.total.backward is not None,
             "Host": any([line.forward_device for line in lines]),
-            "FLOPs": any([line.flops is not None for line in lines]),
             "Saved": self.total.saved is not None,
             "Copies": self.total.copies > 0,
         }

@@ -93,7 +93,6 @@ class _Builder:
         if not self.backward:
             host[1] = device[1] = None
         forward, backward = device if self.clock == "device" and on_gpu else host
-        flops = [part.flops for part in parts if part.flops is not None]
         assert forward is not None and host[0] is not None
         return LayerRow(
             name=name,
@@ -108,7 +107,7 @@ class _Builder:
             forward_device=device[0],
             backward_device=device[1],
             parameters=sum([self.parameters[part] for part in parts]),
-            flops=sum(flops) if flops else None,
+            flops=sum([part.flops for part in parts]),
             memory=sum([part.memory for part in parts]),
             saved=sum([part.saved for part in parts]) if self.backward else None,
             shape=own.shape,

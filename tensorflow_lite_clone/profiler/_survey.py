@@ -1,8 +1,8 @@
-"""What one run of a model shows beside time: shapes, devices, memory, copies."""
+"""What one run of a model shows beside time: shapes, devices, memory, copies, operations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from math import prod
 from typing import Any, Self
@@ -16,6 +16,7 @@ from tensorflow_lite_clone.profiler._part import Part
 from tensorflow_lite_clone.profiler._watch import Watch
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.utils._op_costs import flops_of, products
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -59,6 +60,7 @@ class Survey:
             self._add(module, part)
         creation_hooks.append(self._made)
         hooks.waits.append(self._waiting)
+        hooks.add(self._counting)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -66,6 +68,7 @@ class Survey:
             handle.remove()
         creation_hooks.remove(self._made)
         hooks.waits.remove(self._waiting)
+        hooks.remove(self._counting)
 
     def _add(self, module: Any, part: Part) -> None:
         def called(module: Any, args: tuple) -> None:
@@ -109,6 +112,20 @@ class Survey:
         if size and self._watch.is_here():
             self._watch.stack[-1].copies += 1
             self._watch.stack[-1].copied += size
+
+    def _counting(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+        """What runs in place of an op: it counts what the op costs in the forward pass."""
+        if op.name not in products:
+            return call
+
+        def counted(*arrays: Any, **parameters: Any) -> Any:
+            result = call(*arrays, **parameters)
+            if self._watch.is_here() and not self._watch.in_backward():
+                cost = flops_of(op.name, arrays, parameters, result, everything=False)
+                self._watch.stack[-1].flops += cost
+            return result
+
+        return counted
 
     def _new(self, storage: Storage, seen: WeakSet[Storage]) -> int:
         """Bytes of the memory that `storage` is (part of), 0 if it was seen."""
