@@ -41,14 +41,14 @@ def layers(
 
     What the model had stays as it was: buffers, gradients, the random generators' states. Hooks
     are gone afterwards, also when the model raises, whose error passes. What is measured how is
-    said at `LayerReport`. TypeError for what is no module, ValueError for less than one trial,
+    said at `LayerReport`. TypeError for what is no module, ValueError for less than one run,
     RuntimeError when `backward` finds nothing that requires a gradient.
     """
     if not isinstance(model, Module):
         raise TypeError(f"layers() takes a Module, not {type(model).__name__}")
-    if trials < 1 or warmup < 0:
+    if trials < 1 or warmup < 1:
         raise ValueError(
-            f"layers() takes at least 1 trial and 0 warmup runs, not {trials} and {warmup}"
+            f"layers() takes at least 1 trial and 1 warmup run, not {trials} and {warmup}"
         )
     step = _Step(model, inputs, kwargs or {}, backward, loss)
     watch = Watch(model, backward)
