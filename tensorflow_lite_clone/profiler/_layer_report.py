@@ -69,7 +69,8 @@ class LayerRow:
 class LayerReport:
     """Where the time and the memory of a model go; made by `layers`.
 
-    `rows` add up to the whole, `total`; they are in the order of execution. A row is, by its
+    `rows` add up to the whole, `total` (means do, medians nearly); they are in the order of
+    execution. A row is, by its
     `role`, a module without children (``"layer"``), what a module with children does between
     them, such as adding a residual (``"own"``, named ``"block (own)"``), or the ``"loss"``.
     `containers` are the modules with children: sums of the rows below them by name. A module that
@@ -78,11 +79,11 @@ class LayerReport:
     Fields of a row:
 
     * `forward`, `backward`: a `Timing` of microseconds per run. They are those of the host,
-      ``forward_host``, unless all of the model runs on one GPU (`clock` is then ``"device"``):
-      then they are ``forward_device``, between events in the GPU's current stream, in which gaps
-      count to the layer that the GPU waits for. In a mixed model the host's time of a layer on the
-      GPU is that of launching it; who waits for it, by copying a result back, has the wait.
-      Rows that have to do with a GPU have both times.
+      ``forward_host``, unless every module has to do with one and the same GPU (`clock` is then
+      ``"device"``): then they are ``forward_device``, between marks in the GPU's current stream, in
+      which gaps count to the layer that the GPU waits for. In a mixed model the host's time of a
+      layer on a GPU is that of launching it; who waits for it, by copying a result back, has the
+      wait. Rows that have to do with a GPU have both times.
       `backward` is that of the nodes that were recorded while the module ran, with summing up
       their gradients. It is None without a backward pass.
     * `parameters`: how many numbers the module itself has, those that are shared counted once.

@@ -54,9 +54,9 @@ class Watch:
         """Whether what runs now is the model, and not another thread."""
         return get_ident() == self._thread
 
-    def in_backward(self) -> bool:
-        """Whether the run is in its backward pass."""
-        return self._turned is not None
+    def in_forward(self) -> bool:
+        """Whether what runs now is the model's forward, and not what is recomputed for backward."""
+        return self._turned is None and self.is_here()
 
     def everything(self) -> list[Part]:
         """The model itself, the modules below it, the loss."""
@@ -130,7 +130,7 @@ class Watch:
 
     def _visit(self, node: Any, call: Callable[[list], Any], grads: list) -> Any:
         """The hook around each node's gradients."""
-        if self.in_backward() and self.is_here():
+        if self._turned is not None and self.is_here():
             place = bisect_right(self._bounds, node.sequence) - 1
             part = self._owners[max(place, 0)] or self.root
             before = self.stack[-1]

@@ -15,7 +15,7 @@ from tensorflow_lite_clone.ops.create import ones_like
 from tensorflow_lite_clone.ops.generators import fork_rng
 from tensorflow_lite_clone.profiler._layer_report import LayerReport
 from tensorflow_lite_clone.profiler._layer_rows import report
-from tensorflow_lite_clone.profiler._survey import Survey, find_gpu, tensors_in
+from tensorflow_lite_clone.profiler._survey import Survey, choose_gpus, tensors_in
 from tensorflow_lite_clone.profiler._watch import Watch, cost_of_watching
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.uninitialized import UninitializedTensorMixin
@@ -66,9 +66,8 @@ def layers(
             step.run(watch)
             advance()
         watch.forget()
-        for part in watch.everything():
-            find_gpu(part)
-        gpus = {part.gpu: None for part in watch.everything() if part.gpu}
+        watch.loss.takes |= watch.root.gives
+        gpus = choose_gpus(watch.everything())
         watch.cost = cost_of_watching(backward, next(iter(gpus), None))
         for gpu in gpus:
             backends.load(gpu).synchronize()

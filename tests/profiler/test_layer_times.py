@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from statistics import median
+from statistics import fmean, median
 
 import pytest
 
@@ -68,10 +68,11 @@ class Clock:
         return event
 
     def microseconds(self, last):
+        """What the last calls took."""
         if DEVICE != "cuda":
-            return median([(end - start) * 1e6 for start, end in self.spans[-last:]])
+            return [(end - start) * 1e6 for start, end in self.spans[-last:]]
         tlc.cuda.synchronize()
-        return median([start.elapsed_time(end) * 1e3 for start, end in self.spans[-last:]])
+        return [start.elapsed_time(end) * 1e3 for start, end in self.spans[-last:]]
 
 
 def report_of(model, *inputs, **options):
@@ -88,9 +89,9 @@ def test_rows_add_up_to_the_whole(backward):
     clock = Clock(model)
     report = report_of(model, tlc.randn(192, 384, device=DEVICE), trials=15, backward=backward)
     whole = clock.microseconds(15)
-    assert sum(row.forward.median for row in report.rows) == pytest.approx(whole, rel=0.1)
-    assert report.total.forward.median == pytest.approx(whole, rel=0.1)
-    assert sum(row.forward.mean for row in report.rows) == pytest.approx(report.total.forward.mean)
+    # Means add up whatever else the machine does; a median of sums is no sum of medians.
+    assert sum(row.forward.mean for row in report.rows) == pytest.approx(fmean(whole), rel=0.1)
+    assert report.total.forward.median == pytest.approx(median(whole), rel=0.1)
     assert (report.total.backward is None) is not backward
     if backward:
         assert sum(row.backward.mean for row in report.rows) == pytest.approx(
@@ -120,8 +121,8 @@ def test_what_runs_between_modules_is_the_containers_own():
     report = report_of(Between(), tlc.randn(4, 8, device=DEVICE), trials=3, backward=True)
     rows = named(report)
     assert rows["(own)"].role == "own"
-    assert rows["(own)"].forward_host.min > 0.9e6 * NAP > rows["inner"].forward_host.median
-    assert rows["(own)"].backward_host.min > 0.9e6 * NAP > rows["inner"].backward_host.median
+    assert rows["(own)"].forward_host.min > 0.9e6 * NAP > rows["inner"].forward_host.min
+    assert rows["(own)"].backward_host.min > 0.9e6 * NAP > rows["inner"].backward_host.min
 
 
 def test_backward_belongs_to_the_module_whose_forward_it_is():
@@ -130,8 +131,8 @@ def test_backward_belongs_to_the_module_whose_forward_it_is():
     rows = named(report)
     assert rows["2"].backward_host.min > 0.9e6 * NAP
     for name in "013":
-        assert 0 < rows[name].backward_host.median < 0.9e6 * NAP
-    assert report.total.backward_host.median < 2 * 1e6 * NAP
+        assert 0 < rows[name].backward_host.min < 0.9e6 * NAP
+    assert report.total.backward_host.min < 2e6 * NAP
 
 
 def test_backward_of_what_is_recomputed():
@@ -147,6 +148,7 @@ def test_backward_of_what_is_recomputed():
     row = named(report_of(Again(), x, trials=3, backward=True))["nap"]
     assert row.forward_host.min > 0.9e6 * NAP
     assert row.backward_host.min > 1.8e6 * NAP  # forward again, and backward
+    assert row.calls == 1 and row.memory == 16
 
 
 def test_the_loss_has_a_row():
@@ -159,7 +161,7 @@ def test_the_loss_has_a_row():
     assert [row.name for row in report.rows] == ["Linear", "(loss)"]
     assert report.rows[1].forward_host.min > 0.9e6 * NAP
     assert report.rows[1].backward_host.min > 0
-    assert report.rows[0].forward_host.median < 0.9e6 * NAP
+    assert report.rows[0].forward_host.min < 0.9e6 * NAP
 
 
 def test_watching_is_subtracted():
@@ -182,7 +184,7 @@ def test_modules_in_other_threads_are_not_seen():
             return self.nap(x)
 
     row = named(report_of(Threads(), tlc.randn(4, device=DEVICE), trials=3))["nap"]
-    assert 0.9e6 * NAP < row.forward_host.median < 1.9e6 * NAP
+    assert 0.9e6 * NAP < row.forward_host.min < 1.9e6 * NAP
 
 
 class Stopwatch:
@@ -241,6 +243,27 @@ def test_device_time_where_there_is_any(stopwatch):
     assert sum(row.forward.mean for row in report.rows) == pytest.approx(report.total.forward.mean)
     assert stopwatch.waiting == 0  # all were given back
     assert stopwatch.waits == 2  # for what watching costs, and after all runs
+
+
+def test_inputs_from_elsewhere_are_not_mixed(stopwatch):
+    class Number(nn.Module):
+        def forward(self):
+            return 2
+
+    class Moves(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.number, self.layer = Number(), nn.Linear(8, 8, device="strict")
+
+        def forward(self, x):
+            return self.layer(x.to("strict")) * self.number()
+
+    report = layers(
+        Moves(), tlc.randn(4, 8), trials=5, loss=lambda y: y.sum(), backward=True, progress=False
+    )
+    assert report.clock == "device"
+    assert sum(row.forward.mean for row in report.rows) == pytest.approx(report.total.forward.mean)
+    assert named(report)["number"].forward.median > 0
 
 
 def test_a_mixed_model_is_timed_by_the_host(stopwatch):
