@@ -70,11 +70,11 @@ class LayerReport:
     """Where the time and the memory of a model go; made by `layers`.
 
     `rows` add up to the whole, `total` (means do, medians nearly); they are in the order of
-    execution. A row is, by its
-    `role`, a module without children (``"layer"``), what a module with children does between
-    them, such as adding a residual (``"own"``, named ``"block (own)"``), or the ``"loss"``.
-    `containers` are the modules with children: sums of the rows below them by name. A module that
-    is called several times, or under several parents, has one row, and its `calls` are counted.
+    execution. A row is, by its `role`, a module without children (``"layer"``), what a module with
+    children does between them, such as adding a residual (``"own"``, named ``"block (own)"``), or
+    the ``"loss"``. `containers` are the modules with children: sums of the rows below them by name.
+    A module that is called several times, or under several parents, has one row, and its `calls`
+    are counted.
 
     Fields of a row:
 

@@ -83,7 +83,9 @@ class _Step:
 
     def __init__(self, model: Module, args: tuple, kwargs: dict, backward: bool, loss: Any) -> None:
         self.model, self.backward, self.loss = model, backward, loss
-        self.args, self.kwargs = tree_map(_own, (args, kwargs)) if backward else (args, kwargs)
+        self.args, self.kwargs = args, kwargs
+        if backward:
+            self.args, self.kwargs = tree_map(_own, (args, kwargs))
 
     def run(self, watch: Watch) -> None:
         """One run, noted by `watch`."""
