@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from math import fsum, sqrt
 from typing import Any
 
@@ -65,7 +65,7 @@ class LayerRow:
         return self.forward.median + (self.backward.median if self.backward else 0.0)
 
 
-@dataclass
+@dataclass(repr=False)
 class LayerReport:
     """Where the time and the memory of a model go; made by `layers`.
 
@@ -109,10 +109,13 @@ class LayerReport:
     trials: int
     clock: str
     watching: float
-    lines: list[LayerRow] = field(repr=False)  # rows and containers as they are shown
+    lines: list[LayerRow]  # rows and containers as they are shown
 
     def __str__(self) -> str:
         return self.table()
+
+    def __repr__(self) -> str:
+        return f"<LayerReport of {self.model}: {len(self.rows)} rows, {duration(self.total.time)}>"
 
     def table(self) -> str:
         """The report as plain text: medians, containers above what is in them."""
@@ -135,7 +138,7 @@ class LayerReport:
         for line, cells in zip([*self.lines, self.total], body):
             styles = {"container": "bold", "own": "dim", "total": "bold"}
             shown.add_row(*cells, style=styles.get(line.role))
-        Console().print(shown, markup=False)
+        Console(markup=False).print(shown)
 
     def _cells(self) -> tuple[list[str], list[list[str]], list[str]]:
         """Titles, lines and remarks of the table."""

@@ -53,6 +53,7 @@ def test_the_table(report: LayerReport) -> None:
     assert lines[-2].startswith("total") and "100.0" in lines[-2]
     assert "medians of 3 runs" in lines[-1]
     assert len({len(line) for line in lines if line.startswith("-")}) == 1
+    assert repr(report).startswith("<LayerReport of Sequential: 5 rows, ")
 
 
 def test_print(report: LayerReport, capsys, monkeypatch) -> None:
@@ -137,6 +138,13 @@ def test_plots(report: LayerReport, what: str, ending: str, tmp_path: Path) -> N
         text = path.read_text()
         for word in ("Linear", "Sequential: ", "backward"):
             assert f"<!-- {word}" in text or word in text
+
+
+def test_a_plot_without_bars(tmp_path: Path) -> None:
+    x = tlc.rand(3, 4, device=DEVICE)
+    found = layers(nn.Flatten(0), x, trials=1, warmup=1, progress=False)
+    found.plot(tmp_path / "none.png", "memory")
+    assert (tmp_path / "none.png").stat().st_size > 1000
 
 
 def test_plots_of_many_rows(tmp_path: Path) -> None:
