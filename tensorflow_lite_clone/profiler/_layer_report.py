@@ -99,7 +99,7 @@ class LayerReport:
     * `copies`, `copied`: copies between devices while it ran (forward and backward), and bytes.
 
     Noting a call takes `watching` microseconds, which are subtracted from the host's times; in
-    backward about one microsecond per node of the graph is not.
+    backward one to two microseconds per node of the graph are not.
     """
 
     model: str

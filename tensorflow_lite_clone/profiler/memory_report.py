@@ -73,6 +73,7 @@ def _draw(figure: Any, device: str, events: list[_Event]) -> None:
     peak = _at_peak(events)
     largest = sorted(peak, key=lambda where: -peak[where])[: len(_charts.COLORS)]
     times, layers = _layers(events, largest)
+    largest.sort(key=lambda where: where != _EARLIER)  # what stays is at the bottom
     colors = dict(zip(largest, _charts.COLORS))
     names = {
         f"{_charts.ending(where, 64)}: {size(peak[where])}": colors[where] for where in largest
