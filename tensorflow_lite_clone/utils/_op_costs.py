@@ -289,9 +289,7 @@ def flops_of(
     return apply_formula(formula, arrays, parameters, result) if formula is not None else 0
 
 
-def apply_formula(
-    formula: Formula, arrays: tuple, parameters: dict[str, Any], result: Any
-) -> int:
+def apply_formula(formula: Formula, arrays: tuple, parameters: dict[str, Any], result: Any) -> int:
     """What a formula says of one call of its op; one marked as raw is given the arrays."""
     if hasattr(formula, "_get_raw"):
         return formula(*arrays, out_val=result, **parameters)

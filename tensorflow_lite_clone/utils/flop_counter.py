@@ -22,6 +22,7 @@ from tensorflow_lite_clone.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
+from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils import _op_costs
 from tensorflow_lite_clone.utils._op_costs import Formula, apply_formula, gradient_flops
 
@@ -167,7 +168,6 @@ class FlopCounterMode:
         own = {_name_of(target): formula for target, formula in (custom_mapping or {}).items()}
         self.flop_registry: dict[str, Formula] = {**flop_registry, **own}
         self._counting = False
-        self._in_gradient = False
         self._place = _Place()
         self._homes: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()  # of nodes
 
@@ -253,7 +253,7 @@ class FlopCounterMode:
 
         def counted(*arrays: Any, **parameters: Any) -> Any:
             result = call(*arrays, **parameters)
-            if self._seen() and not self._in_gradient:
+            if self._seen():
                 self._count(op.name, apply_formula(formula, arrays, parameters, result), backend)
             return result
 
@@ -264,23 +264,28 @@ class FlopCounterMode:
             self._homes[node] = self._place.here
 
     def _around_gradient(self, node: Any, call: Callable[[Any], Any], grads: Any) -> Any:
-        """Count a node's gradient where its forward was, and not what its formula calls.
+        """Count a node's gradient where its forward was.
 
-        A user's function has no formula: what its backward calls is counted.
+        If the pass is recorded, what the gradient's formula calls is counted instead, and so is
+        what a user's function calls, and what a checkpoint computes again.
         """
         if not self._seen():
             return call(grads)
-        place, outside = self._place, (self._place.here, self._in_gradient)
+        place, outside = self._place, self._place.here
         place.here = self._homes.get(node, _NOWHERE)
-        self._in_gradient = not isinstance(node, FunctionNode)
         try:
             results = call(grads)
-            if self._in_gradient:
-                name = f"{node.op.name}_backward"
-                formula = self.flop_registry.get(name)
-                if formula is not None:
-                    needs = tuple([result is not None for result in results])
-                    self._count(name, gradient_flops(formula, node, needs), node.backend)
+            if not any([isinstance(g, Tensor) for g in grads]):
+                self._count_gradient(node, results)
         finally:
-            place.here, self._in_gradient = outside
+            place.here = outside
         return results
+
+    def _count_gradient(self, node: Any, results: Any) -> None:
+        if isinstance(node, FunctionNode):
+            return
+        name = f"{node.op.name}_backward"
+        formula = self.flop_registry.get(name)
+        if formula is not None:
+            needs = tuple([result is not None for result in results])
+            self._count(name, gradient_flops(formula, node, needs), node.backend)
