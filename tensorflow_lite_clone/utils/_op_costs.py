@@ -17,7 +17,8 @@ The other ops have conventions, counted for an element each (of the result, unle
   their gradients twice as much; losses of differences 3, of logarithms 5, their gradients 2;
 * pools count 1 for an element of a window; Fourier transforms 5 n log2(n), half of it from or to
   real numbers (the usual figure for Cooley and Tukey's algorithm);
-* factorizations and inverses count the leading terms of LAPACK Working Note 41;
+* factorizations, inverses and solutions of equations count the leading terms of LAPACK Working
+  Note 41, eigenvalues and singular values those of Golub and Van Loan, "Matrix computations";
 * a gradient of a function of elements counts 1 for an element and an input that wants one.
 """
 
@@ -172,7 +173,8 @@ def _pooled(*shapes: Any, out_shape: Any, kernel: Any, **parameters: Any) -> int
 def _transform(count: float) -> Formula:
     """`count` n log2(n) for each transform of n points along `axes`."""
 
-    def formula(x: tuple, *, axes: Any, out_shape: Any, **parameters: Any) -> int:
+    def formula(x: tuple, y: Any = None, *, axes: Any, out_shape: Any = None, **other: Any) -> int:
+        out_shape = y if out_shape is None else out_shape  # y: the input, of a gradient
         size = max(prod(x), prod(out_shape))
         points = size and prod([max(x[axis], out_shape[axis]) for axis in axes])
         return int(count * size * log2(points)) if points > 1 else 0
@@ -199,6 +201,20 @@ def _solved(count: float) -> Formula:
     return formula
 
 
+def _solved_gradient(
+    g: tuple, a: Any, b: Any = None, *, needs: tuple[bool, ...], **parameters: Any
+) -> int:
+    """The transposed equations, and a product with the solution for the gradient of a."""
+    size = g[-2] if len(g) > 1 else g[-1]
+    return 2 * prod(g) * size * (1 + needs[0])
+
+
+def _svd(x: tuple, **parameters: Any) -> int:
+    """4 m^2 n + 8 m n^2 + 9 n^3 for (m, n) with m >= n."""
+    m, n = max(x[-2:]), min(x[-2:])
+    return prod(x[:-2]) * (4 * m**2 * n + 8 * m * n**2 + 9 * n**3)
+
+
 def _qr(x: tuple, **parameters: Any) -> int:
     """2 n^2 (m - n / 3) for (m, n) with m >= n, twice where q is formed."""
     long, short = max(x[-2:]), min(x[-2:])
@@ -218,8 +234,9 @@ _OF_ELEMENTS = """
     hardtanh heaviside hypot i0 i0e i1 i1e igamma igammac leaky_relu lgamma log log10 log1p log2
     log_ndtr log_sigmoid logaddexp logaddexp2 logit maximum minimum mish mul mvlgamma nan_to_num
     ndtr ndtri neg polygamma pow pow_scalar prelu rad2deg reciprocal relu remainder round
-    round_decimals rsqrt sgn sigmoid sign silu sin sinc sinh softplus softshrink sqrt square sub tan
-    tanh threshold trunc xlog1py xlogy zeta
+    round_decimals rsqrt sgn sigmoid sign silu sin sinc sinh softplus softshrink sqrt square
+    standard_expm1 standard_floor_divide standard_round standard_sign sub tan tanh threshold trunc
+    xlog1py xlogy zeta
 """
 _REDUCTIONS = """
     amax amin argmax argmin max_with_indices mean min_with_indices nansum prod sum
@@ -242,13 +259,19 @@ _others: dict[str, Formula] = _table(
         "batch_norm_eval rms_norm": _per_input(4),
         "l1_loss mse_loss smooth_l1_loss huber_loss": _per_input(3),
         "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy kl_div": _per_input(5),
-        "embedding_backward": _per_input(1),
+        "embedding_backward col2im fold_windows": _per_input(1),
+        "index_add scatter_add": lambda x, index, source, **_: prod(source),
         "max_pool avg_pool": _pooled,
         "fft_c2c": _transform(5),
         "fft_r2c fft_c2r": _transform(2.5),
         "cholesky": _factorization(1 / 3),
         "lu_factor det slogdet": _factorization(2 / 3),
         "inv": _factorization(2),
+        "eigvalsh": _factorization(4 / 3),
+        "eigvals": _factorization(10),
+        "eigh": _factorization(9),
+        "eig": _factorization(25),
+        "svd": _svd,
         "solve": _solved(2),
         "solve_triangular": _solved(1),
         "qr": _qr,
@@ -272,6 +295,10 @@ _other_gradients: dict[str, Formula] = _table(
         "l1_loss mse_loss smooth_l1_loss huber_loss kl_div": _per_larger(2),
         "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy": _per_larger(2),
         "max_pool avg_pool": _per_window,
+        "fft_c2c": _transform(5),
+        "fft_r2c fft_c2r": _transform(2.5),
+        "inv": _factorization(4),
+        "solve solve_triangular": _solved_gradient,
     }
 )
 
