@@ -30,6 +30,10 @@ class Marks:
             event.record()
         return event
 
+    def is_current(self) -> bool:
+        """Whether the device is CuPy's current one in this thread."""
+        return cupy.cuda.runtime.getDevice() == self.index
+
     def settle(self) -> None:
         """Wait until every mark that was made is reached."""
         cupy.cuda.Device(self.index).synchronize()
