@@ -2,7 +2,7 @@
 
 Ops have names here where PyTorch has ``torch.ops.aten.mm``: counts are kept by names such as
 "linear" and "conv", and "linear_backward" is the gradient of the former. Which ops count, and how
-much, is in `_op_costs`.
+much, is in `op_costs`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from tensorflow_lite_clone.autograd.function_node import FunctionNode
 from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import is_op
@@ -22,14 +21,13 @@ from tensorflow_lite_clone.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
-from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.utils import _op_costs
-from tensorflow_lite_clone.utils._op_costs import Formula, apply_formula, gradient_flops
+from tensorflow_lite_clone.utils import op_costs
+from tensorflow_lite_clone.utils.op_costs import Formula, apply_formula, apply_gradient_formula
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
 #: The formulas by the names of ops, and of their gradients.
-flop_registry: dict[str, Formula] = _op_costs.products
+flop_registry: dict[str, Formula] = op_costs.products
 
 _GLOBAL = "Global"
 _NOWHERE = frozenset([_GLOBAL])
@@ -76,7 +74,7 @@ def register_flop_formula(
 def sdpa_flop_count(query_shape: tuple, key_shape: tuple, value_shape: tuple) -> int:
     """What scaled dot-product attention costs: q (..., H, L, E), k (..., S, E), v (..., S, Ev)."""
     out = (*query_shape[:-1], value_shape[-1])
-    return _op_costs.attention_flops(query_shape, key_shape, value_shape, out_shape=(out,))
+    return op_costs.attention_flops(query_shape, key_shape, value_shape, out_shape=(out,))
 
 
 def sdpa_backward_flop_count(
@@ -84,14 +82,14 @@ def sdpa_backward_flop_count(
 ) -> int:
     """What the gradients of attention cost, which computes the scores again."""
     shapes = grad_out_shape, query_shape, key_shape, value_shape
-    return _op_costs.attention_gradient_flops(*shapes, needs=(True, True, True, False))
+    return op_costs.attention_gradient_flops(*shapes, needs=(True, True, True, False))
 
 
 def conv_flop_count(
     x_shape: list[int], w_shape: list[int], out_shape: list[int], transposed: bool = False
 ) -> int:
     """What a convolution costs, from the shapes of input, weight and result (n, c, *space)."""
-    formula = _op_costs.conv_transpose_flops if transposed else _op_costs.conv_flops
+    formula = op_costs.conv_transpose_flops if transposed else op_costs.conv_flops
     return formula(tuple(x_shape), tuple(w_shape), out_shape=tuple(out_shape))
 
 
@@ -275,17 +273,15 @@ class FlopCounterMode:
         place.here = self._homes.get(node, _NOWHERE)
         try:
             results = call(grads)
-            if not any([isinstance(g, Tensor) for g in grads]):
-                self._count_gradient(node, results)
+            self._count_gradient(node, grads, results)
         finally:
             place.here = outside
         return results
 
-    def _count_gradient(self, node: Any, results: Any) -> None:
-        if isinstance(node, FunctionNode):
-            return
-        name = f"{node.op.name}_backward"
-        formula = self.flop_registry.get(name)
+    def _count_gradient(self, node: Any, grads: Any, results: Any) -> None:
+        op = getattr(node, "op", None)  # a user's function has none
+        formula = None if op is None else self.flop_registry.get(f"{op.name}_backward")
         if formula is not None:
-            needs = tuple([result is not None for result in results])
-            self._count(name, gradient_flops(formula, node, needs), node.backend)
+            flops = apply_gradient_formula(formula, node, grads, results)
+            if flops:
+                self._count(f"{op.name}_backward", flops, node.backend)

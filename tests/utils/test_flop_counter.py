@@ -1,4 +1,4 @@
-"""Counted operations: PyTorch's counts of the same programs, published ones, and what is unusual."""
+"""Counted operations: PyTorch's counts of the same programs, and published ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNTERS = {tlc: our_counter, torch: their_counter}
 
 @pytest.fixture(autouse=True)
 def _products_that_are_seen():
-    """Without oneDNN: PyTorch's counter does not see the products inside of its recurrent layers."""
+    """Without oneDNN: PyTorch's counter does not see the products in its recurrent layers."""
     torch.backends.mkldnn.set_flags(False)
     yield
     torch.backends.mkldnn.set_flags(True)
@@ -376,7 +376,7 @@ def test_second_order():
 
 
 def test_second_order_of_convolutions():
-    """PyTorch's count of it is a convolution for each of these products, too."""
+    """PyTorch's counter refuses `grad` with its hooks on modules; each product is a convolution."""
     x, w = inputs(tlc, [(1, 2, 6, 6), (3, 2, 3, 3)], "11")
     forward = 2 * 3 * 16 * 18
     with FlopCounterMode(display=False) as counter:

@@ -30,6 +30,7 @@ from typing import Any
 
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.tensor import Tensor
 
 Formula = Callable[..., int]
 
@@ -323,11 +324,11 @@ def apply_formula(formula: Formula, arrays: tuple, parameters: dict[str, Any], r
     return formula(*map(get_shape, arrays), out_shape=get_shape(result), **parameters)
 
 
-def flops_of_gradient(node: Any, needs: tuple[bool, ...], everything: bool = True) -> int:
-    """What the gradients of a graph's node cost, of those inputs that `needs` says.
+def flops_of_gradient(node: Any, grads: Any, results: Any, everything: bool = True) -> int:
+    """What a node of the graph cost that made `results` of `grads`; its saved values are not freed.
 
-    0 for a node of a user's function and for an op without a formula. The node's saved values must
-    not have been freed.
+    0 for a node of a user's function, for an op without a formula, and in a pass that is recorded:
+    there the ops that the gradient's formula calls have costs of their own.
     """
     op = getattr(node, "op", None)  # a user's function has none
     if op is None:
@@ -335,11 +336,13 @@ def flops_of_gradient(node: Any, needs: tuple[bool, ...], everything: bool = Tru
     formula = products.get(f"{op.name}_backward")
     if formula is None and everything:
         formula = _other_gradients.get(op.name)
-    return gradient_flops(formula, node, needs) if formula is not None else 0
+    return 0 if formula is None else apply_gradient_formula(formula, node, grads, results)
 
 
-def gradient_flops(formula: Formula, node: Any, needs: tuple[bool, ...]) -> int:
+def apply_gradient_formula(formula: Formula, node: Any, grads: Any, results: Any) -> int:
     """What a formula says of a node's gradient, from the shapes that the node knows."""
+    if any([isinstance(g, Tensor) for g in grads]):
+        return 0
     saves = node.op.plans[node.mask].saves
     shapes = []
     for place, edge in enumerate(node.edges):
@@ -349,6 +352,7 @@ def gradient_flops(formula: Formula, node: Any, needs: tuple[bool, ...]) -> int:
             shapes.append(_saved_shape(node.saved[saves.index(place)]))
         else:
             shapes.append(None)
+    needs = tuple([result is not None for result in results])
     return formula(node.shape_of(0), *shapes, needs=needs, **node.parameters)
 
 
@@ -376,30 +380,32 @@ def bytes_of(name: str, arrays: tuple, result: Any) -> int:
     op = TABLE.get(name)
     if getattr(op, "view", False):
         return 0
-    written = sum(map(_size, result)) if type(result) is tuple else _size(result)
+    written = _sizes(result) if isinstance(result, tuple | list) else _size(result)
     if name in _TAKING:
-        return sum(map(_size, arrays[1:])) + 2 * written
-    return written + sum(map(_size, arrays[name in _FILLING :]))
+        return _sizes(arrays[1:]) + 2 * written
+    return written + _sizes(arrays[name in _FILLING :])
 
 
-def bytes_of_gradient(node: Any, grads: list, results: Any) -> int:
+def bytes_of_gradient(node: Any, grads: Any, results: Any) -> int:
     """`bytes_of` for a node's gradients: what arrives and what was saved is read."""
-    if type(results) is not tuple:
-        results = tuple(results)
-    written = sum(map(_size, results))
-    read = sum(map(_size, grads))
+    written, read = _sizes(results), _sizes(grads)
     op = getattr(node, "op", None)
     if op is None or (op.view and written == read):
         return 0
     saved = [storage.array for storage in node.saved or () if type(storage) is Storage]
-    return written + read + sum(map(_size, saved))
+    return written + read + _sizes(saved)
+
+
+def _sizes(arrays: Any) -> int:
+    return sum(map(_size, arrays))
 
 
 def _size(array: Any) -> int:
     """Bytes in memory that the array shows; 0 for what is no array."""
     size: int = getattr(array, "nbytes", 0)
-    if size and 0 in array.strides:
-        for length, stride in zip(array.shape, array.strides):
+    strides = getattr(array, "strides", ())
+    if size and 0 in strides:
+        for length, stride in zip(array.shape, strides):
             if stride == 0:
                 size //= length
     return size
