@@ -238,6 +238,12 @@ _OF_ELEMENTS = """
     round_decimals rsqrt sgn sigmoid sign silu sin sinc sinh softplus softshrink sqrt square
     standard_expm1 standard_floor_divide standard_round standard_sign sub tan tanh threshold trunc
     xlog1py xlogy zeta
+    chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
+    hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p
+    modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1
+    scaled_modified_bessel_k0 scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t
+    shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w
+    spherical_bessel_j0
 """
 _REDUCTIONS = """
     amax amin argmax argmin max_with_indices mean min_with_indices nansum prod sum
