@@ -106,10 +106,11 @@ def _identity(device: Device) -> tuple[str, str]:
     here = get_env_info()
     libraries = [f"{n} {here.libraries[n]}" for n in ("numpy", "cupy") if here.libraries[n]]
     if device.type == "cuda":
-        name, threads = cuda.get_device_name(device), ()
+        name = cuda.get_device_name(device)
     else:
-        name, threads = here.cpu_info or device.type, (f"{here.num_threads} threads",)
-    return ", ".join([device.type, name, *threads, here.version, *libraries]), name
+        name = here.cpu_info or device.type
+        libraries.append(f"{here.num_threads} threads")
+    return ", ".join([device.type, name, here.version, *libraries]), name
 
 
 # -- measuring ------------------------------------------------------------------------------------

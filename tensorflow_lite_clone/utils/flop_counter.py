@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
+from tensorflow_lite_clone.autograd.function_node import FunctionNode
 from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import is_op
@@ -279,9 +280,10 @@ class FlopCounterMode:
         return results
 
     def _count_gradient(self, node: Any, grads: Any, results: Any) -> None:
-        op = getattr(node, "op", None)  # a user's function has none
-        formula = None if op is None else self.flop_registry.get(f"{op.name}_backward")
-        if formula is not None:
-            flops = apply_gradient_formula(formula, node, grads, results)
-            if flops:
-                self._count(f"{op.name}_backward", flops, node.backend)
+        if isinstance(node, FunctionNode):
+            return
+        name = f"{node.op.name}_backward"
+        formula = self.flop_registry.get(name)
+        flops = formula and apply_gradient_formula(formula, node, grads, results)
+        if flops:
+            self._count(name, flops, node.backend)

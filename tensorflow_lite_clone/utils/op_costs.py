@@ -408,10 +408,12 @@ def _sizes(arrays: Any) -> int:
 
 def _size(array: Any) -> int:
     """Bytes in memory that the array shows; 0 for what is no array."""
-    size: int = getattr(array, "nbytes", 0)
+    dtype = getattr(array, "dtype", None)
+    if dtype is None:
+        return 0
+    lengths = array.shape
     strides = getattr(array, "strides", ())
-    if size and 0 in strides:
-        for length, stride in zip(array.shape, strides):
-            if stride == 0:
-                size //= length
+    if 0 in strides:
+        lengths = [length for length, stride in zip(lengths, strides) if stride or not length]
+    size: int = prod(lengths) * dtype.itemsize
     return size

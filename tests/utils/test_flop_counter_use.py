@@ -210,7 +210,8 @@ def test_registered_formulas(registry):
 
     @our_counter.register_flop_formula("exp", get_raw=True)
     def of_arrays(x, out_val=None):
-        return int(out_val.sum() - x.sum())
+        assert type(out_val) is type(x)
+        return out_val.shape[0]
 
     @our_counter.register_flop_formula("exp_backward")
     def of_gradients(g, x, needs=()):
