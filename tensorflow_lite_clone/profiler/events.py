@@ -47,6 +47,7 @@ class _Event:
         self.device_memory_usage = self.self_device_memory_usage = 0
         self.flops = 0
         self.bytes = 0
+        self.ideal_time_total = 0.0  # what the device's peaks would allow, if they are known
         self.input_shapes: Any = []
         self.stack: list[str] = []
         self.kernels: list[Launch] = []
@@ -64,6 +65,12 @@ class _Event:
     def device_time(self) -> float:
         """The mean time on the device."""
         return self.device_time_total / self.count if self.count else 0.0
+
+    @property
+    def roof(self) -> float:
+        """The share of the device's peak that was reached; 0 where it is not known."""
+        time = self.device_time_total or self.cpu_time_total
+        return self.ideal_time_total / time if time else 0.0
 
     @property
     def is_user_annotation(self) -> bool:
@@ -168,6 +175,7 @@ _SUMS = (
     "self_device_memory_usage",
     "flops",
     "bytes",
+    "ideal_time_total",
 )
 
 
@@ -221,7 +229,8 @@ class EventList(list):
         default each time has the unit that suits it.
         """
         widths = max_name_column_width, max_shapes_column_width, max_src_column_width
-        return make_table(self, sort_by, row_limit, widths, header, top_level_events_only, time_unit)
+        options = sort_by, row_limit, widths, header, top_level_events_only, time_unit
+        return make_table(self, *options)
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events as JSON that ``chrome://tracing`` and Perfetto show."""

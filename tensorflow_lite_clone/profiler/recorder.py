@@ -28,12 +28,19 @@ from tensorflow_lite_clone.optim.optimizer import (
 )
 from tensorflow_lite_clone.profiler import frames
 from tensorflow_lite_clone.profiler.memory import MemoryRecorder
-from tensorflow_lite_clone.utils import op_costs
+from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.utils._op_costs import (
+    bytes_of,
+    bytes_of_gradient,
+    flops_of,
+    flops_of_gradient,
+)
 
 clock = time.perf_counter_ns
 
-# A span: [name, kind, thread, begin, end, marks, first mark, last mark, sequence number, details].
-NAME, KIND, THREAD, BEGIN, END, MARKS, FIRST, LAST, SEQUENCE, DETAILS = range(10)
+# A span: name, kind, thread, begin, end, marks, first mark, last mark, details. Shorter entries
+# between them are (sequence number, op): the graph's node that was made for the op just before.
+NAME, KIND, THREAD, BEGIN, END, MARKS, FIRST, LAST, DETAILS = range(9)
 
 #: The recorders at work, the newest last: what `record_function` is told to.
 recorders: list[Recorder] = []
@@ -65,7 +72,7 @@ class Recorder:
     ) -> None:
         self.device, self.kernels, self.costs = device, kernels, costs
         self.stacks, self.modules = stacks, modules
-        self.spans: list[list[Any]] = []
+        self.spans: list[Any] = []
         self.waits: list[tuple[str, int, Any]] = []
         self.memory = MemoryRecorder() if memory else None
         self.fallbacks: Counter[tuple[str, str]] = Counter()
@@ -134,7 +141,7 @@ class Recorder:
             def timed(*arrays: Any, **parameters: Any) -> Any:
                 begin = clock()
                 result = call(*arrays, **parameters)
-                append([name, "op", get_ident(), begin, clock(), None, None, None, -1, None])
+                append((name, "op", get_ident(), begin, clock(), None, None, None, None))
                 return result
 
             return timed
@@ -147,7 +154,7 @@ class Recorder:
             end = clock()
             last = None if marks is None else marks.mark()
             details = describe(arrays, parameters, result, end)
-            append([name, "op", get_ident(), begin, end, marks, first, last, -1, details])
+            append((name, "op", get_ident(), begin, end, marks, first, last, details))
             return result
 
         return noted
@@ -160,8 +167,8 @@ class Recorder:
             given = [array for array in arrays if hasattr(array, "dtype")]
             details.shapes = [list(getattr(array, "shape", ())) for array in arrays]
             details.dtypes = [array.dtype.name for array in given]
-            details.flops = op_costs.flops_of(name, arrays, parameters, result)
-            details.bytes = op_costs.bytes_of(name, arrays, result)
+            details.flops = flops_of(name, arrays, parameters, result)
+            details.bytes = bytes_of(name, arrays, result)
         self._place(details, backend, result, end)
         return details
 
@@ -175,27 +182,32 @@ class Recorder:
 
     def _created(self, node: Any) -> None:
         """A hook for new nodes of the graph: the op that just ran has its sequence number."""
-        op = getattr(node, "op", None)
-        if op is not None and self.spans:
-            span = self.spans[-1]
-            if span[THREAD] == get_ident() and span[NAME].rstrip("_") == op.name:
-                span[SEQUENCE] = node.sequence
+        self.spans.append((node.sequence, getattr(node, "op", None)))
 
     # -- everything else ------------------------------------------------------------------------
 
     def _backward(self, node: Any, call: Callable[[list], Any], grads: list) -> Any:
         """A hook around each node's gradients."""
-        span = self.begin(node.name(), "backward", node.backend.marks)
+        marks = node.backend.marks if self.device else None
+        first = None if marks is None else marks.mark()
+        begin = clock()
         results = call(grads)
-        self.end(span)
-        span[SEQUENCE] = node.sequence
+        end = clock()
+        last = None if marks is None else marks.mark()
+        details = None
         if self.costs or self.memory or self.stacks:
-            details = span[DETAILS] = Details()
+            details = Details()
+            given, found = _arrays(grads), _arrays(results)
             if self.costs:
-                details.shapes = [None if g is None else list(g.shape) for g in grads]
-                details.flops = op_costs.flops_of_gradient(node, grads, results)
-                details.bytes = op_costs.bytes_of(node.name(), tuple(grads), results)
-            self._place(details, node.backend, results, span[END])
+                details.shapes = [None if g is None else list(g.shape) for g in given]
+                details.dtypes = [g.dtype.name for g in given if g is not None]
+                wanted = tuple([result is not None for result in found])
+                details.flops = flops_of_gradient(node, wanted)
+                details.bytes = bytes_of_gradient(node, given, found)
+            self._place(details, node.backend, found, end)
+        append = self.spans.append
+        append((node.name(), "backward", get_ident(), begin, end, marks, first, last, details))
+        append((node.sequence, None))
         return results
 
     def _write(self, op: Any, call: Callable[[], Any], arrays: tuple, parameters: dict) -> None:
@@ -207,7 +219,7 @@ class Recorder:
         if self.costs or self.stacks:
             details = span[DETAILS] = Details()
             details.shapes = [list(getattr(array, "shape", ())) for array in arrays]
-            details.bytes = op_costs.bytes_of("copy", arrays[1:], arrays[0])
+            details.bytes = bytes_of("copy", arrays[1:], arrays[0])
             if self.stacks:
                 details.stack = frames.stack()
 
@@ -247,7 +259,7 @@ class Recorder:
     def begin(self, name: str, kind: str, marks: Any) -> list[Any]:
         """A span that begins now; it counts once it has ended."""
         first = marks.mark() if marks is not None and self.device else None
-        return [name, kind, get_ident(), clock(), 0, marks, first, None, -1, None]
+        return [name, kind, get_ident(), clock(), 0, marks, first, None, None]
 
     def end(self, span: list[Any]) -> None:
         """End a span."""
@@ -255,6 +267,11 @@ class Recorder:
         if span[FIRST] is not None:
             span[LAST] = span[MARKS].mark()
         self.spans.append(span)
+
+
+def _arrays(values: Any) -> list[Any]:
+    """The arrays of gradients, which are Tensors with `create_graph`."""
+    return [x._storage.array if isinstance(x, Tensor) else x for x in values]
 
 
 def _all_marks() -> list[Any]:

@@ -11,29 +11,49 @@ from tensorflow_lite_clone.profiler.events import EventList, FunctionEvent, Inte
 from tensorflow_lite_clone.profiler.memory import MemoryEvent
 from tensorflow_lite_clone.profiler.recorder import Details, Recorder
 
+_LOOK_BACK = 16  # spans, for the op whose node is being noted
+
 
 def events_of(source: Recorder) -> EventList:
-    """All spans of a recorder as events, in the order in which they began."""
+    """All spans of a recorder, which forgets them, as events, in the order in which they began."""
     names: dict[int, str] = {}
     counts: dict[str, int] = {}
     found = []
-    for span in sorted(source.spans, key=lambda span: (span[recorder.BEGIN], -span[recorder.END])):
-        event = FunctionEvent(
-            span[recorder.NAME],
-            span[recorder.KIND],
-            thread=span[recorder.THREAD],
-            time_range=Interval(
-                (span[recorder.BEGIN] - source.began) / 1e3, (span[recorder.END] - source.began) / 1e3
-            ),
-            id=len(found),
-        )
-        event.sequence_nr = span[recorder.SEQUENCE]
+    spans = _with_numbers(source.spans)
+    spans.sort(key=lambda pair: (pair[0][recorder.BEGIN], -pair[0][recorder.END]))
+    for span, number in spans:
+        name, kind, thread, begin, end = span[: recorder.MARKS]
+        when = Interval((begin - source.began) / 1e3, (end - source.began) / 1e3)
+        event = FunctionEvent(name, kind, thread, when, len(found))
+        event.sequence_nr = number
         _describe(event, span[recorder.DETAILS], names, counts)
         _measure(event, span, source.origins, source.began)
         found.append(event)
+    source.spans.clear()
     _nest(found)
     _inherit_stacks(found)
     return EventList(found)
+
+
+def _with_numbers(entries: list[Any]) -> list[tuple[Any, int]]:
+    """Spans with the sequence numbers of their nodes, -1 without."""
+    found: list[tuple[Any, int]] = []
+    for entry in entries:
+        if len(entry) > 2:
+            found.append((entry, -1))
+            continue
+        number, op = entry
+        # Between an op and its node may be kernels, and the write of an op in place. The node of a
+        # user's function has no op here, and none is found for that of another thread's.
+        for place in range(len(found) - 1, max(-1, len(found) - _LOOK_BACK), -1):
+            span = found[place][0]
+            name, kind = span[recorder.NAME], span[recorder.KIND]
+            if kind == "backward" if op is None else name.rstrip("_") == op.name:
+                found[place] = span, number
+            elif kind == "kernel" or name == "copy_":
+                continue
+            break
+    return found
 
 
 def _describe(
@@ -57,7 +77,7 @@ def _describe(
         event.name = event.key = names[key]
 
 
-def _measure(event: FunctionEvent, span: list[Any], origins: dict, began: int) -> None:
+def _measure(event: FunctionEvent, span: Any, origins: dict, began: int) -> None:
     """Read the marks around a span."""
     marks, first, last = span[recorder.MARKS], span[recorder.FIRST], span[recorder.LAST]
     if first is None or last is None:
@@ -69,7 +89,6 @@ def _measure(event: FunctionEvent, span: list[Any], origins: dict, began: int) -
         start = (when - began) / 1e3 + marks.microseconds(origin, first)
         event.device_range = Interval(start, start + event.device_time_total)
     marks.recycle([first, last])
-    span[recorder.FIRST] = span[recorder.LAST] = None
 
 
 def _nest(events: list[FunctionEvent]) -> None:

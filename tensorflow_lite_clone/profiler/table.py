@@ -83,7 +83,8 @@ def columns(
                 found.append((heading, lambda event, a=attribute: size(getattr(event, a))))  # type: ignore[misc]
     found.append(("# of Calls", lambda event: str(event.count)))
     if has("input_shapes"):
-        found.append(("Input Shapes", lambda event: shortened(str(event.input_shapes), shapes_width)))
+        shapes = lambda event: shortened(str(event.input_shapes), shapes_width)
+        found.append(("Input Shapes", shapes))
     if has("stack"):
         last = lambda event: event.stack[0] if event.stack else ""
         found.append(("Source Location", lambda event: last(event)[-source_width:]))
