@@ -157,13 +157,28 @@ def test_attention_whose_values_alone_want_gradients():
     assert backward == 2 * 2 * 8 * 9 * (4 + 5)  # the scores again, and the values' gradient
 
 
-def test_conv_flop_count():
-    for arguments in (
-        ([2, 4, 8, 8], [6, 4, 3, 3], [2, 6, 6, 6]),
-        ([2, 4, 8, 8], [4, 6, 3, 3], [2, 6, 10, 10], True),
-    ):
-        expected = their_counter.conv_flop_count(*arguments)
-        assert our_counter.conv_flop_count(*arguments) == expected
+@parameterized.expand(
+    [
+        ("mm_flop", (3, 4), (4, 5)),
+        ("bmm_flop", (2, 3, 4), (2, 4, 5)),
+        ("addmm_flop", (5,), (3, 4), (4, 5)),
+        ("baddbmm_flop", (1,), (2, 3, 4), (2, 4, 5)),
+        ("sdpa_flop", (2, 3, 8, 4), (2, 3, 9, 4), (2, 3, 9, 5)),
+        ("conv_flop_count", [2, 4, 8, 8], [6, 4, 3, 3], [2, 6, 6, 6]),
+        ("conv_flop_count", [2, 4, 8, 8], [4, 6, 3, 3], [2, 6, 10, 10], True),
+        ("get_suffix_str", 999),
+        ("get_suffix_str", 1_000_000),
+        ("get_suffix_str", 10**20),
+        ("convert_num_with_suffix", 123_456_789, "M"),
+        ("convert_num_with_suffix", 12, ""),
+        ("convert_to_percent_str", 1, 3),
+        ("convert_to_percent_str", 1, 0),
+        ("get_shape", 3),
+    ]
+)
+def test_functions_that_programs_import(name, *arguments):
+    expected = getattr(their_counter, name)(*arguments)
+    assert getattr(our_counter, name)(*arguments) == expected
 
 
 # -- modules --------------------------------------------------------------------------------------

@@ -28,9 +28,9 @@ from collections.abc import Callable
 from math import log2, prod
 from typing import Any
 
+from tensorflow_lite_clone.autograd.engine import current
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.storage import Storage
-from tensorflow_lite_clone.tensor import Tensor
 
 Formula = Callable[..., int]
 
@@ -330,8 +330,8 @@ def apply_formula(formula: Formula, arrays: tuple, parameters: dict[str, Any], r
     return formula(*map(get_shape, arrays), out_shape=get_shape(result), **parameters)
 
 
-def flops_of_gradient(node: Any, grads: Any, results: Any, everything: bool = True) -> int:
-    """What a node of the graph cost that made `results` of `grads`; its saved values are not freed.
+def flops_of_gradient(node: Any, needs: tuple[bool, ...], everything: bool = True) -> int:
+    """What a node's gradients cost of those inputs that `needs` says; before its values are freed.
 
     0 for a node of a user's function, for an op without a formula, and in a pass that is recorded:
     there the ops that the gradient's formula calls have costs of their own.
@@ -342,12 +342,15 @@ def flops_of_gradient(node: Any, grads: Any, results: Any, everything: bool = Tr
     formula = products.get(f"{op.name}_backward")
     if formula is None and everything:
         formula = _other_gradients.get(op.name)
-    return 0 if formula is None else apply_gradient_formula(formula, node, grads, results)
+    return 0 if formula is None else apply_gradient_formula(formula, node, needs)
 
 
-def apply_gradient_formula(formula: Formula, node: Any, grads: Any, results: Any) -> int:
-    """What a formula says of a node's gradient, from the shapes that the node knows."""
-    if any([isinstance(g, Tensor) for g in grads]):
+def apply_gradient_formula(formula: Formula, node: Any, needs: tuple[bool, ...]) -> int:
+    """What a formula says of a node's gradient, from the shapes that the node knows.
+
+    0 in a pass that is recorded.
+    """
+    if current.walk is not None and current.walk.create_graph:
         return 0
     saves = node.op.plans[node.mask].saves
     shapes = []
@@ -358,7 +361,6 @@ def apply_gradient_formula(formula: Formula, node: Any, grads: Any, results: Any
             shapes.append(_saved_shape(node.saved[saves.index(place)]))
         else:
             shapes.append(None)
-    needs = tuple([result is not None for result in results])
     return formula(node.shape_of(0), *shapes, needs=needs, **node.parameters)
 
 
