@@ -11,6 +11,7 @@ from tensorflow_lite_clone.profiler.events import EventList, FunctionEventAvg
 from tensorflow_lite_clone.profiler.profiler import ProfilerActivity
 from tensorflow_lite_clone.profiler.profiler import profile as _profile
 
+
 class profile(_profile):
     """`profiler.profile` with older arguments; `enabled` False notes nothing."""
 

@@ -38,9 +38,11 @@ from tensorflow_lite_clone.utils._op_costs import (
 
 clock = time.perf_counter_ns
 
-# A span: name, kind, thread, begin, end, marks, first mark, last mark, details. Shorter entries
-# between them are (sequence number, op): the graph's node that was made for the op just before.
+# A span: name, kind, thread, begin, end, marks, first mark, last mark, details.
 NAME, KIND, THREAD, BEGIN, END, MARKS, FIRST, LAST, DETAILS = range(9)
+# Entries of the kind NODE are no spans: the graph's node, with the sequence number at BEGIN, of the
+# op just before, whose name is that at NAME.
+NODE = "node"
 
 #: The recorders at work, the newest last: what `record_function` is told to.
 recorders: list[Recorder] = []
@@ -72,7 +74,8 @@ class Recorder:
     ) -> None:
         self.device, self.kernels, self.costs = device, kernels, costs
         self.stacks, self.modules = stacks, modules
-        self.spans: list[Any] = []
+        #: All entries one after the other: a list of lists would keep the garbage collector busy.
+        self.flat: list[Any] = []
         self.waits: list[tuple[str, int, Any]] = []
         self.memory = MemoryRecorder() if memory else None
         self.fallbacks: Counter[tuple[str, str]] = Counter()
@@ -130,18 +133,22 @@ class Recorder:
             for marks in _all_marks():
                 marks.settle()
 
+    def entries(self) -> list[tuple]:
+        """What was noted, in the order in which it ended."""
+        return list(zip(*[iter(self.flat)] * (DETAILS + 1)))
+
     # -- ops ------------------------------------------------------------------------------------
 
     def _op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
         """A hook of the dispatcher: what runs in place of an op."""
-        name, append = op.name, self.spans.append
+        name, extend = op.name, self.flat.extend
         marks = backend.marks if self.device else None
         if marks is None and not (self.costs or self.memory or self.stacks):
 
             def timed(*arrays: Any, **parameters: Any) -> Any:
                 begin = clock()
                 result = call(*arrays, **parameters)
-                append((name, "op", get_ident(), begin, clock(), None, None, None, None))
+                extend((name, "op", get_ident(), begin, clock(), None, None, None, None))
                 return result
 
             return timed
@@ -154,7 +161,7 @@ class Recorder:
             end = clock()
             last = None if marks is None else marks.mark()
             details = describe(arrays, parameters, result, end)
-            append((name, "op", get_ident(), begin, end, marks, first, last, details))
+            extend((name, "op", get_ident(), begin, end, marks, first, last, details))
             return result
 
         return noted
@@ -182,7 +189,8 @@ class Recorder:
 
     def _created(self, node: Any) -> None:
         """A hook for new nodes of the graph: the op that just ran has its sequence number."""
-        self.spans.append((node.sequence, getattr(node, "op", None)))
+        if (op := getattr(node, "op", None)) is not None:  # else it is a user's function
+            self.flat.extend((op.name, NODE, 0, node.sequence, 0, None, None, None, None))
 
     # -- everything else ------------------------------------------------------------------------
 
@@ -205,9 +213,9 @@ class Recorder:
                 details.flops = flops_of_gradient(node, wanted)
                 details.bytes = bytes_of_gradient(node, given, found)
             self._place(details, node.backend, found, end)
-        append = self.spans.append
-        append((node.name(), "backward", get_ident(), begin, end, marks, first, last, details))
-        append((node.sequence, None))
+        name, thread = node.name(), get_ident()
+        self.flat.extend((name, "backward", thread, begin, end, marks, first, last, details))
+        self.flat.extend((name, NODE, 0, node.sequence, 0, None, None, None, None))
         return results
 
     def _write(self, op: Any, call: Callable[[], Any], arrays: tuple, parameters: dict) -> None:
@@ -266,7 +274,7 @@ class Recorder:
         span[END] = clock()
         if span[FIRST] is not None:
             span[LAST] = span[MARKS].mark()
-        self.spans.append(span)
+        self.flat.extend(span)
 
 
 def _arrays(values: Any) -> list[Any]:

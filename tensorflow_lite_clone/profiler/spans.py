@@ -19,7 +19,7 @@ def events_of(source: Recorder) -> EventList:
     names: dict[int, str] = {}
     counts: dict[str, int] = {}
     found = []
-    spans = _with_numbers(source.spans)
+    spans = _with_numbers(source.entries())
     spans.sort(key=lambda pair: (pair[0][recorder.BEGIN], -pair[0][recorder.END]))
     for span, number in spans:
         name, kind, thread, begin, end = span[: recorder.MARKS]
@@ -29,28 +29,26 @@ def events_of(source: Recorder) -> EventList:
         _describe(event, span[recorder.DETAILS], names, counts)
         _measure(event, span, source.origins, source.began)
         found.append(event)
-    source.spans.clear()
+    source.flat.clear()
     _nest(found)
     _inherit_stacks(found)
     return EventList(found)
 
 
-def _with_numbers(entries: list[Any]) -> list[tuple[Any, int]]:
+def _with_numbers(entries: list[tuple]) -> list[tuple[tuple, int]]:
     """Spans with the sequence numbers of their nodes, -1 without."""
-    found: list[tuple[Any, int]] = []
+    found: list[tuple[tuple, int]] = []
     for entry in entries:
-        if len(entry) > 2:
+        if entry[recorder.KIND] != recorder.NODE:
             found.append((entry, -1))
             continue
-        number, op = entry
-        # Between an op and its node may be kernels, and the write of an op in place. The node of a
-        # user's function has no op here, and none is found for that of another thread's.
+        # Between an op and its node may be kernels, and the write of an op in place.
         for place in range(len(found) - 1, max(-1, len(found) - _LOOK_BACK), -1):
             span = found[place][0]
-            name, kind = span[recorder.NAME], span[recorder.KIND]
-            if kind == "backward" if op is None else name.rstrip("_") == op.name:
-                found[place] = span, number
-            elif kind == "kernel" or name == "copy_":
+            name = span[recorder.NAME]
+            if name.rstrip("_") == entry[recorder.NAME]:
+                found[place] = span, entry[recorder.BEGIN]
+            elif span[recorder.KIND] == "kernel" or name == "copy_":
                 continue
             break
     return found
