@@ -13,6 +13,7 @@ import math
 import os
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -43,6 +44,7 @@ _LONG_ENOUGH, _LARGEST = 1e-2, 8192
 _COPIED, _PART = 1 << 27, 1 / 16
 
 _known: dict[str, Roof] = {}
+_measuring = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -64,16 +66,20 @@ class Roof:
             name = "tf32"
         return self.flops.get(name, self.flops.get("float32", math.nan))
 
-    def share(self, seconds: float, flops: float, bytes: float, dtype: Any = float32) -> float:
-        """Which part of `seconds` the device needs at its peak rates: 1 is as fast as can be.
+    def seconds(self, flops: float, bytes: float, dtype: Any = float32) -> float:
+        """The time that is needed at the peak rates: the longer of those for `flops` and `bytes`.
 
-        It needs the longer of the times for `flops` and for `bytes`. NaN if no time has passed, or
-        the rates are not known.
+        NaN if the rates are not known.
         """
-        if not seconds > 0:
-            return math.nan
         rates = (flops, self.flops_per_second(dtype)), (bytes, self.copy_bytes_per_second)
-        return max([amount / rate if amount else 0.0 for amount, rate in rates]) / seconds
+        return max([amount / rate if amount else 0.0 for amount, rate in rates])
+
+    def share(self, seconds: float, flops: float, bytes: float, dtype: Any = float32) -> float:
+        """Which part of `seconds` is needed at the peak rates: 1 is as fast as can be.
+
+        NaN if no time has passed, or the rates are not known.
+        """
+        return self.seconds(flops, bytes, dtype) / seconds if seconds > 0 else math.nan
 
 
 def roof(device: Any = None) -> Roof:
@@ -86,19 +92,18 @@ def roof(device: Any = None) -> Roof:
     """
     device = Device("cpu" if device is None else device)
     key, name = _identity(device)
-    if key not in _known:
-        kept = _read().get(key)
-        if kept is not None:
-            _known[key] = kept
-        else:
+    with _measuring:
+        found = _known.get(key) or _read().get(key)
+        if found is None:
             if device.type == "cuda" and cuda.is_current_stream_capturing():
                 return Roof(name)
             try:
-                _known[key] = Roof(name, *_measured(device))
+                found = Roof(name, *_measured(device))
             except (RuntimeError, MemoryError):
                 return Roof(name)
-            _write(_known[key], key)
-    return _known[key]
+            _write(found, key)
+        _known[key] = found
+    return found
 
 
 def _identity(device: Device) -> tuple[str, str]:
@@ -139,7 +144,7 @@ def _copy_rate(device: Device) -> float:
     """Bytes in a second that are read and written by a copy."""
     size = _COPIED
     if device.type == "cuda":
-        size = min(8 * size, int(cuda.mem_get_info(device)[0] * _PART))
+        size = max(min(8 * size, int(cuda.mem_get_info(device)[0] * _PART)), 1 << 20)
     x = arange(size // 4, dtype=float32, device=device)
     y = empty(size // 4, dtype=float32, device=device)
     return 2 * size / _seconds(lambda: y.copy_(x), device)

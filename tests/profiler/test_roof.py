@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from parameterized import parameterized
@@ -57,7 +58,9 @@ def forget():
     ]
 )
 def test_share(_, seconds, flops, size, expected, dtype=tlc.float32):
-    assert Roof("a device", *RATES).share(seconds, flops, size, dtype) == pytest.approx(expected)
+    device = Roof("a device", *RATES)
+    assert device.share(seconds, flops, size, dtype) == pytest.approx(expected)
+    assert device.seconds(flops, size, dtype) == pytest.approx(expected * seconds)
 
 
 def test_shares_that_are_not_known():
@@ -101,20 +104,17 @@ def test_a_measurement(path, monkeypatch):
     assert json.loads(path.read_text())[next(iter(room._known))]["name"] == found.name
 
 
-@parameterized.expand([(RuntimeError("out of memory"),), (MemoryError(),)])
-def test_a_device_that_cannot_be_measured_now(error):
-    with pytest.MonkeyPatch.context() as patch:
+@pytest.mark.parametrize("error", [RuntimeError("out of memory"), MemoryError()])
+def test_a_device_that_cannot_be_measured_now(path, monkeypatch, error):
+    def measure(device):
+        raise error
 
-        def measure(device):
-            raise error
-
-        patch.setattr(room, "_known", {})
-        patch.setattr(room, "_read", dict)
-        patch.setattr(room, "_measured", measure)
-        found = roof()
-        assert math.isnan(found.copy_bytes_per_second)
-        assert found.flops == {}
-        assert room._known == {}  # the next try may do better
+    monkeypatch.setattr(room, "_measured", measure)
+    found = roof()
+    assert math.isnan(found.copy_bytes_per_second)
+    assert found.flops == {}
+    assert room._known == {}  # the next try may do better
+    assert not path.exists()
 
 
 # -- keeping --------------------------------------------------------------------------------------
@@ -129,6 +129,13 @@ def test_measured_once(path, measured):
     assert measured == ["cpu"]
 
 
+def test_two_at_once(path, measured, monkeypatch):
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(roof, ["cpu"] * 8))
+    assert measured == ["cpu"]
+    assert len(set(map(id, found))) == 1
+
+
 def test_another_number_of_threads_is_measured_anew(path, measured, monkeypatch):
     here = room.get_env_info()
     roof()
@@ -140,54 +147,32 @@ def test_another_number_of_threads_is_measured_anew(path, measured, monkeypatch)
     assert len(json.loads(path.read_text())) == 2
 
 
-@parameterized.expand(
+@pytest.mark.parametrize(
+    "content",
     [
-        ("empty", ""),
-        ("cut_off", '{"cpu'),
-        ("no_text", b"\xff\xfe\x00"),
-        ("deep", "[" * 100_000),
-        ("a_list", "[1, 2]"),
-        ("numbers", {"name": 3}),
-        ("another_form", {"name": "x", "bandwidth": 3}),
-        ("words", {"name": "x", "copy_bytes_per_second": "fast", "flops": {"float32": 1.0}}),
-        ("negative", {"name": "x", "copy_bytes_per_second": -1.0, "flops": {"float32": 1.0}}),
-        ("nan", {"name": "x", "copy_bytes_per_second": math.nan, "flops": {"float32": 1.0}}),
-        ("no_rates", {"name": "x", "copy_bytes_per_second": 1.0, "flops": {}}),
-        ("a_list_of_rates", {"name": "x", "copy_bytes_per_second": 1.0, "flops": [1.0]}),
-    ]
+        b"",
+        b'{"cpu',
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b"[1, 2]",
+        {"name": 3},
+        {"name": "x", "bandwidth": 3},
+        {"name": "x", "copy_bytes_per_second": "fast", "flops": {"float32": 1.0}},
+        {"name": "x", "copy_bytes_per_second": -1.0, "flops": {"float32": 1.0}},
+        {"name": "x", "copy_bytes_per_second": math.nan, "flops": {"float32": 1.0}},
+        {"name": "x", "copy_bytes_per_second": 1.0, "flops": {}},
+        {"name": "x", "copy_bytes_per_second": 1.0, "flops": [1.0]},
+    ],
+    ids="empty cut_off no_text deep list number form word negative nan rates rate_list".split(),
 )
-def test_a_file_that_cannot_be_read(_, content):
-    with pytest.MonkeyPatch.context() as patch:
-        calls = []
-        patch.setattr(room, "_known", {})
-        patch.setattr(room, "_measured", lambda device: calls.append(device) or RATES)
-        key, name = room._identity(tlc.device("cpu"))
-        folder = _folder(patch)
-        if isinstance(content, dict):
-            content = json.dumps({key: content})
-        with open(os.path.join(folder, "roof.json"), "wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode())
-        assert roof() == Roof(name, *RATES)
-        forget()
-        assert roof() == Roof(name, *RATES)
-        assert len(calls) == 1  # the file is good again
-
-
-_folders = []
-
-
-def _folder(patch):
-    patch.setenv("XDG_CACHE_HOME", str(_folders[-1]))
-    folder = _folders[-1] / "tensorflow_lite_clone"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def _place(tmp_path):
-    _folders.append(tmp_path)
-    yield
-    _folders.pop()
+def test_a_file_that_cannot_be_read(path, measured, content):
+    key, name = room._identity(tlc.device("cpu"))
+    path.parent.mkdir()
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps({key: content}).encode())
+    assert roof() == Roof(name, *RATES)
+    forget()
+    assert roof() == Roof(name, *RATES)
+    assert measured == ["cpu"]  # the file is good again
 
 
 def test_others_are_kept(path, measured):
@@ -226,12 +211,11 @@ def test_a_full_disk(path, measured, monkeypatch):
     assert list(path.parent.iterdir()) == []  # no draft is left
 
 
-@parameterized.expand([("relative/folder",), ("",)])
-def test_places_that_do_not_count(folder):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", folder)
-        assert room._path() == os.path.expanduser("~/.cache/tensorflow_lite_clone/roof.json")
-        patch.setattr(room.os.path, "expanduser", lambda path: path)  # nobody is at home
-        assert room._path() is None
-        assert room._read() == {}
-        room._write(Roof("x", *RATES), "key")
+@pytest.mark.parametrize("folder", ["relative/folder", ""])
+def test_places_that_do_not_count(monkeypatch, folder):
+    monkeypatch.setenv("XDG_CACHE_HOME", folder)
+    assert room._path() == os.path.expanduser("~/.cache/tensorflow_lite_clone/roof.json")
+    monkeypatch.setattr(room.os.path, "expanduser", lambda path: path)  # nobody is at home
+    assert room._path() is None
+    assert room._read() == {}
+    room._write(Roof("x", *RATES), "key")
