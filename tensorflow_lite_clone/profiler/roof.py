@@ -72,7 +72,8 @@ class Roof:
         NaN if the rates are not known.
         """
         rates = (flops, self.flops_per_second(dtype)), (bytes, self.copy_bytes_per_second)
-        return max([amount / rate if amount else 0.0 for amount, rate in rates])
+        times = [amount / rate if amount else 0.0 for amount, rate in rates]
+        return math.nan if any(map(math.isnan, times)) else max(times)
 
     def share(self, seconds: float, flops: float, bytes: float, dtype: Any = float32) -> float:
         """Which part of `seconds` is needed at the peak rates: 1 is as fast as can be.

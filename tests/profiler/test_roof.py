@@ -66,7 +66,8 @@ def test_share(_, seconds, flops, size, expected, dtype=tlc.float32):
 def test_shares_that_are_not_known():
     assert math.isnan(Roof("a device", *RATES).share(0.0, 1, 1))
     assert math.isnan(Roof("a device", *RATES).share(math.nan, 1, 1))
-    assert math.isnan(Roof("a device").share(1.0, 1, 1))
+    for flops, size in ((1, 1), (1, 0), (0, 1)):
+        assert math.isnan(Roof("a device").share(1.0, flops, size))
 
 
 def test_rounded_operands():
