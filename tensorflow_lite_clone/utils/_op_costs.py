@@ -17,7 +17,8 @@ The other ops have conventions, counted for an element each (of the result, unle
   their gradients twice as much; losses of differences 3, of logarithms 5, their gradients 2;
 * pools count 1 for an element of a window; Fourier transforms 5 n log2(n), half of it from or to
   real numbers (the usual figure for Cooley and Tukey's algorithm);
-* factorizations and inverses count the leading terms of LAPACK Working Note 41;
+* factorizations, inverses and solutions of equations count the leading terms of LAPACK Working
+  Note 41, eigenvalues and singular values those of Golub and Van Loan, "Matrix computations";
 * a gradient of a function of elements counts 1 for an element and an input that wants one.
 """
 
@@ -27,6 +28,7 @@ from collections.abc import Callable
 from math import log2, prod
 from typing import Any
 
+from tensorflow_lite_clone.autograd.engine import current
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.storage import Storage
 
@@ -172,7 +174,8 @@ def _pooled(*shapes: Any, out_shape: Any, kernel: Any, **parameters: Any) -> int
 def _transform(count: float) -> Formula:
     """`count` n log2(n) for each transform of n points along `axes`."""
 
-    def formula(x: tuple, *, axes: Any, out_shape: Any, **parameters: Any) -> int:
+    def formula(x: tuple, y: Any = None, *, axes: Any, out_shape: Any = None, **other: Any) -> int:
+        out_shape = y if out_shape is None else out_shape  # y: the input, of a gradient
         size = max(prod(x), prod(out_shape))
         points = size and prod([max(x[axis], out_shape[axis]) for axis in axes])
         return int(count * size * log2(points)) if points > 1 else 0
@@ -199,6 +202,20 @@ def _solved(count: float) -> Formula:
     return formula
 
 
+def _solved_gradient(
+    g: tuple, a: Any, b: Any = None, *, needs: tuple[bool, ...], **parameters: Any
+) -> int:
+    """The transposed equations, and a product with the solution for the gradient of a."""
+    size = g[-2] if len(g) > 1 else g[-1]
+    return 2 * prod(g) * size * (1 + needs[0])
+
+
+def _svd(x: tuple, **parameters: Any) -> int:
+    """4 m^2 n + 8 m n^2 + 9 n^3 for (m, n) with m >= n."""
+    m, n = max(x[-2:]), min(x[-2:])
+    return prod(x[:-2]) * (4 * m**2 * n + 8 * m * n**2 + 9 * n**3)
+
+
 def _qr(x: tuple, **parameters: Any) -> int:
     """2 n^2 (m - n / 3) for (m, n) with m >= n, twice where q is formed."""
     long, short = max(x[-2:]), min(x[-2:])
@@ -218,8 +235,15 @@ _OF_ELEMENTS = """
     hardtanh heaviside hypot i0 i0e i1 i1e igamma igammac leaky_relu lgamma log log10 log1p log2
     log_ndtr log_sigmoid logaddexp logaddexp2 logit maximum minimum mish mul mvlgamma nan_to_num
     ndtr ndtri neg polygamma pow pow_scalar prelu rad2deg reciprocal relu remainder round
-    round_decimals rsqrt sgn sigmoid sign silu sin sinc sinh softplus softshrink sqrt square sub tan
-    tanh threshold trunc xlog1py xlogy zeta
+    round_decimals rsqrt sgn sigmoid sign silu sin sinc sinh softplus softshrink sqrt square
+    standard_expm1 standard_floor_divide standard_round standard_sign sub tan tanh threshold trunc
+    xlog1py xlogy zeta
+    chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
+    hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p
+    modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1
+    scaled_modified_bessel_k0 scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t
+    shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w
+    spherical_bessel_j0
 """
 _REDUCTIONS = """
     amax amin argmax argmin max_with_indices mean min_with_indices nansum prod sum
@@ -242,13 +266,19 @@ _others: dict[str, Formula] = _table(
         "batch_norm_eval rms_norm": _per_input(4),
         "l1_loss mse_loss smooth_l1_loss huber_loss": _per_input(3),
         "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy kl_div": _per_input(5),
-        "embedding_backward": _per_input(1),
+        "embedding_backward col2im fold_windows": _per_input(1),
+        "index_add scatter_add": lambda x, index, source, **_: prod(source),
         "max_pool avg_pool": _pooled,
         "fft_c2c": _transform(5),
         "fft_r2c fft_c2r": _transform(2.5),
         "cholesky": _factorization(1 / 3),
         "lu_factor det slogdet": _factorization(2 / 3),
         "inv": _factorization(2),
+        "eigvalsh": _factorization(4 / 3),
+        "eigvals": _factorization(10),
+        "eigh": _factorization(9),
+        "eig": _factorization(25),
+        "svd": _svd,
         "solve": _solved(2),
         "solve_triangular": _solved(1),
         "qr": _qr,
@@ -272,6 +302,10 @@ _other_gradients: dict[str, Formula] = _table(
         "l1_loss mse_loss smooth_l1_loss huber_loss kl_div": _per_larger(2),
         "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy": _per_larger(2),
         "max_pool avg_pool": _per_window,
+        "fft_c2c": _transform(5),
+        "fft_r2c fft_c2r": _transform(2.5),
+        "inv": _factorization(4),
+        "solve solve_triangular": _solved_gradient,
     }
 )
 
@@ -289,9 +323,7 @@ def flops_of(
     return apply_formula(formula, arrays, parameters, result) if formula is not None else 0
 
 
-def apply_formula(
-    formula: Formula, arrays: tuple, parameters: dict[str, Any], result: Any
-) -> int:
+def apply_formula(formula: Formula, arrays: tuple, parameters: dict[str, Any], result: Any) -> int:
     """What a formula says of one call of its op; one marked as raw is given the arrays."""
     if hasattr(formula, "_get_raw"):
         return formula(*arrays, out_val=result, **parameters)
@@ -299,10 +331,10 @@ def apply_formula(
 
 
 def flops_of_gradient(node: Any, needs: tuple[bool, ...], everything: bool = True) -> int:
-    """What the gradients of a graph's node cost, of those inputs that `needs` says.
+    """What a node's gradients cost of those inputs that `needs` says; before its values are freed.
 
-    0 for a node of a user's function and for an op without a formula. The node's saved values must
-    not have been freed.
+    0 for a node of a user's function, for an op without a formula, and in a pass that is recorded:
+    there the ops that the gradient's formula calls have costs of their own.
     """
     op = getattr(node, "op", None)  # a user's function has none
     if op is None:
@@ -310,11 +342,16 @@ def flops_of_gradient(node: Any, needs: tuple[bool, ...], everything: bool = Tru
     formula = products.get(f"{op.name}_backward")
     if formula is None and everything:
         formula = _other_gradients.get(op.name)
-    return gradient_flops(formula, node, needs) if formula is not None else 0
+    return 0 if formula is None else apply_gradient_formula(formula, node, needs)
 
 
-def gradient_flops(formula: Formula, node: Any, needs: tuple[bool, ...]) -> int:
-    """What a formula says of a node's gradient, from the shapes that the node knows."""
+def apply_gradient_formula(formula: Formula, node: Any, needs: tuple[bool, ...]) -> int:
+    """What a formula says of a node's gradient, from the shapes that the node knows.
+
+    0 in a pass that is recorded.
+    """
+    if current.walk is not None and current.walk.create_graph:
+        return 0
     saves = node.op.plans[node.mask].saves
     shapes = []
     for place, edge in enumerate(node.edges):
@@ -351,30 +388,34 @@ def bytes_of(name: str, arrays: tuple, result: Any) -> int:
     op = TABLE.get(name)
     if getattr(op, "view", False):
         return 0
-    written = sum(map(_size, result)) if type(result) is tuple else _size(result)
+    written = _sizes(result) if isinstance(result, tuple | list) else _size(result)
     if name in _TAKING:
-        return sum(map(_size, arrays[1:])) + 2 * written
-    return written + sum(map(_size, arrays[name in _FILLING :]))
+        return _sizes(arrays[1:]) + 2 * written
+    return written + _sizes(arrays[name in _FILLING :])
 
 
-def bytes_of_gradient(node: Any, grads: list, results: Any) -> int:
+def bytes_of_gradient(node: Any, grads: Any, results: Any) -> int:
     """`bytes_of` for a node's gradients: what arrives and what was saved is read."""
-    if type(results) is not tuple:
-        results = tuple(results)
-    written = sum(map(_size, results))
-    read = sum(map(_size, grads))
+    written, read = _sizes(results), _sizes(grads)
     op = getattr(node, "op", None)
     if op is None or (op.view and written == read):
         return 0
     saved = [storage.array for storage in node.saved or () if type(storage) is Storage]
-    return written + read + sum(map(_size, saved))
+    return written + read + _sizes(saved)
+
+
+def _sizes(arrays: Any) -> int:
+    return sum(map(_size, arrays))
 
 
 def _size(array: Any) -> int:
     """Bytes in memory that the array shows; 0 for what is no array."""
-    size: int = getattr(array, "nbytes", 0)
-    if size and 0 in array.strides:
-        for length, stride in zip(array.shape, array.strides):
-            if stride == 0:
-                size //= length
+    dtype = getattr(array, "dtype", None)
+    if dtype is None:
+        return 0
+    lengths = array.shape
+    strides = getattr(array, "strides", ())
+    if 0 in strides:
+        lengths = [length for length, stride in zip(lengths, strides) if stride or not length]
+    size: int = prod(lengths) * dtype.itemsize
     return size

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
+from math import prod
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
@@ -23,7 +24,12 @@ from tensorflow_lite_clone.nn.modules.module import (
     register_module_forward_pre_hook,
 )
 from tensorflow_lite_clone.utils import _op_costs
-from tensorflow_lite_clone.utils._op_costs import Formula, apply_formula, gradient_flops
+from tensorflow_lite_clone.utils._op_costs import (
+    Formula,
+    apply_formula,
+    apply_gradient_formula,
+    get_shape,  # noqa: F401  (found here in PyTorch)
+)
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
@@ -32,7 +38,7 @@ flop_registry: dict[str, Formula] = _op_costs.products
 
 _GLOBAL = "Global"
 _NOWHERE = frozenset([_GLOBAL])
-_SUFFIXES = ("", "K", "M", "B", "T")
+suffixes = ["", "K", "M", "B", "T"]
 
 
 def _name_of(target: Any) -> str:
@@ -72,10 +78,53 @@ def register_flop_formula(
     return register
 
 
+# -- PyTorch's formulas and words, which code in the wild imports ----------------------------------
+
+
+def mm_flop(
+    a_shape: tuple, b_shape: tuple, *args: Any, out_shape: Any = None, **kwargs: Any
+) -> int:
+    """What the product of two matrices, or two batches of as many, costs."""
+    return 2 * prod(a_shape) * b_shape[-1]
+
+
+bmm_flop = mm_flop
+
+
+def addmm_flop(
+    self_shape: tuple, a_shape: tuple, b_shape: tuple, out_shape: Any = None, **kwargs: Any
+) -> int:
+    """What a product that is added to something costs: the product."""
+    return mm_flop(a_shape, b_shape)
+
+
+baddbmm_flop = addmm_flop
+
+
+def conv_flop_count(
+    x_shape: list[int], w_shape: list[int], out_shape: list[int], transposed: bool = False
+) -> int:
+    """What a convolution costs, from the shapes of input, weight and result (n, c, *space)."""
+    formula = _op_costs.conv_transpose_flops if transposed else _op_costs.conv_flops
+    return formula(tuple(x_shape), tuple(w_shape), out_shape=tuple(out_shape))
+
+
 def sdpa_flop_count(query_shape: tuple, key_shape: tuple, value_shape: tuple) -> int:
     """What scaled dot-product attention costs: q (..., H, L, E), k (..., S, E), v (..., S, Ev)."""
     out = (*query_shape[:-1], value_shape[-1])
     return _op_costs.attention_flops(query_shape, key_shape, value_shape, out_shape=(out,))
+
+
+def sdpa_flop(
+    query_shape: tuple,
+    key_shape: tuple,
+    value_shape: tuple,
+    *args: Any,
+    out_shape: Any = None,
+    **kwargs: Any,
+) -> int:
+    """`sdpa_flop_count` with the signature of a formula."""
+    return sdpa_flop_count(query_shape, key_shape, value_shape)
 
 
 def sdpa_backward_flop_count(
@@ -86,12 +135,19 @@ def sdpa_backward_flop_count(
     return _op_costs.attention_gradient_flops(*shapes, needs=(True, True, True, False))
 
 
-def conv_flop_count(
-    x_shape: list[int], w_shape: list[int], out_shape: list[int], transposed: bool = False
-) -> int:
-    """What a convolution costs, from the shapes of input, weight and result (n, c, *space)."""
-    formula = _op_costs.conv_transpose_flops if transposed else _op_costs.conv_flops
-    return formula(tuple(x_shape), tuple(w_shape), out_shape=tuple(out_shape))
+def get_suffix_str(number: int) -> str:
+    """The thousands that a number is best told in."""
+    return suffixes[max(0, min(len(suffixes) - 1, (len(str(number)) - 2) // 3))]
+
+
+def convert_num_with_suffix(number: int, suffix: str) -> str:
+    """A number in the thousands of a suffix."""
+    return f"{number / 1000 ** suffixes.index(suffix):.3f}{suffix}"
+
+
+def convert_to_percent_str(num: int, denom: int) -> str:
+    """A share in percent."""
+    return f"{100 * num / denom:.2f}%" if denom else "0%"
 
 
 class _Place:
@@ -167,7 +223,6 @@ class FlopCounterMode:
         own = {_name_of(target): formula for target, formula in (custom_mapping or {}).items()}
         self.flop_registry: dict[str, Formula] = {**flop_registry, **own}
         self._counting = False
-        self._in_gradient = False
         self._place = _Place()
         self._homes: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()  # of nodes
 
@@ -188,13 +243,12 @@ class FlopCounterMode:
         """The numbers as text, of modules down to `depth` (that of the constructor), and shares."""
         depth = self.depth if depth is None else depth
         total = self.get_total_flops()
-        thousands = max(0, min(len(_SUFFIXES) - 1, (len(str(total)) - 2) // 3))
+        suffix = get_suffix_str(total)
         rows = [("Module", "FLOP", "% Total")]
 
         def add(indent: str, name: str, flops: int) -> None:
-            count = f"{flops / 1000**thousands:.3f}{_SUFFIXES[thousands]}"
-            share = f"{100 * flops / total:.2f}%" if total else "0%"
-            rows.append((indent + name, count if thousands else str(flops), share))
+            count = convert_num_with_suffix(flops, suffix) if suffix else str(flops)
+            rows.append((indent + name, count, convert_to_percent_str(flops, total)))
 
         paths = [path for path in sorted(self.flop_counts) if path != _GLOBAL]
         paths = [path for path in paths if depth is None or path.count(".") < depth]
@@ -253,7 +307,7 @@ class FlopCounterMode:
 
         def counted(*arrays: Any, **parameters: Any) -> Any:
             result = call(*arrays, **parameters)
-            if self._seen() and not self._in_gradient:
+            if self._seen():
                 self._count(op.name, apply_formula(formula, arrays, parameters, result), backend)
             return result
 
@@ -264,23 +318,27 @@ class FlopCounterMode:
             self._homes[node] = self._place.here
 
     def _around_gradient(self, node: Any, call: Callable[[Any], Any], grads: Any) -> Any:
-        """Count a node's gradient where its forward was, and not what its formula calls.
+        """Count a node's gradient where its forward was.
 
-        A user's function has no formula: what its backward calls is counted.
+        If the pass is recorded, what the gradient's formula calls is counted instead, and so is
+        what a user's function calls, and what a checkpoint computes again.
         """
         if not self._seen():
             return call(grads)
-        place, outside = self._place, (self._place.here, self._in_gradient)
+        place, outside = self._place, self._place.here
         place.here = self._homes.get(node, _NOWHERE)
-        self._in_gradient = not isinstance(node, FunctionNode)
         try:
             results = call(grads)
-            if self._in_gradient:
-                name = f"{node.op.name}_backward"
-                formula = self.flop_registry.get(name)
-                if formula is not None:
-                    needs = tuple([result is not None for result in results])
-                    self._count(name, gradient_flops(formula, node, needs), node.backend)
+            self._count_gradient(node, tuple([result is not None for result in results]))
         finally:
-            place.here, self._in_gradient = outside
+            place.here = outside
         return results
+
+    def _count_gradient(self, node: Any, needs: tuple[bool, ...]) -> None:
+        if isinstance(node, FunctionNode):
+            return
+        name = f"{node.op.name}_backward"
+        formula = self.flop_registry.get(name)
+        flops = formula and apply_gradient_formula(formula, node, needs)
+        if flops:
+            self._count(name, flops, node.backend)
