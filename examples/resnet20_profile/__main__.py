@@ -39,10 +39,10 @@ def main() -> None:
     command = parser()
     options = command.parse_args()
     mode = options.mode
-    if mode != "cpu" and not torch.cuda.is_available():
-        command.error(f"--mode {mode} needs a GPU, and there is none, or CuPy is not installed")
     if mode == "cuda-graph" and options.profile == "memory":
         command.error("--mode cuda-graph has times only: the graph is one thing, without layers")
+    if mode != "cpu" and not torch.cuda.is_available():
+        command.error(f"--mode {mode} needs a GPU, and there is none, or CuPy is not installed")
     try:
         model, about = network(options.weights)
     except UNREADABLE as error:

@@ -1,6 +1,7 @@
 """The measurements; each gives a report of layers and what else the JSON file holds."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import tensorflow_lite_clone as torch
@@ -8,6 +9,7 @@ from examples.resnet20_profile.placement import first_convolutions_on
 from examples.resnet20_profile.timing import captured, microseconds
 
 nn, profiler = torch.nn, torch.profiler
+ROOT = Path(__file__).parents[2]
 MODES = ("cpu", "cuda", "first-conv-cuda", "cuda-graph")
 
 
@@ -66,16 +68,20 @@ def memory(
         torch.cuda.reset_peak_memory_stats()
     with profiler.profile(profile_memory=True) as found:
         model(x)
+    lines = [
+        line._asdict() | {"where": line.where.removeprefix(f"{ROOT}/")}
+        for line in profiler.memory_by_line(found)
+    ]
     peaks: dict[str, dict[str, int]] = {}
-    for event in found.memory_events():
-        before = event.total_bytes - event.delta_bytes
-        peak = peaks.setdefault(event.device, {"before": before, "peak": before})
-        peak["peak"] = max(peak["peak"], event.total_bytes)
+    for line in lines:
+        peak = peaks.setdefault(line["device"], {"before": 0, "peak": 0})
+        peak["peak"] += line["live_at_peak"]
+        if line["where"] == "before the profile":
+            peak["before"] += line["allocated"]
     pool = None
     if torch.cuda.is_available():
         pool = {
             "allocated": torch.cuda.max_memory_allocated(),
             "reserved": torch.cuda.max_memory_reserved(),
         }
-    lines = [line._asdict() for line in profiler.memory_by_line(found)]
     return report, found, {"peaks": peaks, "pool": pool, "lines": lines}
