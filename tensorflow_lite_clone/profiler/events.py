@@ -51,6 +51,7 @@ class _Event:
         self.input_shapes: Any = []
         self.stack: list[str] = []
         self.kernels: list[Launch] = []
+        self.file = ""  # of a kernel
         self.is_async = self.is_remote = self.is_legacy = False
         self.node_id = -1
         self.overload_name = ""
@@ -118,7 +119,6 @@ class FunctionEvent(_Event):
         self.device_range: Interval | None = None  # when it ran there
         self.input_dtypes: list[str] = []
         self.lines: tuple = ()  # `stack`, unformatted
-        self.file = ""  # of a kernel
         self.grid: tuple = ()
         self.block: tuple = ()
 
@@ -147,7 +147,7 @@ class FunctionEventAvg(_Event):
     def add(self, other: FunctionEvent | FunctionEventAvg) -> Self:
         """Add an event, or another sum."""
         if not self.count:
-            self.key, self.kind = other.key, other.kind
+            self.key, self.kind, self.file = other.key, other.kind, other.file
             self.input_shapes, self.stack = other.input_shapes, other.stack
         self.count += other.count
         for name in _SUMS:

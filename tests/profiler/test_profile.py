@@ -140,7 +140,7 @@ def test_tables() -> None:
         assert title in head
     assert "[[4, 3, 8, 8], [8, 3, 3, 3], [8]]" in text and "Self CPU time total:" in text
     short = found.key_averages().table(sort_by="self_cpu_time_total", row_limit=2, time_unit="ms")
-    rows = short.splitlines()[3:-2]
+    rows = short.split(short.splitlines()[0])[2].splitlines()[1:]
     assert len(rows) == 2 and all(["ms" in row for row in rows])
     times = [float(row.split("%")[0].split()[-1]) for row in rows]
     assert times == sorted(times, reverse=True)
@@ -281,6 +281,7 @@ def test_declined_overrides_are_counted() -> None:
     assert table.declined["softmax_backward", "numpy"] >= 1
 
 
+@pytest.mark.skipif(DEVICE == "cuda", reason="costs are told from shapes, as on the CPU")
 def test_every_op_of_the_table_can_be_profiled(monkeypatch) -> None:
     """Costs and shapes are noted without an error, whatever an op and its gradient are given."""
     from tests.ops.test_override import run_the_table  # which passes over what rows raise
