@@ -6,6 +6,7 @@ from tensorflow_lite_clone.profiler import profiler
 from tensorflow_lite_clone.profiler._layer_report import LayerReport, LayerRow
 from tensorflow_lite_clone.profiler.events import record_function
 from tensorflow_lite_clone.profiler.layers import layers
+from tensorflow_lite_clone.profiler.memory_report import memory_by_line, memory_timeline
 from tensorflow_lite_clone.profiler.profiler import (
     ProfilerAction,
     ProfilerActivity,
@@ -23,6 +24,8 @@ __all__ = [
     "ProfilerActivity",
     "kineto_available",
     "layers",
+    "memory_by_line",
+    "memory_timeline",
     "profile",
     "profiler",
     "record_function",

@@ -20,6 +20,7 @@ COLORS = (
 #: Of all others; of what containers do themselves.
 GREY, OWN = "#aaaaaa", "#555555"
 _MOST_BARS = 100
+_LIGHT = 0.45
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -42,9 +43,12 @@ def save(figure: Any, path: str | os.PathLike) -> None:
 
 
 def colors_of(totals: dict[str, float]) -> dict[str, str]:
-    """A colour for each name, the largest total first; grey for those beyond the last colour."""
+    """A colour for each name, the largest total first, until there are none left."""
     ordered = sorted(totals, key=lambda name: -totals[name])
-    return {name: COLORS[i] if i < len(COLORS) else GREY for i, name in enumerate(ordered)}
+    return dict(zip(ordered, COLORS))
+
+
+_Bar = tuple[str, str, float, float]  # name, kind, two figures
 
 
 def layer_bars(report: LayerReport, path: str | os.PathLike, what: str) -> None:
@@ -52,6 +56,8 @@ def layer_bars(report: LayerReport, path: str | os.PathLike, what: str) -> None:
     if what not in ("time", "memory"):
         raise ValueError(f"plot(what=...) is 'time' or 'memory', not {what!r}")
     rows = [(row.name, _kind(row), *_values(row, what)) for row in report.rows]
+    if what == "memory":
+        rows = [row for row in rows if row[2] or row[3]]
     rows, others = _largest(rows, _MOST_BARS)
     totals: dict[str, float] = {}
     for _, kind, first, second in rows:
@@ -62,18 +68,14 @@ def layer_bars(report: LayerReport, path: str | os.PathLike, what: str) -> None:
         colors[_OWN] = OWN
     if others:
         rows.append(others)
-        colors[others[1]] = GREY
+    if not {kind for _, kind, *_ in rows} <= colors.keys():
+        colors["others"] = GREY
 
     figure = new_figure(10, 1.8 + 0.2 * len(rows))
     axes = figure.subplots()
-    show = duration if what == "time" else size
-    widest = max([first + second for *_, first, second in rows]) or 1.0
-    for place, (_, kind, first, second) in enumerate(rows):
-        axes.barh(place, first, color=colors[kind], height=0.8)
-        axes.barh(place, second, left=first, color=colors[kind], alpha=0.45, height=0.8)
-        text = show(first + second) if what == "time" else show(int(first + second))
-        axes.text(first + second + 0.008 * widest, place, text, va="center", fontsize=7)
-    axes.set_yticks(range(len(rows)), [name for name, *_ in rows], fontsize=8)
+    show: Any = duration if what == "time" else size
+    widest = _draw_times(axes, rows, colors) if what == "time" else _draw_sizes(axes, rows, colors)
+    axes.set_yticks(range(len(rows)), [ending(name, 44) for name, *_ in rows], fontsize=8)
     axes.set_ylim(len(rows) - 0.4, -0.6)  # the first one on top
     axes.set_xlim(0, 1.12 * widest)
     axes.xaxis.set_major_formatter(lambda value, _: show(value) if value else "0")
@@ -86,6 +88,30 @@ def layer_bars(report: LayerReport, path: str | os.PathLike, what: str) -> None:
     axes.set_title(_title(report, what), fontsize=10, loc="left")
     legend(figure, colors, _tones(report, what))
     save(figure, path)
+
+
+def _draw_times(axes: Any, rows: list[_Bar], colors: dict[str, str]) -> float:
+    """A bar for forward, and one for backward after it; the longest of both together."""
+    widest = max([first + second for *_, first, second in rows]) or 1.0
+    for place, (_, kind, first, second) in enumerate(rows):
+        axes.barh(place, first, color=colors.get(kind, GREY), height=0.8)
+        axes.barh(place, second, left=first, color=colors.get(kind, GREY), alpha=_LIGHT, height=0.8)
+        end = first + second + 0.008 * widest
+        axes.text(end, place, duration(first + second), va="center", fontsize=7)
+    return widest
+
+
+def _draw_sizes(axes: Any, rows: list[_Bar], colors: dict[str, str]) -> float:
+    """A bar for each of two sizes, of which one may be a part of the other; the longest."""
+    widest = max([max(first, second) for *_, first, second in rows], default=0.0) or 1.0
+    height = 0.4 if any([second for *_, second in rows]) else 0.8
+    for place, (_, kind, first, second) in enumerate(rows):
+        axes.barh(place - 0.4 + height / 2, first, color=colors.get(kind, GREY), height=height)
+        axes.barh(place + 0.2, second, color=colors.get(kind, GREY), alpha=_LIGHT, height=0.4)
+        sizes = [size(int(value)) for value in (first, second) if value]
+        end = max(first, second) + 0.008 * widest
+        axes.text(end, place, " / ".join(sizes), va="center", fontsize=7)
+    return widest
 
 
 _OWN = "between modules"
@@ -109,9 +135,6 @@ def _values(row: LayerRow, what: str) -> tuple[float, float]:
     if what == "time":
         return row.forward.median, row.backward.median if row.backward else 0.0
     return float(row.memory), float(row.saved or 0)
-
-
-_Bar = tuple[str, str, float, float]
 
 
 def _largest(rows: list[_Bar], most: int) -> tuple[list[_Bar], _Bar | None]:
@@ -145,15 +168,23 @@ def _tones(report: LayerReport, what: str) -> tuple[str, ...]:
     return ("forward", "backward") if what == "time" else ("given", "saved for backward")
 
 
-def legend(figure: Any, colors: dict[str, str], tones: Iterable[str] = ()) -> None:
+def ending(text: str, length: int) -> str:
+    """The last part of a long text."""
+    return text if len(text) <= length else f"...{text[3 - length :]}"
+
+
+def legend(
+    figure: Any, colors: dict[str, str], tones: Iterable[str] = (), columns: int = 6
+) -> None:
     """The meaning of colours, and of strong and light tones, above a picture."""
     from matplotlib.patches import Patch  # an optional extra
 
-    handles = [Patch(color=color, label=name) for name, color in colors.items() if color != GREY]
-    if GREY in colors.values():
-        handles.append(Patch(color=GREY, label="others"))
-    handles += [Patch(color="#333333", alpha=a, label=tone) for tone, a in zip(tones, (1, 0.45))]
-    columns = min(len(handles), 6)
+    handles = [Patch(color=color, label=name) for name, color in colors.items()]
+    handles += [Patch(color="#333333", alpha=a, label=tone) for tone, a in zip(tones, (1, _LIGHT))]
     figure.legend(
-        handles=handles, fontsize=8, loc="outside upper left", ncols=columns, frameon=False
+        handles=handles,
+        fontsize=8,
+        loc="outside upper left",
+        ncols=min(len(handles), columns),
+        frameon=False,
     )

@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from math import fsum, sqrt
 from typing import Any
 
@@ -51,7 +51,7 @@ class LayerRow:
     forward_device: Timing | None
     backward_device: Timing | None
     parameters: int
-    flops: int | None
+    flops: int
     memory: int
     saved: int | None
     shape: list[tuple[int, ...]]
@@ -65,28 +65,30 @@ class LayerRow:
         return self.forward.median + (self.backward.median if self.backward else 0.0)
 
 
-@dataclass
+@dataclass(repr=False)
 class LayerReport:
     """Where the time and the memory of a model go; made by `layers`.
 
-    `rows` add up to the whole, `total`; they are in the order of execution. A row is, by its
-    `role`, a module without children (``"layer"``), what a module with children does between
-    them, such as adding a residual (``"own"``, named ``"block (own)"``), or the ``"loss"``.
-    `containers` are the modules with children: sums of the rows below them by name. A module that
-    is called several times, or under several parents, has one row, and its `calls` are counted.
+    `rows` add up to the whole, `total` (means do, medians nearly); they are in the order of
+    execution. A row is, by its `role`, a module without children (``"layer"``), what a module with
+    children does between them, such as adding a residual (``"own"``, named ``"block (own)"``), or
+    the ``"loss"``. `containers` are the modules with children: sums of the rows below them by name.
+    A module that is called several times, or under several parents, has one row, and its `calls`
+    are counted.
 
     Fields of a row:
 
     * `forward`, `backward`: a `Timing` of microseconds per run. They are those of the host,
-      ``forward_host``, unless all of the model runs on one GPU (`clock` is then ``"device"``):
-      then they are ``forward_device``, between events in the GPU's current stream, in which gaps
-      count to the layer that the GPU waits for. In a mixed model the host's time of a layer on the
-      GPU is that of launching it; who waits for it, by copying a result back, has the wait.
-      Rows that have to do with a GPU have both times.
+      ``forward_host``, unless every module has to do with one and the same GPU (`clock` is then
+      ``"device"``): then they are ``forward_device``, between marks in the GPU's current stream, in
+      which gaps count to the layer that the GPU waits for. In a mixed model the host's time of a
+      layer on a GPU is that of launching it; who waits for it, by copying a result back, has the
+      wait. Rows that have to do with a GPU have both times.
       `backward` is that of the nodes that were recorded while the module ran, with summing up
       their gradients. It is None without a backward pass.
     * `parameters`: how many numbers the module itself has, those that are shared counted once.
-    * `flops`: of the module's forward; None where they are not counted.
+    * `flops`: floating-point operations of its forward, counted as `utils.flop_counter` does: those
+      of products of matrices, convolutions and attention.
     * `memory`: bytes of the tensors that it gives, but for memory that its inputs, its children's
       outputs or its parameters have already. So an in-place or view-making module has 0.
     * `saved`: bytes that the graph keeps for backward and that no earlier row keeps: inputs and
@@ -97,7 +99,7 @@ class LayerReport:
     * `copies`, `copied`: copies between devices while it ran (forward and backward), and bytes.
 
     Noting a call takes `watching` microseconds, which are subtracted from the host's times; in
-    backward about one microsecond per node of the graph is not.
+    backward one to two microseconds per node of the graph are not.
     """
 
     model: str
@@ -107,10 +109,13 @@ class LayerReport:
     trials: int
     clock: str
     watching: float
-    lines: list[LayerRow] = field(repr=False)  # rows and containers as they are shown
+    lines: list[LayerRow]  # rows and containers as they are shown
 
     def __str__(self) -> str:
         return self.table()
+
+    def __repr__(self) -> str:
+        return f"<LayerReport of {self.model}: {len(self.rows)} rows, {duration(self.total.time)}>"
 
     def table(self) -> str:
         """The report as plain text: medians, containers above what is in them."""
@@ -133,7 +138,7 @@ class LayerReport:
         for line, cells in zip([*self.lines, self.total], body):
             styles = {"container": "bold", "own": "dim", "total": "bold"}
             shown.add_row(*cells, style=styles.get(line.role))
-        Console().print(shown, markup=False)
+        Console(markup=False).print(shown)
 
     def _cells(self) -> tuple[list[str], list[list[str]], list[str]]:
         """Titles, lines and remarks of the table."""
@@ -141,7 +146,6 @@ class LayerReport:
         wanted = {
             "Backward": self.total.backward is not None,
             "Host": any([line.forward_device for line in lines]),
-            "FLOPs": any([line.flops is not None for line in lines]),
             "Saved": self.total.saved is not None,
             "Copies": self.total.copies > 0,
         }

@@ -33,10 +33,8 @@ def report(watch: Watch, backward: bool) -> LayerReport:
 class _Builder:
     def __init__(self, parts: list[Part], backward: bool) -> None:
         self.backward = backward
-        gpus = {part.gpu for part in parts if part.calls}
-        devices = {device for part in parts for device in (*part.takes, *part.gives)}
-        alone = len(gpus - {None}) == 1 and devices <= gpus
-        self.clock = "device" if alone else "host"
+        gpus = {part.gpu for part in parts}
+        self.clock = "device" if len(gpus) == 1 and None not in gpus else "host"
         self.children: dict[str, list[Part]] = {}
         for part in parts:
             if part.name and part.module is not None:
@@ -92,8 +90,7 @@ class _Builder:
         device = [_timing([part.device[phase] for part in on_gpu]) for phase in (0, 1)]
         if not self.backward:
             host[1] = device[1] = None
-        forward, backward = device if self.clock == "device" and on_gpu else host
-        flops = [part.flops for part in parts if part.flops is not None]
+        forward, backward = device if self.clock == "device" else host
         assert forward is not None and host[0] is not None
         return LayerRow(
             name=name,
@@ -108,7 +105,7 @@ class _Builder:
             forward_device=device[0],
             backward_device=device[1],
             parameters=sum([self.parameters[part] for part in parts]),
-            flops=sum(flops) if flops else None,
+            flops=sum([part.flops for part in parts]),
             memory=sum([part.memory for part in parts]),
             saved=sum([part.saved for part in parts]) if self.backward else None,
             shape=own.shape,

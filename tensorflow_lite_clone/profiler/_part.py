@@ -28,4 +28,4 @@ class Part:
         self.saved = 0
         self.copies = 0
         self.copied = 0  # bytes
-        self.flops: int | None = None
+        self.flops = 0

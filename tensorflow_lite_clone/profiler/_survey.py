@@ -1,8 +1,8 @@
-"""What one run of a model shows beside time: shapes, devices, memory, copies."""
+"""What one run of a model shows beside time: shapes, devices, memory, copies, operations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from math import prod
 from typing import Any, Self
@@ -11,11 +11,13 @@ from weakref import WeakSet
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.function_node import SavedTensor
 from tensorflow_lite_clone.autograd.node import creation_hooks
+from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.profiler._part import Part
 from tensorflow_lite_clone.profiler._watch import Watch
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.utils._op_costs import flops_of, products
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -52,13 +54,11 @@ class Survey:
         self._kept: WeakSet[Storage] = WeakSet(fixed)
 
     def __enter__(self) -> Self:
-        for module, part in [
-            (self._watch.root.module, self._watch.root),
-            *self._watch.parts.items(),
-        ]:
-            self._add(module, part)
+        for part in [self._watch.root, *self._watch.parts.values()]:
+            self._add(part)
         creation_hooks.append(self._made)
         hooks.waits.append(self._waiting)
+        hooks.add(self._counting)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -66,20 +66,23 @@ class Survey:
             handle.remove()
         creation_hooks.remove(self._made)
         hooks.waits.remove(self._waiting)
+        hooks.remove(self._counting)
 
-    def _add(self, module: Any, part: Part) -> None:
+    def _add(self, part: Part) -> None:
         def called(module: Any, args: tuple) -> None:
-            part.calls += 1
-            if part.order is None:
-                part.order = self._calls
-            self._calls += 1
+            if self._watch.in_forward():
+                part.calls += 1
+                if part.order is None:
+                    part.order = self._calls
+                self._calls += 1
 
         def done(module: Any, args: tuple, kwargs: dict, output: Any) -> None:
-            self._done(part, tensors_in((args, kwargs)), tensors_in(output))
+            if self._watch.in_forward():
+                self._done(part, tensors_in((args, kwargs)), tensors_in(output))
 
         self._handles += [
-            module.register_forward_pre_hook(called),
-            module.register_forward_hook(done, with_kwargs=True),
+            part.module.register_forward_pre_hook(called),
+            part.module.register_forward_hook(done, with_kwargs=True),
         ]
 
     def inputs(self, tensors: Iterable[Tensor]) -> None:
@@ -98,7 +101,7 @@ class Survey:
 
     def _made(self, node: Any) -> None:
         """A node of the graph was made: what it saved belongs to the module that runs."""
-        if not self._watch.is_here():
+        if not self._watch.in_forward():
             return
         for value in node.saved or ():
             storage = value.storage if isinstance(value, SavedTensor) else value
@@ -109,6 +112,20 @@ class Survey:
         if size and self._watch.is_here():
             self._watch.stack[-1].copies += 1
             self._watch.stack[-1].copied += size
+
+    def _counting(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+        """What runs in place of an op: it counts what the op costs in the forward pass."""
+        if op.name not in products:
+            return call
+
+        def counted(*arrays: Any, **parameters: Any) -> Any:
+            result = call(*arrays, **parameters)
+            if self._watch.in_forward():
+                cost = flops_of(op.name, arrays, parameters, result, everything=False)
+                self._watch.stack[-1].flops += cost
+            return result
+
+        return counted
 
     def _new(self, storage: Storage, seen: WeakSet[Storage]) -> int:
         """Bytes of the memory that `storage` is (part of), 0 if it was seen."""
@@ -124,15 +141,25 @@ def memory_of(tensor: Tensor) -> Storage:
     return tensor._storage.root or tensor._storage
 
 
-def find_gpu(part: Part) -> None:
-    """Let a part that has to do with a GPU be timed there, too: the first of those on which its
-    outputs, its inputs or its own parameters are."""
-    own = (
-        []
-        if part.module is None
-        else chain(part.module.parameters(False), part.module.buffers(False))
-    )
+def choose_gpus(parts: list[Part]) -> set[Device]:
+    """Let parts that have to do with a GPU be timed there, too; gives these GPUs.
+
+    If that is one GPU for all parts that have seen a tensor, all are timed there.
+    """
+    for part in parts:
+        part.gpu = _gpu_of(part)
+    gpus = {part.gpu for part in parts if part.takes or part.gives}
+    if len(gpus) == 1:
+        for part in parts:
+            (part.gpu,) = gpus
+    return {part.gpu for part in parts if part.gpu is not None}
+
+
+def _gpu_of(part: Part) -> Device | None:
+    """The first GPU on which a part's outputs, inputs or own parameters are."""
+    module = part.module
+    own = [] if module is None else [*module.parameters(False), *module.buffers(False)]
     for device in chain(part.gives, part.takes, [tensor.device for tensor in own]):
         if backends.load(device).marks is not None:
-            part.gpu = device
-            return
+            return device
+    return None

@@ -14,9 +14,9 @@ def _scaled(value: float, step: int, units: str) -> str:
     return f"{text} {units[number]}".strip()
 
 
-def amount(count: int | None) -> str:
-    """A number in thousands, millions, ...: ``25.6 M``; a dash for None."""
-    return "-" if count is None else _scaled(count, 1000, " kMGTP")
+def amount(count: int) -> str:
+    """A number in thousands, millions, ...: ``25.6 M``."""
+    return _scaled(count, 1000, " kMGTP")
 
 
 def size(count: int | None) -> str:

@@ -54,6 +54,10 @@ class Watch:
         """Whether what runs now is the model, and not another thread."""
         return get_ident() == self._thread
 
+    def in_forward(self) -> bool:
+        """Whether what runs now is the model's forward, and not what is recomputed for backward."""
+        return self._turned is None and self.is_here()
+
     def everything(self) -> list[Part]:
         """The model itself, the modules below it, the loss."""
         return [self.root, *self.parts.values(), self.loss]
@@ -173,21 +177,21 @@ class Watch:
         for part in self.everything():
             for samples in (*part.host, *part.device):
                 samples.append(0.0)
-        caller = None
+        caller: Part | None = None
         for number, (mark, following) in enumerate(pairwise(marks)):
-            part, start, made, entered = mark
+            running, start, made, entered = mark
             phase = number >= turned
-            if part is not None:
-                part.host[phase][-1] += (following[1] - start) * 1e6
-                if part.gpu is not None:
-                    first, last = made[part.gpu], following[2][part.gpu]
+            if running is not None:
+                running.host[phase][-1] += (following[1] - start) * 1e6
+                if running.gpu is not None:
+                    first, last = made[running.gpu], following[2][running.gpu]
                     if first is not None and last is not None:  # and nothing was being captured
-                        elapsed = self._gpus[part.gpu].microseconds(first, last)
-                        part.device[phase][-1] += elapsed
+                        elapsed = self._gpus[running.gpu].microseconds(first, last)
+                        running.device[phase][-1] += elapsed
                 if entered and caller is not None:
-                    part.host[phase][-1] -= inside
+                    running.host[phase][-1] -= inside
                     caller.host[phase][-1] -= outside
-            caller = part
+            caller = running
         for part in self.everything():
             for samples in part.host:
                 samples[-1] = max(samples[-1], 0.0)

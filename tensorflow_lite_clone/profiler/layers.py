@@ -15,7 +15,7 @@ from tensorflow_lite_clone.ops.create import ones_like
 from tensorflow_lite_clone.ops.generators import fork_rng
 from tensorflow_lite_clone.profiler._layer_report import LayerReport
 from tensorflow_lite_clone.profiler._layer_rows import report
-from tensorflow_lite_clone.profiler._survey import Survey, find_gpu, tensors_in
+from tensorflow_lite_clone.profiler._survey import Survey, choose_gpus, tensors_in
 from tensorflow_lite_clone.profiler._watch import Watch, cost_of_watching
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.uninitialized import UninitializedTensorMixin
@@ -41,14 +41,14 @@ def layers(
 
     What the model had stays as it was: buffers, gradients, the random generators' states. Hooks
     are gone afterwards, also when the model raises, whose error passes. What is measured how is
-    said at `LayerReport`. TypeError for what is no module, ValueError for less than one trial,
+    said at `LayerReport`. TypeError for what is no module, ValueError for less than one run,
     RuntimeError when `backward` finds nothing that requires a gradient.
     """
     if not isinstance(model, Module):
         raise TypeError(f"layers() takes a Module, not {type(model).__name__}")
-    if trials < 1 or warmup < 0:
+    if trials < 1 or warmup < 1:
         raise ValueError(
-            f"layers() takes at least 1 trial and 0 warmup runs, not {trials} and {warmup}"
+            f"layers() takes at least 1 trial and 1 warmup run, not {trials} and {warmup}"
         )
     step = _Step(model, inputs, kwargs or {}, backward, loss)
     watch = Watch(model, backward)
@@ -66,9 +66,8 @@ def layers(
             step.run(watch)
             advance()
         watch.forget()
-        for part in watch.everything():
-            find_gpu(part)
-        gpus = {part.gpu: None for part in watch.everything() if part.gpu}
+        watch.loss.takes |= watch.root.gives
+        gpus = choose_gpus(watch.everything())
         watch.cost = cost_of_watching(backward, next(iter(gpus), None))
         for gpu in gpus:
             backends.load(gpu).synchronize()
@@ -84,7 +83,9 @@ class _Step:
 
     def __init__(self, model: Module, args: tuple, kwargs: dict, backward: bool, loss: Any) -> None:
         self.model, self.backward, self.loss = model, backward, loss
-        self.args, self.kwargs = tree_map(_own, (args, kwargs)) if backward else (args, kwargs)
+        self.args, self.kwargs = args, kwargs
+        if backward:
+            self.args, self.kwargs = tree_map(_own, (args, kwargs))
 
     def run(self, watch: Watch) -> None:
         """One run, noted by `watch`."""
