@@ -148,8 +148,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
         "files and ranges of other profilers",
-        "torch.profiler* torch.autograd.profiler* torch.autograd._*profiler "
-        "torch.utils.flop_counter* torch.cuda.profiler*",
+        "torch.profiler* torch.autograd.profiler* torch.autograd._*profiler torch.cuda.profiler*",
     ),
     (
         PLANNED,

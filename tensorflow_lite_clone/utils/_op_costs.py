@@ -330,18 +330,22 @@ def apply_formula(formula: Formula, arrays: tuple, parameters: dict[str, Any], r
     return formula(*map(get_shape, arrays), out_shape=get_shape(result), **parameters)
 
 
+def op_name(node: Any) -> str:
+    """The name of a node's op; users' functions and the ends of transforms have none."""
+    op: Any = getattr(node, "op", None)
+    return op.name if op is not None else ""
+
+
 def flops_of_gradient(node: Any, needs: tuple[bool, ...], everything: bool = True) -> int:
     """What a node's gradients cost of those inputs that `needs` says; before its values are freed.
 
     0 for a node of a user's function, for an op without a formula, and in a pass that is recorded:
     there the ops that the gradient's formula calls have costs of their own.
     """
-    op = getattr(node, "op", None)  # a user's function has none
-    if op is None:
-        return 0
-    formula = products.get(f"{op.name}_backward")
+    name = op_name(node)
+    formula = products.get(f"{name}_backward")
     if formula is None and everything:
-        formula = _other_gradients.get(op.name)
+        formula = _other_gradients.get(name)
     return 0 if formula is None else apply_gradient_formula(formula, node, needs)
 
 

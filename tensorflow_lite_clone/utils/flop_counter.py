@@ -14,7 +14,6 @@ from math import prod
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from tensorflow_lite_clone.autograd.function_node import FunctionNode
 from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import is_op
@@ -29,6 +28,7 @@ from tensorflow_lite_clone.utils._op_costs import (
     apply_formula,
     apply_gradient_formula,
     get_shape,  # noqa: F401  (found here in PyTorch)
+    op_name,
 )
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
@@ -335,9 +335,7 @@ class FlopCounterMode:
         return results
 
     def _count_gradient(self, node: Any, needs: tuple[bool, ...]) -> None:
-        if isinstance(node, FunctionNode):
-            return
-        name = f"{node.op.name}_backward"
+        name = f"{op_name(node)}_backward"
         formula = self.flop_registry.get(name)
         flops = formula and apply_gradient_formula(formula, node, needs)
         if flops:

@@ -31,6 +31,53 @@ def test_second_order():
     assert counts(tlc) == counts(torch)
 
 
+@parameterized.expand([("x",), ("w",), ("b",), ("xw",)])
+def test_gradients_of_some_inputs(names):
+    """`autograd.grad` computes what it is asked for."""
+
+    def counts(lib):
+        tensors = dict(zip("xwb", inputs(lib, [(3, 4), (5, 4), (5,)], "111"), strict=True))
+        y = lib.nn.functional.linear(*tensors.values())
+        with COUNTERS[lib].FlopCounterMode(display=False) as counter:
+            lib.autograd.grad(y.sum(), [tensors[name] for name in names])
+        return counter.get_total_flops()
+
+    ours, theirs = counts(tlc), counts(torch)
+    assert theirs == 120 * len(names.replace("b", ""))
+    # gradients of weight and bias are one kernel here
+    assert ours == (120 if names == "b" else theirs)
+
+
+def loss_of(lib, w):
+    return lambda x: (x @ w).pow(2).sum()
+
+
+@parameterized.expand(
+    [
+        ("grad", lambda lib, x, w: lib.func.grad(loss_of(lib, w))(x)),
+        ("jacrev", lambda lib, x, w: lib.func.jacrev(lambda x: x @ w)(x)),
+        ("per_sample", lambda lib, x, w: lib.func.vmap(lib.func.grad(loss_of(lib, w)))(x[:, None])),
+    ]
+)
+def test_transforms(_, program):
+    def counts(lib):
+        x, w = inputs(lib, [(3, 4), (4, 5)], "00")
+        with COUNTERS[lib].FlopCounterMode(display=False) as counter:
+            program(lib, x, w)
+        return counter.get_total_flops()
+
+    assert counts(tlc) == counts(torch) > 0
+
+
+def test_transforms_of_transforms():
+    """Their ends are nodes without an op. PyTorch's forward mode needs fewer products."""
+    x, w = inputs(tlc, [(3, 4), (4, 5)], "00")
+    with FlopCounterMode(display=False) as counter:
+        tlc.func.hessian(loss_of(tlc, w))(x)
+    products = counter.get_total_flops() / 120
+    assert products == int(products) > 2 * 12  # of a pass there and back for each column
+
+
 def test_second_order_of_convolutions():
     """PyTorch's counter refuses `grad` with its hooks on modules; each product is a convolution."""
     x, w = inputs(tlc, [(1, 2, 6, 6), (3, 2, 3, 3)], "11")
