@@ -128,7 +128,7 @@ def times_by_kind(times: Found) -> str:
     for title, (one, field) in shown.items():
         for row in one["layers"]["rows"]:
             of_kind = sums.setdefault(kind_of(row), {})
-            taken = row[field]["mean"] if row[field] else 0.0
+            taken = row[field]["median"] if row[field] else 0.0
             of_kind[title] = of_kind.get(title, 0.0) + taken
     totals = {title: sum(of_kind.get(title, 0.0) for of_kind in sums.values()) for title in shown}
     rows = [
@@ -138,7 +138,7 @@ def times_by_kind(times: Found) -> str:
     rows.append(["**all**", *(us(totals[title]) for title in shown)])
     # what watching adds shows here; a GPU's time is not comparable
     whole = [
-        us(one["whole"]["mean"]) if "host" in title else "" for title, (one, _) in shown.items()
+        us(one["whole"]["median"]) if "host" in title else "" for title, (one, _) in shown.items()
     ]
     rows.append(["the whole, unwatched", *whole])
     return table(("layers", *shown), rows)
@@ -149,7 +149,7 @@ def share(part: float, whole: float) -> str:
 
 
 def times_by_layer(times: Found) -> str:
-    """Every layer's mean time in every mode."""
+    """Every layer's median time in every mode."""
     shown = columns(times)
     cells: dict[str, dict[str, str]] = {}
     for one, _ in reversed(shown.values()):  # that with the most rows decides the order
@@ -158,7 +158,7 @@ def times_by_layer(times: Found) -> str:
     for title, (one, field) in shown.items():
         for row in one["layers"]["rows"]:
             if row[field]:
-                cells[layer_name(row)][title] = us(row[field]["mean"])
+                cells[layer_name(row)][title] = us(row[field]["median"])
     rows = [
         [f"`{name}`", of_layer["type"], *(of_layer.get(title, "") for title in shown)]
         for name, of_layer in cells.items()
@@ -170,7 +170,7 @@ def copies(times: Found) -> str:
     """The copies between devices in one inference of the mixed model."""
     mixed = times["first-conv-cuda"]["layers"]
     copying = [row for row in mixed["rows"] if row["copies"]]
-    taken = [row["forward_host"]["mean"] for row in copying]
+    taken = [row["forward_host"]["median"] for row in copying]
     rows = [
         [f"`{row['name']}`", str(row["copies"]), kib(row["copied"]), us(time)]
         for row, time in zip(copying, taken, strict=True)
@@ -242,9 +242,10 @@ def page(times: Found, memory: Found, folder: Path) -> str:
     if times:
         parts += ["## One inference\n", whole_times(times)]
     if columns(times):
-        parts += ["## Time by type of layer\n", "Means in microseconds.\n", times_by_kind(times)]
-        parts += ["## Time by layer\n", charts(times, folder, "time")]
-        parts += ["Means in microseconds.\n", times_by_layer(times)]
+        remark = "Medians of all trials, in microseconds.\n"
+        parts += ["## Time by type of layer\n", remark, times_by_kind(times)]
+        parts += ["## Time by layer\n", charts(times, folder, "time"), remark]
+        parts += [times_by_layer(times)]
     if "first-conv-cuda" in times:
         parts += ["## Copies of the mixed model, in one inference\n", copies(times)]
     if memory:

@@ -176,9 +176,9 @@ def of_a_gpu(time: dict[str, Any]) -> dict[str, dict[str, Any]]:
     made = {mode: copy.deepcopy(time) | {"mode": mode, "machine": machine} for mode in study.MODES}
     for mode in ("cuda", "first-conv-cuda"):
         for row in made[mode]["layers"]["rows"]:
-            row["forward_host"]["mean"] = 10.0
+            row["forward_host"]["median"] = 10.0
             if mode == "cuda":
-                row["forward_device"] = {"mean": 3.0}
+                row["forward_device"] = {"median": 3.0}
     mixed = made["first-conv-cuda"]["layers"]
     index = [row["name"] for row in mixed["rows"]].index("layer1.0.conv1")
     there = mixed["rows"][index]
