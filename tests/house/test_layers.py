@@ -54,7 +54,7 @@ OUTSIDE = {
     "einops": ("utils.einops",),
     "numpy": (
         "backends.numpy", "backends.cupy", "onnx", "serialization", "utils.data",
-        "utils.tensorboard", "vision",
+        "utils.runs", "utils.tensorboard", "vision",
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
