@@ -1,4 +1,4 @@
-"""`SummaryWriter` into files of JSON lines, which ``python -m tensorflow_lite_clone watch`` shows."""
+"""`SummaryWriter` into files of JSON lines, which the command ``watch`` shows."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 from tensorflow_lite_clone.core.dtypes import int16
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils.runs import contents, pictures
-from tensorflow_lite_clone.utils.runs.pictures import draw_boxes
 from tensorflow_lite_clone.utils.runs.contents import compute_curve, make_np
+from tensorflow_lite_clone.utils.runs.pictures import draw_boxes
 
 __all__ = [
     "audio",
