@@ -60,7 +60,9 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, folder: str | os.PathLike, host: str = "127.0.0.1", port: int = 6006) -> None:
+    def __init__(
+        self, folder: str | os.PathLike, host: str = "127.0.0.1", port: int = 6006
+    ) -> None:
         self.reader = Reader(folder)
         self._lock = threading.Lock()
         self._looked = -PAUSE

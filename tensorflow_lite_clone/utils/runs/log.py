@@ -53,12 +53,12 @@ class FileWriter:
         flush_secs: float = 120,
         filename_suffix: str = "",
     ) -> None:
+        self._begin()
         self._folder = os.fspath(log_dir)
         self._max_queue = max_queue
         self._flush_secs = flush_secs
         self._suffix = filename_suffix
         self._warned = False
-        self._begin()
         with self._lock:
             self._write()
         _writers.add(self)
@@ -112,6 +112,11 @@ class FileWriter:
                 self._file = None
                 self._torn = False
 
+    def __del__(self) -> None:
+        # Nothing is queued: while something may be, the thread holds on to this.
+        if self._file is not None:
+            self._file.close()
+
     def _write_late(self, ended: threading.Event) -> None:
         while not ended.wait(self._flush_secs):
             self.flush()
@@ -151,9 +156,9 @@ class FileWriter:
 
 
 @atexit.register
-def _flush_all() -> None:
+def _close_all() -> None:
     for writer in list(_writers):
-        writer.flush()
+        writer.close()
 
 
 def _begin_again() -> None:
