@@ -152,7 +152,6 @@ class Handler(BaseHTTPRequestHandler):
     """Answers one browser."""
 
     server: Server
-    protocol_version = "HTTP/1.1"
     timeout = 30  # seconds that a silent connection stays open
 
     def do_GET(self) -> None:
