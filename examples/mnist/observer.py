@@ -46,7 +46,8 @@ class Observer:
         self.score = score
         self.writer.add_scalar("accuracy/test", score, step)
         for name, parameter in self.model.named_parameters():
-            self.writer.add_histogram(f"weights/{name}", parameter, step)
+            if parameter.ndim > 1:
+                self.writer.add_histogram(f"weights/{name}", parameter, step)
         if figure is not None:
             self.writer.add_figure("predictions", figure, step)
         self.seen, self.since = 0, time.perf_counter()

@@ -81,8 +81,8 @@ def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) ->
         found = contents.Histogram(0, 0, 0, 0, 0, [], [])
     else:
         found = contents.histogram(finite, bins, max_bins)
-    *moments, limits, counts = found
-    made = histogram_raw(name, *moments, limits, counts)
+    moments = found.min, found.max, found.num, found.sum, found.sum_squares
+    made = histogram_raw(name, *moments, found.limits, found.counts)
     made["value"]["nonfinite"] = array.size - finite.size
     return made
 

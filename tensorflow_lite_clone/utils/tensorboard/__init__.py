@@ -14,6 +14,9 @@ except ImportError:
     __all__ = ["FileWriter", "SummaryWriter"]
 else:
     from tensorflow_lite_clone.utils.tensorboard import summary, writer
-    from tensorflow_lite_clone.utils.tensorboard.writer import FileWriter, SummaryWriter
+    from tensorflow_lite_clone.utils.tensorboard.writer import (  # type: ignore[assignment]
+        FileWriter,
+        SummaryWriter,
+    )
 
     __all__ = ["FileWriter", "RecordWriter", "SummaryWriter", "summary", "writer"]

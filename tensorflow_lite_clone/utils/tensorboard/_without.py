@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import Any
 
 from tensorflow_lite_clone.utils import runs
 from tensorflow_lite_clone.utils.runs import FileWriter
@@ -18,14 +17,13 @@ def _say_once() -> None:
         "tensorboard is not installed: SummaryWriter writes JSON lines, which `python -m "
         "tensorflow_lite_clone watch FOLDER` shows; for TensorBoard's files: pip install "
         "tensorboard",
-        stacklevel=3,
+        stacklevel=6,  # where the writer is made
     )
 
 
 class SummaryWriter(runs.SummaryWriter):
     """`utils.runs.SummaryWriter`, which says once that it takes the place of another."""
 
-    @functools.wraps(runs.SummaryWriter.__init__)
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def _open_file(self, folder: str) -> FileWriter:
         _say_once()
-        super().__init__(*arguments, **options)
+        return super()._open_file(folder)
