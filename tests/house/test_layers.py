@@ -66,7 +66,7 @@ OUTSIDE = {
 LOCAL: dict[str, dict[str, str]] = {
     "tensorflow_lite_clone.dropin.run": {
         "tensorflow_lite_clone.utils.collect_env": "programs start without it",
-        "tensorflow_lite_clone.watch": "programs start without it",
+        "tensorflow_lite_clone.watch.command": "programs start without it",
     },
     "tensorflow_lite_clone.nn.parallel.distributed": {
         "tensorflow_lite_clone.distributed.distributed_c10d": "where there is a group, it is there",

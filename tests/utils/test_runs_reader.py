@@ -153,17 +153,18 @@ def test_a_file_that_vanishes(tmp_path):
     assert (steps(reader), reader.generation) == ([ord("b")], 1)
 
 
-def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("opener", "name"), [("builtins.open", "e.jsonl"), ("os.scandir", ".")])
+def test_what_may_not_be_read(tmp_path, monkeypatch, opener, name):
     (tmp_path / "e.jsonl").write_text(line(0))
 
-    def refuse(*arguments):
-        raise PermissionError(13, "Permission denied")
+    def refuse(path, *arguments):
+        raise PermissionError(13, "Permission denied", path)
 
     reader = runs.Reader(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("builtins.open", refuse)
+        patch.setattr(opener, refuse)
         reader.poll()
-    assert reader.problems == ["e.jsonl: Permission denied"]
+    assert reader.problems == [f"{name}: Permission denied"]
     reader.poll()
     assert (steps(reader), reader.problems) == ([0], [])
 

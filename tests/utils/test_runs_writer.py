@@ -20,6 +20,7 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.utils import runs
+from tests.device import DEVICE
 from tests.tools.markdown import ROOT
 
 
@@ -42,6 +43,10 @@ def logged(folder, log, **options):
         log(writer)
     (record,) = lines(folder)
     return record
+
+
+def on_device(values):
+    return tlc.tensor(values, device=DEVICE)
 
 
 def program(text, folder):
@@ -69,7 +74,7 @@ def test_signatures():
 
 
 def test_a_scalar(tmp_path):
-    record = logged(tmp_path, lambda w: w.add_scalar("loss/a", tlc.tensor([2.5]), 3, 7.25))
+    record = logged(tmp_path, lambda w: w.add_scalar("loss/a", on_device([2.5]), 3, 7.25))
     assert record == {"kind": "scalar", "tag": "loss/a", "value": 2.5, "step": 3, "time": 7.25}
     (path,) = tmp_path.iterdir()
     assert path.match(f"events.*.{os.getpid()}.jsonl")
@@ -99,7 +104,7 @@ def test_histograms_are_pytorchs(tmp_path, bins):
 
 
 def test_histograms_of_values_that_are_not_finite(tmp_path):
-    values = tlc.tensor([1.0, math.nan, 2.0, math.inf])
+    values = on_device([1.0, math.nan, 2.0, math.inf])
     value = logged(tmp_path, lambda w: w.add_histogram("h", values))["value"]
     assert (value["num"], value["nonfinite"], sum(value["counts"])) == (2, 2, 2)
     (tmp_path / "b").mkdir()
@@ -352,8 +357,9 @@ def test_gradients(tmp_path):
     other.weight.data.copy_(values)
     model.weight.data.copy_(tlc.tensor(values.tolist()))
     model.frozen = tlc.nn.Parameter(tlc.ones(2))  # without a gradient
-    for lib, net in ((tlc, model), (torch, other)):
-        (net(lib.ones(1, 3)) ** 2 - net(lib.ones(1, 3))).sum().backward()
+    model.to(DEVICE)
+    for net, x in ((model, on_device([[1.0, 1, 1]])), (other, torch.ones(1, 3))):
+        (net(x) ** 2 - net(x)).sum().backward()
     with runs.SummaryWriter(tmp_path) as writer:
         writer.add_gradients(model, 3, histograms=True)
         writer.add_gradients(tlc.nn.ReLU(), 4)  # nothing to say
@@ -367,8 +373,8 @@ def test_gradients(tmp_path):
 
 
 def test_gradients_that_are_sparse_or_not_finite(tmp_path):
-    model = tlc.nn.Embedding(4, 2, sparse=True)
-    (model(tlc.tensor([1, 1])) * tlc.tensor([math.inf, 1.0])).sum().backward()
+    model = tlc.nn.Embedding(4, 2, sparse=True).to(DEVICE)
+    (model(on_device([1, 1])) * on_device([math.inf, 1.0])).sum().backward()
     with runs.SummaryWriter(tmp_path) as writer:
         writer.add_gradients(model, histograms=True)
     found = {record["tag"]: record["value"] for record in lines(tmp_path)}
@@ -378,6 +384,10 @@ def test_gradients_that_are_sparse_or_not_finite(tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc here")
 def test_memory(tmp_path):
-    record = logged(tmp_path, lambda w: w.add_memory(2))
-    assert record["tag"] == "memory/process (MB)"
-    assert 10 < record["value"] < 1e6
+    held = on_device([1.0] * 500_000)
+    with runs.SummaryWriter(tmp_path) as writer:
+        writer.add_memory(2)
+    found = {record["tag"]: record["value"] for record in lines(tmp_path)}
+    assert 10 < found.pop("memory/process (MB)") < 1e6
+    assert found.keys() == ({"memory/GPU (MB)"} if held.is_cuda else set())
+    assert all(value >= 2 for value in found.values())

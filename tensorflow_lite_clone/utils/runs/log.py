@@ -77,7 +77,7 @@ class FileWriter:
 
     def add_event(self, event: Any, step: Any = None, walltime: float | None = None) -> None:
         """Add a record, a dictionary, with the present time if none is given."""
-        moment = time.time() if walltime is None else walltime
+        moment = time.time() if walltime is None else float(walltime)
         record = {**event, "step": 0 if step is None else int(step), "time": moment}
         line = encode(record) + "\n"
         with self._lock:

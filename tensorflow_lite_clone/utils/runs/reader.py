@@ -143,13 +143,13 @@ class Reader:
                 try:
                     self._read(path, self._files[path])
                 except OSError as error:
-                    self._unreadable[path] = error.strerror or str(error)
+                    self._note(error)
 
     def _find(self) -> dict[str, tuple[str, os.stat_result]]:
         """The files there are: path -> run and status."""
         found = {}
         self._foreign = 0
-        for place, _, names in os.walk(self.folder):
+        for place, _, names in os.walk(self.folder, onerror=self._note):
             run = Path(os.path.relpath(place, self.folder)).as_posix()
             for name in names:
                 self._foreign += "tfevents" in name
@@ -163,6 +163,10 @@ class Reader:
                 if stat.S_ISREG(status.st_mode):
                     found[path] = run, status
         return found
+
+    def _note(self, error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # what is not there yet is no problem
+            self._unreadable[str(error.filename)] = error.strerror or str(error)
 
     def _is_inside(self, path: str) -> bool:
         return os.path.realpath(path).startswith(os.path.join(self.folder, ""))

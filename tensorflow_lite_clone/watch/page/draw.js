@@ -37,7 +37,7 @@ function powers(low, high) { // of ten, both ends are logarithms
   const every = Math.max(1, Math.ceil((high - low) / 5));
   const found = [];
   for (let i = Math.ceil(low); i <= high; i += every) found.push(i);
-  return found.length > 1 ? found : ticks(low, high, 4);
+  return found.length > 1 ? found : ticks(10 ** low, 10 ** high, 4).filter((y) => y > 0).map(Math.log10);
 }
 
 function range(lists, floor) {
