@@ -34,6 +34,7 @@ def write(folder, rate, name):
             writer.add_image("digits", tlc.ones(1, 4, 4) * step / 40, step, 1000.0 + step)
             writer.add_text("note", f"at {step} {EVIL}", step, 1000.0 + step)
         writer.add_pr_curve("curve", np.array([0, 1, 1]), np.array([0.2, 0.7, 0.4]))
+        writer.add_histogram_raw("endless", 0, 1, 2, 3, 4, [0, 1, math.inf], [0, 3, 4])
         writer.add_audio("sound", tlc.zeros(1, 20))
         writer.add_mesh("mesh", tlc.zeros(1, 2, 3))
         writer.add_hparams({"rate": rate, "kind": EVIL}, {"score": rate * 10}, run_name=".")
@@ -176,6 +177,8 @@ def test_histograms(driver, page):
     )
     text = CARD + "return card('weights').querySelector('.readout').textContent"
     assert driver.execute_script(text).startswith("step 40: ")
+    path = CARD + "return card('endless').querySelector('path.ridge')?.getAttribute('d')"
+    assert "NaN" not in waited(driver, path)
 
 
 def test_pictures_texts_and_sound(driver, page):

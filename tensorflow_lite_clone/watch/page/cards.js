@@ -106,15 +106,16 @@ const RIDGES = 24;
 function rebin({ limits, counts }, low, high) {
   const bins = new Array(BINS).fill(0);
   const size = (high - low) / BINS;
-  for (let i = 0; i < counts.length; i++) {
-    const [from, to] = [i ? limits[i - 1] : limits[i], limits[i]];
-    const first = Math.max(0, Math.min(BINS - 1, Math.floor((from - low) / size)));
-    const last = Math.max(first, Math.min(BINS - 1, Math.floor((to - low) / size)));
-    for (let bin = first; bin <= last && counts[i]; bin++) {
-      const shared = Math.min(to, low + (bin + 1) * size) - Math.max(from, low + bin * size);
-      bins[bin] += first === last ? counts[i] : (counts[i] * Math.max(0, shared)) / (to - from);
+  const within = (x) => Math.max(low, Math.min(high, Number(x)));
+  const bin = (x) => Math.min(BINS - 1, Math.floor((x - low) / size));
+  counts.map(Number).forEach((count, i) => {
+    const [from, to] = [within(limits[Math.max(0, i - 1)]), within(limits[i])];
+    if (!(count > 0) || !(from <= to)) return;
+    for (let n = bin(from); n <= bin(to); n++) {
+      const shared = Math.min(to, low + (n + 1) * size) - Math.max(from, low + n * size);
+      bins[n] += from < to ? (count * Math.max(0, shared)) / (to - from) : count;
     }
-  }
+  });
   return bins;
 }
 

@@ -21,7 +21,7 @@ const run = (name) => {
 
 const watcher = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
-    const found = [...cards.values()].find((card) => card.root === target);
+    const found = cards.get(target.dataset.key);
     if (found) found.visible = isIntersecting;
   }
   redraw();
@@ -41,11 +41,12 @@ function group(name) {
 function place(key, name, tag, of, made) {
   const card = { ...made, tag, run: of, dirty: true, visible: false };
   cards.set(key, card);
+  card.root.dataset.key = key;
   group(name).body.append(card.root);
   watcher.observe(card.root);
 }
 
-const prefix = (tag) => (tag.includes("/") ? tag.slice(0, tag.indexOf("/")) : "scalars");
+const prefix = (tag) => (tag.indexOf("/") > 0 ? tag.slice(0, tag.indexOf("/")) : "scalars");
 const rest = (tag) => tag.slice(tag.indexOf("/") + 1);
 
 // Steps per second of a run, where nobody logged how fast it was: between records of the scalar
@@ -222,9 +223,9 @@ function seen({ changed, fresh }) {
   $("status").textContent = `${data.count} records${age}`;
 }
 
-function lost() {
+function lost(error) {
   $("status").className = "lost";
-  $("status").textContent = "the server does not answer; trying again";
+  $("status").textContent = `no answer (${error.message}); trying again`;
 }
 
 // -- settings -----------------------------------------------------------------------------------
