@@ -8,15 +8,18 @@ The functions made here are the hottest of the whole package, hence flat rather 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, current_edge, record, wrap
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.inplace import write_array, write_out
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.dispatch.table import resolve, run
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.table import prepared, run
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -30,7 +33,6 @@ from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
 _new = object.__new__
-_active_hooks = hooks.active
 _Gradient = Callable[..., Any] | None
 
 
@@ -73,14 +75,14 @@ def unary(
             input = prepare(op, input)
             storage = input._storage
             array = storage.array
-        if _active_hooks:
+        if autocast:
             output = apply(op, input)
             return output if out is None else write_out(name, out, output, (input,))
         backend = storage.backend
         try:
             call = calls[backend]
         except KeyError:
-            call = calls[backend] = resolve(op, backend)
+            call = prepared(op, backend)
         result = call(array)
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
@@ -103,7 +105,7 @@ def unary(
 
     def function_(input):
         # The flat path: nothing to promote, nothing to record.
-        if isinstance(input, Tensor) and not _active_hooks:
+        if isinstance(input, Tensor):
             storage = input._storage
             array = storage.array
             if (
@@ -114,7 +116,7 @@ def unary(
                 backend = storage.backend
                 result = run(op, backend, (array,), {})
                 if result.dtype is array.dtype:
-                    backend.write(array, result)
+                    write_array(backend, array, result)
                     storage.bump()
                     return input
         return write_pointwise(op, input)
@@ -186,7 +188,7 @@ def binary(
             if (
                 left.dtype is not right.dtype
                 or b.backend is not backend
-                or _active_hooks
+                or autocast
                 or (slow and left.dtype.kind in slow)
             ):
                 return general(input, other)
@@ -195,7 +197,7 @@ def binary(
             left = a.array
             letter = left.dtype.kind
             if (
-                _active_hooks
+                autocast
                 or (letter not in "fV" and (letter != "i" or kind is float))
                 or (slow and letter in slow)
             ):
@@ -208,7 +210,7 @@ def binary(
         try:
             call = calls[backend]
         except KeyError:
-            call = calls[backend] = resolve(op, backend)
+            call = prepared(op, backend)
         try:
             result = call(left, right)
         except ValueError:
@@ -252,7 +254,7 @@ def binary(
             (kind is not float and kind is not int)
             or (letter not in "fV" and (letter != "i" or kind is float))
             or (slow and letter in slow)
-            or _active_hooks
+            or autocast
         ):
             return general(other, self)
         backend = storage.backend
@@ -277,7 +279,7 @@ def binary(
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):
-        if assign is not None and _assigned(assign, self, other, slow):
+        if assign is not None and _assigned(op, assign, self, other, slow):
             return self
         return write_pointwise(op, self, (other,))
 
@@ -301,9 +303,11 @@ def binary(
     return function
 
 
-def _assigned(assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: str) -> bool:
+def _assigned(
+    op: type[Op], assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: str
+) -> bool:
     """Do ``target op= other`` in place if nothing is to be promoted or recorded; say if so."""
-    if _active_hooks or (mode.grad and (target._edge is not None or target._view is not None)):
+    if mode.grad and (target._edge is not None or target._view is not None):
         return False
     storage = target._storage
     array = storage.array
@@ -326,10 +330,12 @@ def _assigned(assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: 
         return False
     if (slow and dtype.kind in slow) or dtype.kind == "b" or 0 in array.strides:
         return False
-    if storage.backend.alone:
-        assign(array, right)
+    if not storage.backend.alone:
+        assign = storage.backend.guarded(assign)
+    if hooks.writers:
+        hooks.writing(op, partial(assign, array, right), (array, right), {})
     else:
-        storage.backend.guarded(assign)(array, right)
+        assign(array, right)
     storage.bump()
     return True
 

@@ -1,9 +1,12 @@
-"""How long the ops of a program take, as ``torch.profiler``."""
+"""How long the ops of a program take, as ``torch.profiler``; what each layer of a model takes."""
 
 from __future__ import annotations
 
 from tensorflow_lite_clone.profiler import profiler
+from tensorflow_lite_clone.profiler._layer_report import LayerReport, LayerRow
 from tensorflow_lite_clone.profiler.events import record_function
+from tensorflow_lite_clone.profiler.layers import layers
+from tensorflow_lite_clone.profiler.memory_report import memory_by_line, memory_timeline
 from tensorflow_lite_clone.profiler.profiler import (
     ProfilerAction,
     ProfilerActivity,
@@ -15,9 +18,14 @@ from tensorflow_lite_clone.profiler.profiler import (
 )
 
 __all__ = [
+    "LayerReport",
+    "LayerRow",
     "ProfilerAction",
     "ProfilerActivity",
     "kineto_available",
+    "layers",
+    "memory_by_line",
+    "memory_timeline",
     "profile",
     "profiler",
     "record_function",

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,16 +12,7 @@ import pytest
 from parameterized import parameterized
 
 from tensorflow_lite_clone.utils.runs import Reader
-from tests.examples.both import OURS, ROOT
-
-
-def run(folder: Path, module: str, *options: str) -> str:
-    """What an example prints, run from `folder` with one thread."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", module, *options]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from tests.examples.both import ROOT, copy_for_torch, run
 
 
 class ParityTest(unittest.TestCase):
@@ -33,15 +20,7 @@ class ParityTest(unittest.TestCase):
     def setUpClass(cls):
         cls.temporary = TemporaryDirectory()
         cls.folder = Path(cls.temporary.name)
-        shutil.copytree(
-            ROOT / "examples", cls.folder / "examples", ignore=shutil.ignore_patterns("__pycache__")
-        )
-        shutil.rmtree(cls.folder / "examples" / "custom_kernel")  # it registers an op of its own
-        for path in (cls.folder / "examples").rglob("*.py"):
-            text = path.read_text()
-            # the first import is the only line that differs
-            path.write_text(text.replace(OURS, "import torch\n"))
-            assert "tensorflow_lite_clone" not in path.read_text(), path
+        copy_for_torch(cls.folder)
 
     @classmethod
     def tearDownClass(cls):

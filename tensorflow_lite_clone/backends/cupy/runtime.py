@@ -84,7 +84,7 @@ def on(index: int) -> Any:
 
 def synchronize(index: int) -> None:
     """Wait for all work on a device; AcceleratorError for what a kernel has found wrong."""
-    capture.refuse("waits for the device")
+    capture.crossing("waits for the device")
     cupy.cuda.Device(index).synchronize()
     faults.raise_found()
 
@@ -156,6 +156,14 @@ def lend(array: Any, stream: Any) -> None:
         while _lent and _lent[0][0].done:
             _lent.popleft()
         _lent.append((event, array))
+
+
+def profile(collect: bool) -> None:
+    """Let a profiler that runs beside the program collect, or let it stop."""
+    if collect:
+        runtime.profilerStart()
+    else:
+        runtime.profilerStop()
 
 
 def range_push(message: str) -> None:
