@@ -6,14 +6,14 @@ import { MARGIN, axes, beside, duration, element, number, plot, readout } from "
 function card(title, run) {
   const heading = element("h3", {}, title);
   if (run) {
-    heading.append(element("span", { class: "of" }, element("span", { class: `swatch ${run.color}` }), ` ${run.name}`));
+    heading.append(element("span", { class: "of" }, element("span", { class: `swatch ${run.color}` }), ` ${run.label}`));
   }
   return element("article", { class: "card" }, heading);
 }
 
 const said = (error) => element("p", { class: "note" }, error.message);
 
-// The curves of a tag. `lines()` gives {name, color, steps, times, values} of each run.
+// The curves of a tag. `lines()` gives {name, label, color, steps, times, values} of each run.
 export function curves(title, lines) {
   const root = card(title);
   const svg = element("svg", { role: "img", "aria-label": title });
@@ -31,7 +31,7 @@ export function curves(title, lines) {
       [unit, divisor] = longest < 100 ? [" s", 1] : longest < 6000 ? [" min", 60] : [" h", 3600];
     }
     const points = found.map((line, n) => ({
-      name: line.name,
+      label: line.label,
       color: line.color,
       xs: axis === "time" ? spans[n].map((seconds) => seconds / divisor) : line.steps,
       ys: line.values,
@@ -165,9 +165,10 @@ export function histograms(title, run, series) {
   svg.addEventListener("mouseleave", () => (box.hidden = true));
   const draw = ({ resized }) => {
     const { numbers, steps } = series();
-    const every = Math.max(1, (numbers.length - 1) / (RIDGES - 1));
+    let every = 1; // a power of two, so that most stay the same when some come
+    while (numbers.length > RIDGES * every) every *= 2;
     const picked = [];
-    for (let i = 0; i < numbers.length; i += every) picked.push(Math.round(i));
+    for (let i = 0; i < numbers.length; i += every) picked.push(i);
     if (picked.at(-1) !== numbers.length - 1) picked.push(numbers.length - 1);
     const wanted = picked.map((i) => numbers[i]).join(" ");
     if (wanted === drawn && !resized) return;
@@ -199,7 +200,7 @@ export function sheet(rows) {
     });
     const table = element("table", { class: "sheet" }, element("tr", {}, element("th", {}, "run"), ...head));
     for (const { run, cells } of found) {
-      const name = element("td", {}, element("span", { class: `swatch ${run.color}` }), ` ${run.name}`);
+      const name = element("td", {}, element("span", { class: `swatch ${run.color}` }), ` ${run.label}`);
       const show = (value) => (value === undefined ? "" : typeof value === "number" ? number(value) : String(value));
       table.append(element("tr", {}, name, ...names.map((key) => element("td", {}, show(cells.get(key))))));
     }

@@ -121,7 +121,7 @@ function path(xs, ys) {
   return parts.join("");
 }
 
-// Draw lines {name, color, xs, ys}; `smoothing` puts the mean before the values, `log` draws
+// Draw lines {label, color, xs, ys, where}; `smoothing` puts the mean before the values, `log` draws
 // logarithms. Returns what `readout` needs.
 export function plot(svg, lines, { smoothing = 0, log = false, unit = "" } = {}) {
   const scale = log ? (y) => (y > 0 ? Math.log10(y) : y === 0 || y < 0 ? NaN : y) : (y) => y;
@@ -189,7 +189,7 @@ export function readout(svg, box, shown) {
     for (const row of rows.slice(0, 12)) {
       const { line, i } = row;
       const cells = [element("td", {}, element("span", { class: `swatch ${line.color}` }))];
-      cells.push(element("td", { class: "run" }, line.name), element("td", {}, number(line.ys[i])));
+      cells.push(element("td", { class: "run" }, line.label), element("td", {}, number(line.ys[i])));
       if (current.smoothing) cells.push(element("td", {}, `∅ ${number(line.mean[i])}`));
       cells.push(element("td", {}, line.where(i)));
       table.append(element("tr", row === near ? { class: "near" } : {}, ...cells));

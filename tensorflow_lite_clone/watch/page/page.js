@@ -14,7 +14,7 @@ const RATE = "throughput/steps per second (from the records' times)";
 
 const run = (name) => {
   const n = data.runs.indexOf(name);
-  return { name, color: `c${n % 8}${n % 16 < 8 ? "" : " dashed"}` };
+  return { name, label: name === "." ? "(this folder)" : name, color: `c${n % 8}${n % 16 < 8 ? "" : " dashed"}` };
 };
 
 // -- cards --------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ function group(name) {
     const count = element("small");
     const body = element("div", { class: "cards" });
     const root = element("details", { open: "" }, element("summary", {}, name, count), body);
-    groups.set(name, { root, body, count, begun: false });
+    groups.set(name, { root, body, count });
     document.querySelector("main").append(root);
   }
   return groups.get(name);
@@ -185,7 +185,7 @@ function listRuns() {
         refresh();
       });
       const label = element("label", {}, box, element("span", { class: `swatch ${run(name).color}` }),
-        element("span", { class: "name" }, name === "." ? "(the folder itself)" : name, element("small")));
+        element("span", { class: "name" }, run(name).label, element("small")));
       const item = element("li", {}, label);
       item.dataset.run = name;
       if (list.children[n]) list.children[n].replaceWith(item);
