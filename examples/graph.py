@@ -1,6 +1,6 @@
 """Draws the graph that autograd builds for a small network.
 
-    python -m examples.graph --output graph.svg
+python -m examples.graph --output graph.svg
 """
 
 import argparse
