@@ -16,12 +16,14 @@ from tensorflow_lite_clone.profiler.profiler import (
     supported_activities,
     tensorboard_trace_handler,
 )
+from tensorflow_lite_clone.profiler.roofline import Roof, roof
 
 __all__ = [
     "LayerReport",
     "LayerRow",
     "ProfilerAction",
     "ProfilerActivity",
+    "Roof",
     "kineto_available",
     "layers",
     "memory_by_line",
@@ -29,6 +31,7 @@ __all__ = [
     "profile",
     "profiler",
     "record_function",
+    "roof",
     "schedule",
     "supported_activities",
     "tensorboard_trace_handler",

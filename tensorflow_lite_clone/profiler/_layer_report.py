@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import os
-import sys
 from dataclasses import asdict, dataclass
 from math import fsum, sqrt
 from typing import Any
 
 from tensorflow_lite_clone.profiler import _charts
 from tensorflow_lite_clone.profiler._files import whole_file
-from tensorflow_lite_clone.profiler._text import amount, duration, size, table
+from tensorflow_lite_clone.profiler._text import amount, duration, print_with_rich, size, table
 
 
 @dataclass(frozen=True)
@@ -123,22 +122,11 @@ class LayerReport:
 
     def print(self) -> None:
         """Write the table to standard output: through `rich` if that is a terminal and has it."""
-        try:
-            from rich.console import Console  # an optional extra
-            from rich.table import Table
-        except ImportError:
-            Console = None  # type: ignore[assignment,misc]
-        if Console is None or not sys.stdout.isatty():
+        titles, body, remarks = self._cells()
+        looks = {"container": "bold", "own": "dim", "total": "bold"}
+        styles = [looks.get(line.role) for line in [*self.lines, self.total]]
+        if not print_with_rich(titles, body, remarks, words=2, styles=styles):
             print(self.table())
-            return
-        head, body, foot = self._cells()
-        shown = Table(caption="\n".join(foot), caption_justify="left")
-        for number, title in enumerate(head):
-            shown.add_column(title, justify="left" if number < 2 else "right", no_wrap=number < 1)
-        for line, cells in zip([*self.lines, self.total], body):
-            styles = {"container": "bold", "own": "dim", "total": "bold"}
-            shown.add_row(*cells, style=styles.get(line.role))
-        Console(markup=False).print(shown)
 
     def _cells(self) -> tuple[list[str], list[list[str]], list[str]]:
         """Titles, lines and remarks of the table."""

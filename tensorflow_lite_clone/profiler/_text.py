@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+
 
 def _scaled(value: float, step: int, units: str) -> str:
     """Three digits and a unit."""
     number = 0
-    while value >= 999.5 and number < len(units) - 1:
+    while abs(value) >= 999.5 and number < len(units) - 1:
         value /= step
         number += 1
-    digits = 0 if value >= 99.5 or (number == 0 and value == int(value)) else 3
+    digits = 0 if abs(value) >= 99.5 or (number == 0 and value == int(value)) else 3
     text = f"{value:.{digits}g}" if digits else f"{value:.0f}"
     return f"{text} {units[number]}".strip()
 
@@ -49,3 +52,30 @@ def table(titles: list[str], lines: list[list[str]], remarks: list[str]) -> str:
     rule = "-" * (sum(widths) + 2 * len(widths) - 2)
     shown = [row(titles), rule, *map(row, lines[:-1]), rule, row(lines[-1]), *remarks]
     return "\n".join(shown)
+
+
+def print_with_rich(
+    titles: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    remarks: Sequence[str],
+    words: int,
+    styles: Sequence[str | None] = (),
+    title: str | None = None,
+) -> bool:
+    """Print a table, whose first columns are `words`, by `rich`; False if that cannot be done:
+    it is not installed, or standard output is no terminal."""
+    try:
+        from rich.console import Console  # an optional extra
+        from rich.table import Table
+    except ImportError:
+        return False
+    if not sys.stdout.isatty():
+        return False
+    shown = Table(title=title, caption="\n".join(remarks), caption_justify="left")
+    for number, heading in enumerate(titles):
+        side = "left" if number < words else "right"
+        shown.add_column(heading, justify=side, no_wrap=number == 0)  # type: ignore[arg-type]
+    for number, cells in enumerate(lines):
+        shown.add_row(*cells, style=styles[number] if styles else None)
+    Console(markup=False).print(shown)
+    return True

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 from tensorflow_lite_clone.profiler import recorder
-from tensorflow_lite_clone.profiler.table import duration, make_table
+from tensorflow_lite_clone.profiler.table import Layout, duration
 from tensorflow_lite_clone.profiler.trace import write_chrome_trace, write_stacks
 
 
@@ -228,9 +228,21 @@ class EventList(list):
         Columns that nothing was recorded for are left out. `time_unit` is "s", "ms" or "us"; by
         default each time has the unit that suits it.
         """
-        widths = max_name_column_width, max_shapes_column_width, max_src_column_width
-        options = sort_by, row_limit, widths, header, top_level_events_only, time_unit
-        return make_table(self, *options)
+        return Layout(
+            self,
+            sort_by,
+            row_limit,
+            max_src_column_width,
+            max_name_column_width,
+            max_shapes_column_width,
+            header,
+            top_level_events_only,
+            time_unit,
+        ).text()
+
+    def print(self, sort_by: str | None = None, **options: Any) -> None:
+        """Print the table: in colours on a terminal where `rich` is installed."""
+        Layout(self, sort_by, **options).print()
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events as JSON that ``chrome://tracing`` and Perfetto show."""

@@ -15,7 +15,7 @@ Line = tuple[Any, int]
 def stack(deepest: int = _DEEPEST) -> tuple[Line, ...]:
     """The lines under way, the innermost first, `deepest` of them at most."""
     frame: Any = sys._getframe(1)
-    found = []
+    found: list[Line] = []
     while frame is not None and len(found) < deepest:
         if not frame.f_globals.get("__name__", "").startswith(_PACKAGE):
             found.append((frame.f_code, frame.f_lineno))

@@ -88,12 +88,12 @@ class MemoryRecorder:
     def _note(self, backend: Any, array: Any, line: Any, when: int) -> None:
         if backend in self._pools or type(array) is not backend.array_type:
             return
-        while type(getattr(array, "base", None)) is type(array):
-            array = array.base
+        while type(base := getattr(array, "base", None)) is type(array):
+            array = base
         key = id(array)
         if key in self._alive:
             return
-        name, size = str(backend.device), array.nbytes
+        name, size = str(backend.device), array.size * array.dtype.itemsize
         try:
             self._alive[key] = weakref.ref(array, partial(self._died, key, name, size))
         except TypeError:

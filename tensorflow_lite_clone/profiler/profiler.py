@@ -16,11 +16,18 @@ from typing import Any, Self
 
 from tensorflow_lite_clone import cuda
 from tensorflow_lite_clone.profiler import frames
+from tensorflow_lite_clone.profiler._text import size
 from tensorflow_lite_clone.profiler.events import EventList, record_function
 from tensorflow_lite_clone.profiler.memory import MemoryEvent
+from tensorflow_lite_clone.profiler.memory_report import (
+    MemoryLine,
+    memory_by_line,
+    memory_timeline,
+)
 from tensorflow_lite_clone.profiler.recorder import Recorder
+from tensorflow_lite_clone.profiler.roofline import add_ideal_times
 from tensorflow_lite_clone.profiler.spans import events_of, memory_events
-from tensorflow_lite_clone.profiler.table import layout, size
+from tensorflow_lite_clone.profiler.table import layout
 from tensorflow_lite_clone.profiler.trace import write_chrome_trace
 
 __all__ = [
@@ -167,6 +174,7 @@ class profile:
         self._step: record_function | None = None
         self._events: EventList | None = None
         self._memory: list[MemoryEvent] = []
+        self._roofed = False  # whether the events know what the device's peaks would allow
         self._last: Recorder | None = None  # the one that `_events` come from
 
     # -- steps ------------------------------------------------------------------------------
@@ -234,6 +242,7 @@ class profile:
         earlier = self._events if self.acc_events else None
         self._last = recorder
         self._events = events_of(recorder)
+        self._roofed = False
         self._memory = memory_events(recorder, self._events)
         if earlier:
             self._events[:0] = earlier
@@ -249,6 +258,9 @@ class profile:
         """All events, in the order in which they began; RuntimeError before there are any."""
         if self._events is None:
             raise RuntimeError("Profiler didn't finish running")
+        if self.with_flops and not self._roofed:
+            self._roofed = True
+            add_ideal_times(self._events)
         return self._events
 
     def key_averages(
@@ -267,6 +279,10 @@ class profile:
     def memory_events(self) -> list[MemoryEvent]:
         """What was taken and given back, in order, with `profile_memory`."""
         return self._memory
+
+    def memory_by_line(self) -> list[MemoryLine]:
+        """What each line of the program took; see `memory_by_line`."""
+        return memory_by_line(self._memory)
 
     def fallbacks(self) -> dict[tuple[str, str], int]:
         """How often an override declined, so that the generic form ran, by op and backend."""
@@ -292,15 +308,20 @@ class profile:
         parts = [ops.table(sort_by=order, row_limit=row_limit)]
         kernels = self.kernels()
         if kernels:
-            rows = [(k.key, k.file, str(k.count), k.device_time_total_str) for k in kernels]
+            rows = [[k.key, k.file, str(k.count), k.device_time_total_str] for k in kernels]
             parts.append("Kernels\n" + layout(("Name", "File", "Launches", "CUDA total"), rows))
         if self.fallbacks():
-            rows = [(op, name, str(count)) for (op, name), count in self.fallbacks().items()]
+            rows = [[op, name, str(count)] for (op, name), count in self.fallbacks().items()]
             head = ("Op", "Backend", "Declined")
             parts.append("Overrides that left a call to the generic form\n" + layout(head, rows))
         if self.waits():
-            rows = [(what, where, str(n), size(nbytes)) for what, where, n, nbytes in self.waits()]
+            rows = [[what, where, str(n), size(nbytes)] for what, where, n, nbytes in self.waits()]
             parts.append("The host\n" + layout(("What", "Line", "Times", "Bytes"), rows))
+        if self._memory:
+            lines = self.memory_by_line()[:row_limit]
+            rows = [[line.where, line.device, *map(size, line[2:])] for line in lines]
+            titles = "Line", "Device", "Taken", "Given back", "Held at the peak"
+            parts.append("Memory\n" + layout(titles, rows))
         return "\n\n".join(parts) + "\n"
 
     # -- files ----------------------------------------------------------------------------------
@@ -319,6 +340,10 @@ class profile:
         """Write the events, and memory in use, as JSON that ``chrome://tracing`` and Perfetto
         show; compressed if `path` ends with ``.gz``. OSError where it cannot be written."""
         write_chrome_trace(self.events(), path, self._memory, self._metadata)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Draw the memory in use over time; see `memory_timeline`. Needs `profile_memory`."""
+        memory_timeline(self._memory, path, device)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write stacks and their times for flame graphs; needs `with_stack`."""

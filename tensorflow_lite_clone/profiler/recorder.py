@@ -96,19 +96,19 @@ class Recorder:
             self.memory.start()
             into(self.memory.stop)
         self._declined = table.declined.copy()
-        for entries, hook in (
+        places: list[tuple[list[Any], Any]] = [
             (hooks.backwards, self._backward),
             (hooks.writers, self._write),
             (hooks.regions, self._region),
             (hooks.waits, self._wait),
             (creation_hooks, self._created),
             (recorders, self),
-        ):
-            entries.append(hook)  # type: ignore[attr-defined]
-            into(entries.remove, hook)  # type: ignore[attr-defined]
+        ]
         if self.device:
-            hooks.launches.append(self._launching)
-            into(hooks.launches.remove, self._launching)
+            places.append((hooks.launches, self._launching))
+        for entries, hook in places:
+            entries.append(hook)
+            into(entries.remove, hook)
         if self.modules:
             calls: list[list[Any]] = []
             before = register_module_forward_pre_hook(partial(self._module_begins, calls))
@@ -220,16 +220,20 @@ class Recorder:
 
     def _write(self, op: Any, call: Callable[[], Any], arrays: tuple, parameters: dict) -> None:
         """A hook around writes into memory."""
-        name = "copy_" if op is None else f"{op.name}_"
-        span = self.begin(name, "op", _marks_of(arrays[0]))
-        call()
-        self.end(span)
+        details = None
         if self.costs or self.stacks:
-            details = span[DETAILS] = Details()
+            details = Details()
             details.shapes = [list(getattr(array, "shape", ())) for array in arrays]
-            details.bytes = bytes_of("copy", arrays[1:], arrays[0])
+            copied = op is None or op.name == "copy_into"
+            read = arrays[1:] if copied else arrays
+            details.bytes = bytes_of("copy" if copied else op.name, read, arrays[0])
             if self.stacks:
                 details.stack = frames.stack()
+        name = "copy_" if op is None else f"{op.name}_"
+        span = self.begin(name, "op", _marks_of(arrays[0]))
+        span[DETAILS] = details
+        call()
+        self.end(span)
 
     def _region(self, name: str, call: Callable[[], Any]) -> Any:
         """A hook around what the framework does besides ops."""

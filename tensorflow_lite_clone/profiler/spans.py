@@ -18,7 +18,7 @@ def events_of(source: Recorder) -> EventList:
     """All spans of a recorder, which forgets them, as events, in the order in which they began."""
     names: dict[int, str] = {}
     counts: dict[str, int] = {}
-    found = []
+    found: list[FunctionEvent] = []
     spans = _with_numbers(source.entries())
     spans.sort(key=lambda pair: (pair[0][recorder.BEGIN], -pair[0][recorder.END]))
     for span, number in spans:

@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tensorflow_lite_clone.profiler._text import print_with_rich, size
+
 _TIMES = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 
 def duration(microseconds: float, unit: str | None = None) -> str:
-    """A time in the unit that suits it, or in "s", "ms" or "us"."""
+    """A time as PyTorch's tables have it: in the unit that suits it, or in "s", "ms" or "us"."""
     if unit is None:
         size = abs(microseconds)
         unit = "s" if size >= 1e6 else "ms" if size >= 1e3 else "us"
     return f"{microseconds / _TIMES[unit]:.3f}{unit}"
-
-
-def size(count: float) -> str:
-    """Bytes in the unit that suits them."""
-    for unit, factor in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
-        if abs(count) >= factor:
-            return f"{count / factor:.2f} {unit}"
-    return f"{count:.0f} B"
 
 
 def operations(count: float) -> str:
@@ -103,26 +97,44 @@ def _kernels(event: Any) -> str:
     return ", ".join(dict.fromkeys([launch.file or launch.name for launch in event.kernels]))
 
 
-def make_table(
-    events: Any,
-    sort_by: str | None,
-    row_limit: int,
-    widths: tuple[int, int, int],
-    header: str | None,
-    top_level_events_only: bool,
-    unit: str | None,
-) -> str:
-    """See `EventList.table`."""
-    if sort_by is not None:
-        name = sort_by.replace("cuda_", "device_")
-        events = sorted(events, key=lambda event: getattr(event, name), reverse=True)
-    shown = [e for e in events if not (top_level_events_only and e.cpu_parent is not None)]
-    shown = shown[:row_limit] if row_limit >= 0 else shown
-    chosen = columns(events, widths, unit)
-    text = layout([title for title, _ in chosen], [[f(e) for _, f in chosen] for e in shown])
-    timed = [event for event in events if event.kind != "kernel"]
-    sums = [f"Self CPU time total: {duration(sum([e.self_cpu_time_total for e in timed]), unit)}"]
-    device = sum([event.self_device_time_total for event in timed])
-    if device:
-        sums.append(f"Self CUDA time total: {duration(device, unit)}")
-    return "\n".join([*([header] if header else []), text, *sums, ""])
+class Layout:
+    """Which events a table shows, in which order and with which columns; see `EventList.table`."""
+
+    def __init__(
+        self,
+        events: Any,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> None:
+        if sort_by is not None:
+            name = sort_by.replace("cuda_", "device_")
+            events = sorted(events, key=lambda event: getattr(event, name), reverse=True)
+        shown = [e for e in events if not (top_level_events_only and e.cpu_parent is not None)]
+        shown = shown[:row_limit] if row_limit >= 0 else shown
+        widths = max_name_column_width, max_shapes_column_width, max_src_column_width
+        chosen = columns(events, widths, time_unit)
+        self.header = header
+        self.titles = [title for title, _ in chosen]
+        self.rows = [[entry(event) for _, entry in chosen] for event in shown]
+        timed = [event for event in events if event.kind != "kernel"]
+        host = sum([event.self_cpu_time_total for event in timed])
+        device = sum([event.self_device_time_total for event in timed])
+        self.sums = [f"Self CPU time total: {duration(host, time_unit)}"]
+        if device:
+            self.sums.append(f"Self CUDA time total: {duration(device, time_unit)}")
+
+    def text(self) -> str:
+        """Plain text."""
+        above = [self.header] if self.header else []
+        return "\n".join([*above, layout(self.titles, self.rows), *self.sums, ""])
+
+    def print(self) -> None:
+        """On standard output: by `rich` if that is a terminal and has it."""
+        if not print_with_rich(self.titles, self.rows, self.sums, words=1, title=self.header):
+            print(self.text())

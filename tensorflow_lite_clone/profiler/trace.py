@@ -8,27 +8,16 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tensorflow_lite_clone.profiler._files import whole_file
+
 _HOST, _DEVICE = 0, 1
 
 
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file, compressed if it ends with ``.gz``, whole or not at all.
-
-    OSError where it cannot be written: nothing is left behind then.
-    """
-    path = os.fspath(path)
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file, compressed if it ends with ``.gz``, whole or not at all."""
     data = text.encode()
-    if path.endswith(".gz"):
-        data = gzip.compress(data)
-    unfinished = f"{path}.{os.getpid()}.part"
-    try:
-        with open(unfinished, "wb") as file:
-            file.write(data)
-        os.replace(unfinished, path)
-    except BaseException:
-        if os.path.exists(unfinished):
-            os.remove(unfinished)
-        raise
+    with whole_file(path, "wb") as file:
+        file.write(gzip.compress(data) if os.fspath(path).endswith(".gz") else data)
 
 
 def write_chrome_trace(
@@ -41,7 +30,7 @@ def write_chrome_trace(
         "traceEvents": [*_names(), *_spans(events), *_counters(memory)],
         **(metadata or {}),
     }
-    write_whole(path, json.dumps(content))
+    write_text(path, json.dumps(content))
 
 
 def _names() -> Iterator[dict[str, Any]]:
@@ -101,4 +90,4 @@ def write_stacks(events: Iterable[Any], path: str, metric: str) -> None:
         if event.stack and value > 0:
             entries = [entry.replace(";", ",").replace(" ", "_") for entry in event.stack]
             lines.append(f"{';'.join(reversed(entries))} {value}\n")
-    write_whole(path, "".join(lines))
+    write_text(path, "".join(lines))

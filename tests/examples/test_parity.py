@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from parameterized import parameterized
 
+from tensorflow_lite_clone.utils.runs import Reader
 from tests.examples.both import ROOT, copy_for_torch, run
 
 
@@ -38,8 +39,9 @@ class ParityTest(unittest.TestCase):
     @parameterized.expand(["cnn", "mlp", "vit"])
     @pytest.mark.timeout(300)
     def test_mnist(self, name):
-        """200 steps with the default settings, dropout and shuffling included."""
+        """200 steps with the default settings, dropout and shuffling included; one is watched."""
         losses = []
+        runs = [self.folder / f"runs{number}" for number in range(2)]
         for number, folder in enumerate((ROOT, self.folder)):
             log = self.folder / f"{name}{number}"
             run(
@@ -48,8 +50,24 @@ class ParityTest(unittest.TestCase):
                 "--max_steps=200",
                 f"--log={log}",
                 f"--output={self.folder}",
+                *([f"--logdir={runs[number]}"] if name == "mlp" else []),
             )
             losses.append(np.loadtxt(log))
         assert losses[0].shape == (200,)
         np.testing.assert_allclose(losses[0], losses[1], rtol=1e-3)
         assert losses[0][-20:].mean() < 0.9 * losses[0][:20].mean()
+        if name == "mlp":
+            self.check_what_was_logged(*runs, losses[0])
+
+    def check_what_was_logged(self, ours, theirs, losses):
+        """By us as JSON lines, under torch as TensorBoard's files."""
+        assert list(theirs.rglob("*tfevents*"))
+        reader = Reader(ours)
+        reader.poll()
+        (curves,) = reader.scalars().values()
+        assert [step for step, _ in curves["loss/train"]] == list(range(1, 201))
+        np.testing.assert_allclose([y for _, y in curves["loss/train"]], losses, atol=1e-7)
+        assert len(curves["learning rate"]) == 200
+        assert [step for step, _ in curves["gradient norm/out.weight"]] == list(range(20, 201, 20))
+        assert {"throughput/digits per second", "accuracy/test", "final accuracy"} <= curves.keys()
+        assert {event.kind for event in reader.events} >= {"scalar", "histogram", "hparams"}

@@ -226,7 +226,7 @@ def test_results_are_the_same() -> None:
 
 def test_views_writes_and_numbers_are_seen() -> None:
     x = tlc.ones(4, 4, device=DEVICE)
-    with profiler.profile() as found:
+    with profiler.profile(record_shapes=True) as found:
         x[1]
         x[1:3]
         x[0, 1]
@@ -241,6 +241,8 @@ def test_views_writes_and_numbers_are_seen() -> None:
     names = [event.name for event in found.events()]
     for name in ("select", "slice", "expand", "add_", "sigmoid", "fill_", "zero_", "copy_into_"):
         assert name in names, (name, names)
+    (_, added) = [event for event in found.events() if event.name == "add_"]
+    assert added.input_shapes == [[4, 4], [4, 4]] and added.bytes == 3 * 64  # x += x
 
 
 def test_other_threads_are_seen() -> None:

@@ -26,7 +26,10 @@ class Marks:
         if capture.state.graph is not None:
             return None
         with self._here():
-            event = self._free.pop() if self._free else cupy.cuda.Event()
+            try:
+                event = self._free.pop()
+            except IndexError:
+                event = cupy.cuda.Event()
             event.record()
         return event
 

@@ -12,8 +12,8 @@ import pytest
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.profiler import roof as room
-from tensorflow_lite_clone.profiler.roof import Roof, roof
+from tensorflow_lite_clone.profiler import roofline as room
+from tensorflow_lite_clone.profiler.roofline import Roof, roof
 from tests.device import DEVICE
 
 RATES = 1e10, {"float32": 1e12, "float64": 5e11}

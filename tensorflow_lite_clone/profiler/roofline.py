@@ -15,7 +15,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -105,6 +105,20 @@ def roof(device: Any = None) -> Roof:
             _write(found, key)
         _known[key] = found
     return found
+
+
+def add_ideal_times(events: Iterable[Any]) -> None:
+    """Note at events of a profile what time the peaks of their devices would allow."""
+    roofs: dict[int | None, Roof] = {}
+    for event in events:
+        if event.flops or event.bytes:
+            index = event.device_index
+            peak = roofs.get(index)
+            if peak is None:
+                peak = roofs[index] = roof("cpu" if index is None else f"cuda:{index}")
+            dtype = event.input_dtypes[0] if event.input_dtypes else float32
+            seconds = peak.seconds(event.flops, event.bytes, dtype)
+            event.ideal_time_total = 0.0 if math.isnan(seconds) else 1e6 * seconds
 
 
 def _identity(device: Device) -> tuple[str, str]:
