@@ -245,6 +245,8 @@ class Trace:
     def _host(self, array: Any) -> Any:
         if not isinstance(array, (self.backend.array_type, np.generic)):
             raise UnsupportedOperatorError("what runs under vmap cannot be exported")
+        if isinstance(array, np.generic):  # a Python number beside a tensor
+            return np.asarray(array)
         return self.backend.to_host(array).copy()
 
     def _place(self, array: Any) -> Place:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -178,3 +180,17 @@ def test_switches():
     assert torch.backends.cudnn.allow_tf32 == before
     with pytest.raises(RuntimeError, match="highest, high, medium"):
         torch.set_float32_matmul_precision("low")
+
+
+def test_a_thread_whose_first_work_is_a_kernel() -> None:
+    tlc.rand(1000, device="cuda")  # compiled, so that the thread does nothing but launch
+    found: list[float] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(tlc.rand(1000, device="cuda").sum().item()))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4 and all([400 < total < 600 for total in found])

@@ -7,7 +7,9 @@ from typing import Any
 import cupy
 from cupy.cuda import get_current_stream
 from cupy.cuda.compiler import CompileException
+from cupy.cuda.runtime import free
 from cupy.cuda.runtime import getDevice as get_device
+from cupy_backends.cuda.api.driver import CUDADriverError
 from cupy_backends.cuda.api.driver import launchKernel as launch
 
 from tensorflow_lite_clone.backends.cupy.signature import Packer, converter
@@ -19,6 +21,7 @@ from tensorflow_lite_clone.kernels.sources import Source
 OPTIONS = ("-std=c++17",)
 _ONES = ((1, 1, 1), (1, 1), (1,), ())
 _launches = hooks.launches
+_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
 _STATIC_SHARED = 48 * 1024  # bytes; a kernel must be told of more
 
 
@@ -103,10 +106,17 @@ class Instance:
                     address = self._addresses.get(device)
                     if address is None:
                         address = self._addresses[device] = self._function.kernel.ptr
-                    launch(
+                    values = (
                         address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
                         get_current_stream().ptr, 0, packer.address,
                     )  # fmt: skip
+                    try:
+                        launch(*values)
+                    except CUDADriverError as error:
+                        if error.status != _INVALID_CONTEXT:
+                            raise
+                        free(0)  # this thread has not used the device before: now it has
+                        launch(*values)
                     for end in launched:
                         end()
                     return
