@@ -1,0 +1,196 @@
+"""Repeats drawn once: twelve equal blocks in a row become one block "x 12".
+
+What lies in a group (or outside of all) is a sequence of items, nodes and groups, in the order in
+which they were made. A part of it repeats with period p if each item looks like the one p places
+later (the same operation on the same shapes, or a group of such), and if what that one reads lies p
+places later as well, or is the very same (weights that all repeats share, a mask). So no edge
+changes its meaning when all repeats are drawn as the first one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tensorflow_lite_clone.viz.contract import ancestors, depths, merge
+from tensorflow_lite_clone.viz.model import Group, Node
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.viz.graph import Graph
+
+#: So many periods are tried, those first that are the distance of the most items that look alike.
+PERIODS = 16
+#: Single nodes are drawn once if that saves so many.
+WORTH = 6
+
+
+def fold(graph: Graph) -> Graph:
+    """The graph with its repeats drawn once; their times, sizes and parameters are summed."""
+    folding = _Folding(graph)
+    level = depths(graph.groups)
+    for group in sorted(folding.items, key=level.__getitem__, reverse=True):  # innermost first
+        folding.shorten(folding.items[group], group)
+    folded = merge(graph, folding.into, folding.groups_in_use())
+    places = {key: number for number, key in enumerate(folded.nodes)}
+    folded.edges = [
+        edge if places[edge.source] < places[edge.target] else replace(edge, kind="next")
+        for edge in folded.edges
+        if edge.kind != "order" or places[edge.source] < places[edge.target]
+    ]
+    return folded
+
+
+class _Folding:
+    """`into` says as which node each node is drawn."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.groups = {key: replace(group) for key, group in graph.groups.items()}
+        self.into = {key: replace(node) for key, node in graph.nodes.items()}
+        self._paths: dict[str, list[str]] = {}  # "", its groups from the outermost, itself
+        self._parts: dict[str, dict[str, int]] = {}  # per item its nodes, numbered
+        self._reads: dict[str, list[str]] = {key: [] for key in graph.nodes}
+        self._scopes = dict.fromkeys(graph.nodes, "")  # per item, the group it lies in
+        self._scopes.update({key: group.parent for key, group in graph.groups.items()})
+        for edge in graph.edges:
+            if edge.kind != "order":
+                self._reads[edge.target].append(edge.source)
+        contents: dict[str, dict[str, None]] = {"": {}}
+        for key, node in graph.nodes.items():
+            self._scopes[key] = node.group
+            path = ["", *[*ancestors(graph.groups, node.group)][::-1], key]
+            self._paths[key] = path
+            for outer, item in zip(path, path[1:]):
+                contents.setdefault(outer, {})[item] = None
+                parts = self._parts.setdefault(item, {})
+                parts[key] = len(parts)
+        #: Per group (with "" for what lies outside) its nodes and groups, in order.
+        self.items = {key: list(inside) for key, inside in contents.items()}
+        self._inputs = {item: self._inputs_of(item) for item in self._parts}
+        numbers: dict[tuple, int] = {}
+        shapes = {key: _look(node) for key, node in graph.nodes.items()}
+        self._looks = {
+            item: numbers.setdefault(self._look(item, shapes), len(numbers))
+            for item in self._parts
+        }
+
+    def _inputs_of(self, item: str) -> list[str]:
+        """The nodes outside of an item that it reads."""
+        parts = self._parts[item]
+        return [x for part in parts for x in self._reads[part] if x not in parts]
+
+    def _look(self, item: str, shapes: dict[str, tuple]) -> tuple:
+        """Equal for items that look alike: nodes, and how they are connected inside."""
+        parts = self._parts[item]
+        kind = self.groups[item].kind if item in self.groups else None
+        return kind, *[
+            (shapes[part], *[parts.get(x, -1) for x in self._reads[part]]) for part in parts
+        ]
+
+    def shorten(self, items: list[str], scope: str) -> None:
+        """Draw the repeats in a sequence of items of the group `scope` once."""
+        if len(items) < 2:
+            return
+        taken: set[int] = set()
+        for start, period, count in self._runs(items, scope):
+            span = range(start, start + period * count)
+            if taken.isdisjoint(span):
+                taken.update(span)
+                self._draw_once([items[i] for i in span], period, count, scope)
+
+    def _runs(self, items: list[str], scope: str) -> list[tuple[int, int, int]]:
+        """Repeats as (start, period, count); those that save most come first."""
+        places = {item: number for number, item in enumerate(items)}
+        found = []
+        for period in self._periods(items):
+            start, last = 0, len(items) - period
+            while start < last:
+                end = start  # items from `start` to `end` look and read like those a period later
+                while end < last and self._alike(items, end, period, places, scope, start):
+                    end += 1
+                count = (end - start) // period + 1
+                grouped = any([item in self.groups for item in items[start : start + period]])
+                if grouped * (count > 1) or (count > 2 and period * (count - 1) >= WORTH):
+                    found.append((start, period, count))
+                    start += period * (count - 1)
+                start += 1
+        return sorted(found, key=lambda run: (run[1] * (1 - run[2]), run[1], run[0]))
+
+    def _periods(self, items: list[str]) -> list[int]:
+        gaps: Counter[int] = Counter()
+        seen: dict[int, list[int]] = {}
+        for number, item in enumerate(items):
+            before = seen.setdefault(self._looks[item], [])
+            gaps.update([number - place for place in before[-4:]])
+            before.append(number)
+        return [gap for gap, _ in gaps.most_common(PERIODS)]
+
+    def _alike(
+        self,
+        items: list[str],
+        i: int,
+        period: int,
+        places: dict[str, int],
+        scope: str,
+        start: int,
+    ) -> bool:
+        """Whether item `i` and the one a period later look and read alike, in a run from `start`.
+
+        What the first unit reads from before the run, the second may read from the first.
+        """
+        first, second = items[i], items[i + period]
+        if self._looks[first] != self._looks[second]:
+            return False
+        reads, others = self._inputs[first], self._inputs[second]
+        if len(reads) != len(others):
+            return False
+        for x, y in zip(reads, others):
+            if x == y:
+                continue
+            one, two = self._item_of(x, scope), self._item_of(y, scope)
+            here, there = places.get(one, -1), places.get(two, -1)
+            if i < start + period and here < start <= there < start + period:
+                continue
+            if here < 0 or there - here != period or self._parts[one][x] != self._parts[two][y]:
+                return False
+        return True
+
+    def _item_of(self, node: str, scope: str) -> str:
+        """The item of a group that a node is or lies in; "" if it lies elsewhere."""
+        path = self._paths[node]
+        return path[path.index(scope) + 1] if scope in path else ""
+
+    def _draw_once(self, span: list[str], period: int, count: int, scope: str) -> None:
+        unit = span[:period]
+        if period == 1 and unit[0] in self.groups:
+            self.groups[unit[0]].repeats *= count
+        else:
+            key = f"{scope}/{unit[0]} x {count}"
+            parent = self._present_parent(unit[0])
+            self.groups[key] = Group(key, "repeated", parent=parent, repeats=count)
+            for item in unit:
+                if item in self.groups:
+                    self.groups[item].parent = key
+                else:
+                    self.into[item].group = key
+        for place, item in enumerate(span[period:]):
+            first = list(self._parts[unit[place % period]])
+            for part, kept in zip(self._parts[item], first):
+                self.into[part] = self.into[kept]
+        if 1 < period < len(self._parts):
+            self.shorten(unit, scope)
+
+    def _present_parent(self, item: str) -> str:
+        return self.groups[item].parent if item in self.groups else self.into[item].group
+
+    def groups_in_use(self) -> dict[str, Group]:
+        """The groups that something is drawn in, outer ones first."""
+        used = {key for node in self.into.values() for key in ancestors(self.groups, node.group)}
+        level = depths(self.groups)
+        return {key: self.groups[key] for key in sorted(self.groups, key=level.get) if key in used}
+
+
+def _look(node: Node) -> tuple:
+    """Equal for nodes that look alike; names of parameters and modules do not count."""
+    name = node.label if node.kind == "op" else (node.op, *node.notes.items())
+    return name, node.kind, node.shape, node.dtype, node.view, node.inplace, node.parameters
