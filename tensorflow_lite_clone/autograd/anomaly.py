@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 import traceback
 import warnings
+from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd import engine
 from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch import hooks
 
 
 class _State:
     enabled = False
     check_nan = True
+
+
+class _Visiting(threading.local):
+    node: Any = None  # whose gradients are being computed in this thread
+
+
+_visiting = _Visiting()
 
 
 @public("torch")
@@ -30,28 +39,37 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def _remember(node: Any) -> None:
     node.metadata["traceback_"] = traceback.format_stack()[:-2]
-    walk = engine.current.walk
-    if walk is not None and walk.node is not None:
-        node.metadata["parent_"] = walk.node
+    if _visiting.node is not None:
+        node.metadata["parent_"] = _visiting.node
 
 
 def _switch(enabled: bool, check_nan: bool) -> None:
-    if enabled and _remember not in creation_hooks:
+    if enabled and not _State.enabled:
         creation_hooks.append(_remember)
-    if not enabled and _remember in creation_hooks:
+        hooks.backwards.append(_inspect)
+    if not enabled and _State.enabled:
         creation_hooks.remove(_remember)
+        hooks.backwards.remove(_inspect)
     _State.enabled = enabled
     _State.check_nan = check_nan
-    engine.inspector = _inspect if enabled else None
 
 
-def _inspect(node: Any, results: Any, error: BaseException | None) -> None:
-    """Called by the engine after each node's gradients, or with the error they raised."""
-    if error is not None:
+def _inspect(node: Any, call: Callable[[list], Any], grads: list) -> Any:
+    """A hook around each node's gradients."""
+    outer, _visiting.node = _visiting.node, node
+    try:
+        results = call(grads)
+    except Exception:
         _warn(node)
-        return
-    if not _State.check_nan:
-        return
+        raise
+    finally:
+        _visiting.node = outer
+    if _State.check_nan:
+        _check(node, results)
+    return results
+
+
+def _check(node: Any, results: Any) -> None:
     for position, g in enumerate(results):
         if g is None:
             continue

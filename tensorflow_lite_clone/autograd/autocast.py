@@ -12,7 +12,6 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import DType, float32
-from tensorflow_lite_clone.dispatch import hooks
 
 _PRODUCTS = "addmm attention baddbmm bmm conv conv_transpose linear mm prelu"
 #: Device type -> ops that run in the chosen dtype.
@@ -63,19 +62,10 @@ class _State:
 state = _State()
 
 
-def _nothing(op: Any, call: Any, arrays: tuple, parameters: dict) -> Any:
-    """A dispatch hook without effect: while one is active no function bypasses `apply`."""
-    return call(*arrays, **parameters)
-
-
 def set_dtypes(dtypes: dict[str, DType]) -> None:
     """Let autocast be on for exactly these device types."""
     state.dtypes = dtypes
     active[:] = list(dtypes)
-    if dtypes and _nothing not in hooks.active:
-        hooks.active.append(_nothing)
-    elif not dtypes and _nothing in hooks.active:
-        hooks.active.remove(_nothing)
 
 
 casters: dict[str, Any] = {}  # "cast": ops' cast(tensor, dtype), put here when it is defined

@@ -18,6 +18,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.core.shape import reduced_axes
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -32,8 +33,6 @@ class _Current(threading.local):
 
 #: This thread's backward pass that is under way.
 current = _Current()
-#: Anomaly detection: called as (node, gradients or None, error or None) after each node.
-inspector: Any = None
 
 _by_age = attrgetter("sequence")
 
@@ -86,8 +85,8 @@ class _Walk:
     """
 
     __slots__ = (
-        "accumulate", "callbacks", "captured", "create_graph", "missing", "node", "notes",
-        "pending", "retain_graph", "useful", "wanted",
+        "accumulate", "callbacks", "captured", "create_graph", "missing", "notes", "pending",
+        "retain_graph", "useful", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -99,7 +98,6 @@ class _Walk:
         self.accumulate = accumulate
         self.callbacks: Any = ()  # a list once there are any
         self.notes: dict[Any, Any] = {}  # of hooks, for the time of this pass
-        self.node: Any = None  # the one that is being visited, when there is an inspector
         self.pending: dict[Any, list] = {}
         self.captured: dict[Edge, Any] = {}
         self.useful: set[Any] = set()  # the nodes and leaves that gradients are for
@@ -220,10 +218,11 @@ class _Walk:
             needed = tuple([edge is not None and edge[0] in useful for edge in node.edges])
         backend = node.backend
         gradients = node.gradients if backend.alone else backend.guarded(node.gradients)
-        if inspector is None:
-            results = gradients(grads, create_graph, needed)
+        if hooks.backwards:
+            call = lambda grads: gradients(grads, create_graph, needed)
+            results = hooks.run_backward(node, call, grads)
         else:
-            results = self._inspected(node, gradients, grads, needed)
+            results = gradients(grads, create_graph, needed)
         if node.hooks:
             results = self._run_hooks(node, results, grads)
         position = -1
@@ -268,18 +267,6 @@ class _Walk:
         if gx.dtype.kind == "c" and dtype.kind != "c":
             gx = F.real(gx)
         return F.astype(gx, dtype)
-
-    def _inspected(self, node: Any, gradients: Any, grads: list, needed: Any) -> Any:
-        self.node = node
-        try:
-            results = gradients(grads, self.create_graph, needed)
-        except Exception as error:
-            inspector(node, None, error)
-            raise
-        finally:
-            self.node = None
-        inspector(node, results, None)
-        return results
 
     def _namespace(self, node: GraphNode) -> Any:
         return recorded(node.backend) if self.create_graph else node.backend.F

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import (
@@ -107,9 +108,8 @@ def apply_inplace(
         if not op.writes_expanded:
             check_writable(arrays[0])
         call = direct if backend.alone else backend.guarded(direct)
-        if hooks.writers:
-            hooks.writing(op, arrays, parameters)
-        call(backend.F, *arrays, **parameters)
+        call = partial(call, backend.F, *arrays, **parameters)
+        hooks.writing(op, call, arrays, parameters)
         target._storage.bump()
     if mask:
         record_inplace(op, target, backend, edges, mask, storages, parameters)
@@ -206,9 +206,8 @@ def write(target: Tensor, value: Any) -> None:
     """Copy an array or number into the tensor's memory and count the write."""
     storage = target._storage
     check_writable(storage.array)
-    if hooks.writers:
-        hooks.writing(None, (storage.array, value), {})
-    storage.backend.write(storage.array, value)
+    call = partial(storage.backend.write, storage.array, value)
+    hooks.writing(None, call, (storage.array, value), {})
     storage.bump()
 
 

@@ -87,6 +87,7 @@ class Backend:
     native: dict[DType, Any]  # DType -> native dtype
     generator: Any  # the default random generator, see backends.numpy.random.Generator
     graphs: Any = None  # how work is captured and replayed, see backends.cupy.graphs.Graphs
+    marks: Any = None  # how device time is measured, see backends.cupy.marks.Marks
     batched = False  # whether its arrays are those of a function under `func.vmap`
     alone = True  # whether `guarded` gives back the call itself
 
@@ -169,6 +170,11 @@ class Backend:
 
     def synchronize(self) -> None:
         """Wait until all work queued on the device is done."""
+
+    def watch_memory(self, listener: Any) -> Any:
+        """Call ``listener(bytes)`` when memory is taken, and with negative bytes when it is given
+        back, until the function that this gives is called; None where only arrays can tell."""
+        return None
 
     def make_generator(self) -> Any:
         """A new random generator for this device."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd import engine
+from tensorflow_lite_clone.autograd.anomaly import is_anomaly_enabled
 from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import Leaf
@@ -218,7 +218,7 @@ class Compiled:
 
     def _first(self, site: _Site, tensors: list, args: tuple, kwargs: dict) -> Any:
         """Capture the call if one like it was observed, else observe it."""
-        if saved_hooks or engine.inspector is not None:
+        if saved_hooks or is_anomaly_enabled():
             return self._function(*args, **kwargs)
         seen = next((seen for seen in site.observed if seen.surroundings.hold()), None)
         if seen is None:

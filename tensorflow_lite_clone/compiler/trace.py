@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import types
 import weakref
@@ -47,11 +48,11 @@ class Trace:
         self._before = engine.current.passes
         storages.watchers.append(self._wrote)
         node.creation_hooks.append(self._made)
-        hooks.active.append(self._ran)
+        hooks.add(self._reading)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        hooks.active.remove(self._ran)
+        hooks.remove(self._reading)
         node.creation_hooks.remove(self._made)
         storages.watchers.remove(self._wrote)
         self.passes = engine.current.passes - self._before
@@ -102,15 +103,19 @@ class Trace:
                     if tensor is not None:
                         self._leaves[id(tensor)] = edge[0].reference
 
-    def _ran(self, op: Any, call: Any, arrays: tuple, parameters: dict[str, Any]) -> Any:
-        if self._mine():
-            for array in arrays:
-                if array is not None and array.__class__ is not list:
-                    key = id(array)
-                    known = self._arrays.get(key)
-                    if known is None or known() is not array:
-                        try:
-                            self._arrays[key] = weakref.ref(array)
-                        except TypeError:  # a number
-                            continue
-        return call(*arrays, **parameters)
+    def _reading(self, op: Any, backend: Any, call: Any) -> Any:
+        def noted(*arrays: Any, **parameters: Any) -> Any:
+            if self._mine():
+                for array in arrays:
+                    if array is not None and array.__class__ is not list:
+                        self._note(array)
+            return call(*arrays, **parameters)
+
+        return noted
+
+    def _note(self, array: Any) -> None:
+        key = id(array)
+        known = self._arrays.get(key)
+        if known is None or known() is not array:
+            with contextlib.suppress(TypeError):  # a number
+                self._arrays[key] = weakref.ref(array)

@@ -1,8 +1,8 @@
 """Whether this thread captures a graph of device work, and which op it is running.
 
-Work that waits for the device or copies from the host cannot be captured: backends call `refuse`
-before they do either, so that the message names what was asked for and the capture can be ended
-in good order.
+Work that waits for the device or copies between it and the host cannot be captured: backends call
+`crossing` before they do either, so that profilers see it, that the message names what was asked
+for, and that the capture can be ended in good order.
 """
 
 from __future__ import annotations
@@ -32,17 +32,22 @@ def begin(graph: Any) -> None:
     if state.graph is not None:
         raise RuntimeError("a graph is being captured in this thread already")
     state.graph, state.op, state.failed = graph, None, None
-    hooks.active.append(_note)
+    hooks.add(_noting)
 
 
 def end() -> None:
     """Note that the capture is over."""
     state.graph = state.op = None
-    hooks.active.remove(_note)
+    hooks.remove(_noting)
 
 
-def refuse(what: str) -> None:
-    """Raise CaptureError if this thread is capturing; `what` says what cannot be part of it."""
+def crossing(what: str, size: int = 0) -> None:
+    """Tell profilers of a wait, or a copy of `size` bytes; CaptureError if this thread captures.
+
+    `what` says what is done, as in "reads a value back".
+    """
+    for waiting in hooks.waits:
+        waiting(what, size)
     if state.graph is None:
         return
     where = f" (in op '{state.op}')" if state.op else ""
@@ -51,17 +56,20 @@ def refuse(what: str) -> None:
     )
 
 
-def _note(op: Any, call: Callable[..., Any], arrays: tuple, parameters: dict[str, Any]) -> Any:
-    if state.graph is None:  # another thread captures
-        return call(*arrays, **parameters)
-    outer, state.op = state.op, op.name
-    try:
-        return call(*arrays, **parameters)
-    except Exception:
-        state.failed = state.failed or op.name
-        raise
-    finally:
-        state.op = outer
+def _noting(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    def noted(*arrays: Any, **parameters: Any) -> Any:
+        if state.graph is None:  # another thread captures
+            return call(*arrays, **parameters)
+        outer, state.op = state.op, op.name
+        try:
+            return call(*arrays, **parameters)
+        except Exception:
+            state.failed = state.failed or op.name
+            raise
+        finally:
+            state.op = outer
+
+    return noted
 
 
 def _asked_for() -> str:

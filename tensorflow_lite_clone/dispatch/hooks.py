@@ -1,35 +1,78 @@
-"""Hooks around every op: profiler, autocast, capture. They cost one truth test when absent."""
+"""Hooks around what a program runs: profilers, capture and tracing use them.
+
+They cost nothing, or one truth test, while there are none. A hook sees all threads.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-#: Each hook is called as ``hook(op, call, arrays, parameters)`` and returns ``call``'s result.
-active: list[Callable[..., Any]] = []
-#: Each is called as ``writer(op, arrays, parameters)`` before `op` is done in the memory of the
-#: first array, or, where `op` is None, before the second array (or number) is copied into it.
+from tensorflow_lite_clone.dispatch.op import TABLE, is_op
+
+Call = Callable[..., Any]
+#: Asked once for each op and backend: ``wrapper(op, backend, call)`` gives what runs in place of
+#: ``call(*arrays, **parameters)``. While there are any, views are made by ops too.
+active: list[Callable[[Any, Any, Call], Call]] = []
+#: Each is called as ``writer(op, call, arrays, parameters)`` in place of ``call()``, which does
+#: `op` in the memory of the first array, or, where `op` is None, copies the second array (or
+#: number) into it.
 writers: list[Callable[..., Any]] = []
 #: Each is called as ``watcher(name, call, tensors, parameters)`` in place of ``call()``, where many
 #: ops together have a name of their own, and gives what `call` gives, a tuple of tensors.
 functions: list[Callable[..., Any]] = []
+#: Each is called as ``hook(node, call, grads)`` in place of ``call(grads)``, which gives the
+#: gradients of a node's inputs from those of its outputs (arrays, or Tensors with `create_graph`).
+backwards: list[Callable[..., Any]] = []
+#: Each is called as ``launching(name, file, grid, block)`` before a kernel is launched, and what it
+#: gives is called after; `file` is the kernel's ``.cu`` file.
+launches: list[Callable[[str, str, tuple, tuple], Callable[[], None]]] = []
+#: Each is called as ``region(name, call)`` in place of ``call()``: what a data loader does for the
+#: next batch, the replay of a captured graph.
+regions: list[Callable[[str, Call], Any]] = []
+#: Each is called as ``waiting(what, size)`` before the host waits for a device or copies that many
+#: bytes to or from it.
+waits: list[Callable[[str, int], None]] = []
+
+_changing = threading.RLock()
 
 
-def run_hooked(op: Any, call: Callable[..., Any], arrays: tuple, parameters: dict) -> Any:
-    """Run `call` inside all active hooks, the newest outermost."""
-    for hook in active:
-        call = _around(hook, op, call)
-    return call(*arrays, **parameters)
+def add(wrapper: Callable[[Any, Any, Call], Call]) -> None:
+    """Let `wrapper` give what runs in place of every op from now on, outside of earlier ones."""
+    with _changing:
+        active.append(wrapper)
+        _forget()
 
 
-def _around(hook: Callable[..., Any], op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *arrays, **parameters: hook(op, call, arrays, parameters)
+def remove(wrapper: Callable[[Any, Any, Call], Call]) -> None:
+    """Let ops run without `wrapper` again; ValueError if it was not added."""
+    with _changing:
+        active.remove(wrapper)
+        _forget()
 
 
-def writing(op: Any, arrays: tuple, parameters: dict) -> None:
-    """Tell all writers of a write that follows."""
+def wrapped(op: Any, backend: Any, call: Call) -> Call:
+    """What runs in place of `call`, and from now on whenever `op` runs on `backend`."""
+    with _changing:
+        for wrapper in active:
+            call = wrapper(op, backend, call)
+        op.calls[backend] = call
+    return call
+
+
+def _forget() -> None:
+    for entry in TABLE.values():
+        if is_op(entry):
+            entry.calls.clear()
+
+
+def writing(op: Any, call: Call, arrays: tuple, parameters: dict) -> None:
+    """Do a write inside of all writers, the newest outermost."""
     for writer in writers:
-        writer(op, arrays, parameters)
+        call = partial(writer, op, call, arrays, parameters)
+    call()
 
 
 def run_function(name: str, call: Callable[[], tuple], tensors: tuple, parameters: dict) -> tuple:
@@ -38,3 +81,17 @@ def run_function(name: str, call: Callable[[], tuple], tensors: tuple, parameter
         return call()
     results: tuple = functions[-1](name, call, tensors, parameters)
     return results
+
+
+def run_region(name: str, call: Call) -> Any:
+    """What `call` gives, inside of all hooks, the newest outermost."""
+    for region in regions:
+        call = partial(region, name, call)
+    return call()
+
+
+def run_backward(node: Any, call: Callable[[list], Any], grads: list) -> Any:
+    """The gradients of a node's inputs, inside of all hooks, the newest outermost."""
+    for hook in backwards:
+        call = partial(hook, node, call)
+    return call(grads)

@@ -77,7 +77,10 @@ def run(op: type[Op], backend: Any, arrays: tuple, parameters: dict) -> Any:
     try:
         call = op.calls[backend]
     except KeyError:
-        call = op.calls[backend] = resolve(op, backend)
-    if hooks.active:
-        return hooks.run_hooked(op, call, arrays, parameters)
+        call = prepared(op, backend)
     return call(*arrays, **parameters)
+
+
+def prepared(op: type[Op], backend: Any) -> Callable[..., Any]:
+    """What serves `op` on `backend` inside all hooks; kept in ``op.calls`` until hooks change."""
+    return hooks.wrapped(op, backend, resolve(op, backend))

@@ -102,7 +102,7 @@ class Trace:
         self._thread = threading.get_ident()
 
     def __enter__(self) -> Trace:
-        hooks.active.append(self._ran)
+        hooks.add(self._noting)
         hooks.writers.append(self._writing)
         hooks.functions.append(self._function)
         storages.watchers.append(self._written)
@@ -112,7 +112,7 @@ class Trace:
         storages.watchers.remove(self._written)
         hooks.functions.remove(self._function)
         hooks.writers.remove(self._writing)
-        hooks.active.remove(self._ran)
+        hooks.remove(self._noting)
 
     def add_input(self, tensor: Tensor, name: str) -> Value:
         """Make a tensor an input of the program."""
@@ -137,6 +137,9 @@ class Trace:
         )
         self.calls.append(made)
         return made.outputs
+
+    def _noting(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arrays, **parameters: self._ran(op, call, arrays, parameters)
 
     def _ran(self, op: Any, call: Callable[..., Any], arrays: tuple, parameters: dict) -> Any:
         if self._inside or threading.get_ident() != self._thread:
@@ -180,7 +183,13 @@ class Trace:
             self._add(array, value)
         return results
 
-    def _writing(self, op: Any, arrays: tuple, parameters: dict) -> None:
+    def _writing(
+        self, op: Any, call: Callable[[], None], arrays: tuple, parameters: dict
+    ) -> None:
+        self._announce(op, arrays, parameters)
+        call()
+
+    def _announce(self, op: Any, arrays: tuple, parameters: dict) -> None:
         target, *others = arrays
         if threading.get_ident() != self._thread or self._is_of_host(target):
             return

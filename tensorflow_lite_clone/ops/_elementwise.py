@@ -7,6 +7,7 @@ fit there comes here, and so do functions with parameters or with three operands
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from tensorflow_lite_clone.autograd.apply import (
@@ -205,9 +206,8 @@ def write_pointwise(
         check_writable(array)
         arrays = [storage.array for storage in storages[1:]]
         call: Any = op.write if backend.alone else backend.guarded(op.write)
-        if hooks.writers:
-            hooks.writing(op, (array, *arrays), parameters)
-        call(backend.F, array, *arrays, **parameters)
+        call = partial(call, backend.F, array, *arrays, **parameters)
+        hooks.writing(op, call, (array, *arrays), parameters)
         target._storage.bump()
     else:
         write(target, result)

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, current_edge, record, wrap
+from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.dispatch.table import resolve, run
+from tensorflow_lite_clone.dispatch.table import prepared, run
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -30,7 +31,6 @@ from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
 _new = object.__new__
-_active_hooks = hooks.active
 _Gradient = Callable[..., Any] | None
 
 
@@ -73,14 +73,14 @@ def unary(
             input = prepare(op, input)
             storage = input._storage
             array = storage.array
-        if _active_hooks:
+        if autocast:
             output = apply(op, input)
             return output if out is None else write_out(name, out, output, (input,))
         backend = storage.backend
         try:
             call = calls[backend]
         except KeyError:
-            call = calls[backend] = resolve(op, backend)
+            call = prepared(op, backend)
         result = call(array)
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
@@ -103,7 +103,7 @@ def unary(
 
     def function_(input):
         # The flat path: nothing to promote, nothing to record.
-        if isinstance(input, Tensor) and not _active_hooks:
+        if isinstance(input, Tensor) and not hooks.writers:
             storage = input._storage
             array = storage.array
             if (
@@ -186,7 +186,7 @@ def binary(
             if (
                 left.dtype is not right.dtype
                 or b.backend is not backend
-                or _active_hooks
+                or autocast
                 or (slow and left.dtype.kind in slow)
             ):
                 return general(input, other)
@@ -195,7 +195,7 @@ def binary(
             left = a.array
             letter = left.dtype.kind
             if (
-                _active_hooks
+                autocast
                 or (letter not in "fV" and (letter != "i" or kind is float))
                 or (slow and letter in slow)
             ):
@@ -208,7 +208,7 @@ def binary(
         try:
             call = calls[backend]
         except KeyError:
-            call = calls[backend] = resolve(op, backend)
+            call = prepared(op, backend)
         try:
             result = call(left, right)
         except ValueError:
@@ -252,7 +252,7 @@ def binary(
             (kind is not float and kind is not int)
             or (letter not in "fV" and (letter != "i" or kind is float))
             or (slow and letter in slow)
-            or _active_hooks
+            or autocast
         ):
             return general(other, self)
         backend = storage.backend
@@ -303,7 +303,7 @@ def binary(
 
 def _assigned(assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: str) -> bool:
     """Do ``target op= other`` in place if nothing is to be promoted or recorded; say if so."""
-    if _active_hooks or (mode.grad and (target._edge is not None or target._view is not None)):
+    if hooks.writers or (mode.grad and (target._edge is not None or target._view is not None)):
         return False
     storage = target._storage
     array = storage.array

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone.autograd.apply import apply, current_edge, record
+from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.dispatch.table import resolve
+from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
 _new = object.__new__
-_active_hooks = hooks.active
 
 
 def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
     """`apply` for a differentiable op with one input and one output that is no view."""
-    if _active_hooks:
+    if autocast:
         return apply(op, input, **parameters)
     storage = input._storage
     backend = storage.backend
     try:
         call = op.calls[backend]
     except KeyError:
-        call = op.calls[backend] = resolve(op, backend)
+        call = prepared(op, backend)
     result = call(storage.array, **parameters)
     if type(result) is not backend.array_type:
         result = backend.asarray(result)

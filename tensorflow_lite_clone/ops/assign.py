@@ -173,7 +173,7 @@ def _fits(shape: tuple, target: tuple) -> bool:
 
 def _outside(x: Tensor) -> bool:
     """Whether a write into `x` surely has nothing to do with a graph."""
-    return not hooks.active and (not mode.grad or (x._edge is None and x._view is None))
+    return not hooks.writers and (not mode.grad or (x._edge is None and x._view is None))
 
 
 @public("torch", "method")

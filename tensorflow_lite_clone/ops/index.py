@@ -121,7 +121,7 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         if kind is slice:
             step_of(index)
         index = (index,) if kind is int or kind is slice else as_tuple(index)
-    if not _active_hooks and _is_basic(index) and not _recorded(self, value):
+    if not hooks.writers and _is_basic(index) and not _recorded(self, value):
         array = storage.array
         try:
             part = array[index if ... in index else (*index, ...)]

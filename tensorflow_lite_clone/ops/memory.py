@@ -183,8 +183,8 @@ def _adopt(target: Tensor, view: Tensor) -> Tensor:
         target._view = View(own.base, remembered.chain, remembered.version, own.restriction)
     if mask:
         record(target, op, before.backend, edges, mask, (before,), parameters)
-    if hooks.writers:
-        hooks.writing(None, (before.array, before.array), {})  # it counts as a write, of nothing
+    nothing = lambda: None  # it counts as a write
+    hooks.writing(None, nothing, (before.array, before.array), {})
     before.bump()
     if own is not None:
         target._view.version = before.current_version()  # type: ignore[union-attr]

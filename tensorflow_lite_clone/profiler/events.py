@@ -133,12 +133,16 @@ def note(events: EventList | None) -> None:
     _noted[0] = events
 
 
-def around(op: Any, call: Callable[..., Any], arrays: tuple, parameters: dict) -> Any:
+def around(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     """A hook of the dispatcher: an event for every op."""
-    events = _noted[0]
-    if events is None:
-        return call(*arrays, **parameters)
-    event = FunctionEvent(op.name, [list(getattr(x, "shape", ())) for x in arrays])
-    events.append(event)
-    with event:
-        return call(*arrays, **parameters)
+
+    def noted(*arrays: Any, **parameters: Any) -> Any:
+        events = _noted[0]
+        if events is None:
+            return call(*arrays, **parameters)
+        event = FunctionEvent(op.name, [list(getattr(x, "shape", ())) for x in arrays])
+        events.append(event)
+        with event:
+            return call(*arrays, **parameters)
+
+    return noted

@@ -157,13 +157,13 @@ class profile:
 
     def start(self) -> None:
         """Begin with the first step."""
-        hooks.active.append(around)
+        hooks.add(around)
         self._begin_step()
 
     def stop(self) -> None:
         """End; what was recorded and not yet handed over goes to `on_trace_ready`."""
         self._end_step()
-        hooks.active.remove(around)
+        hooks.remove(around)
         note(None)
         recorded = self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         if recorded and self.on_trace_ready:

@@ -101,12 +101,15 @@ def recorders() -> dict[str, Recorder]:
     for entry, write in writes.items():
         entry.write = staticmethod(made[entry.name].watch(write))
     # While a hook is active no function takes a short cut past the table.
-    hook = lambda op, call, arrays, parameters: call(*arrays, **parameters)
-    hooks.active.append(hook)
+    hook = lambda op, backend, call: call
+    write_hook = lambda op, call, arrays, parameters: call()
+    hooks.add(hook)
+    hooks.writers.append(write_hook)
     try:
         run_the_table()
     finally:
-        hooks.active.remove(hook)
+        hooks.writers.remove(write_hook)
+        hooks.remove(hook)
         for entry, write in writes.items():
             entry.write = staticmethod(write)
         for name in made:

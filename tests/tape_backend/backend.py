@@ -170,15 +170,15 @@ class TapeBackend(StrictBackend):
 
     def asarray(self, data: Any, dtype: DType | None = None) -> Any:
         if not isinstance(data, (TapeArray, np.generic, bool, int, float, complex)):
-            capture.refuse("copies from the host")
+            capture.crossing("copies from the host")
         return run(np.asarray, data, None if dtype is None else NATIVE[dtype])
 
     def from_host(self, array: Any, non_blocking: bool = False) -> Any:
-        capture.refuse("copies from the host")
+        capture.crossing("copies from the host")
         return TapeArray(np.array(array))
 
     def to_host(self, array: Any, non_blocking: bool = False) -> Any:
-        capture.refuse("reads a value back")
+        capture.crossing("reads a value back")
         return np.array(unwrap(array))
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:

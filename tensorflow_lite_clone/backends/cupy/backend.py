@@ -15,6 +15,7 @@ from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import faults, kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
+from tensorflow_lite_clone.backends.cupy.marks import Marks
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
@@ -42,6 +43,7 @@ class CupyBackend(Backend):
         self.alone = alone  # the machine has no other device
         self._generator: Any = None
         self.graphs = Graphs(index, lambda: self.generator)
+        self.marks = Marks(index, self.here)
         memory.install()
         faults.prepare()
         super().__init__()
@@ -101,13 +103,13 @@ class CupyBackend(Backend):
                 return cupy.full((), data, native or np.asarray(data).dtype)
             if isinstance(data, cupy.ndarray):
                 return data if native is None else data.astype(native, copy=False)
-            capture.refuse("copies from the host")
             host = np.asarray(data, native)
+            capture.crossing("copies from the host", host.nbytes)
             # what is no number is handed back, for the caller to say so
             return cupy.array(host, order="C") if host.dtype in self.dtypes else host
 
     def from_host(self, array: Any, non_blocking: bool = False) -> Any:
-        capture.refuse("copies from the host")
+        capture.crossing("copies from the host", array.nbytes)
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
@@ -118,7 +120,7 @@ class CupyBackend(Backend):
         return made if order is None else made.transpose(inverse(order))
 
     def to_host(self, array: Any, non_blocking: bool = False) -> Any:
-        capture.refuse("reads a value back")
+        capture.crossing("reads a value back", array.nbytes)
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
@@ -132,7 +134,7 @@ class CupyBackend(Backend):
     def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
         if not isinstance(source, CupyBackend):
             return super().receive(array, source, non_blocking)
-        capture.refuse("copies from another device")
+        capture.crossing("copies from another device", array.nbytes)
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with source.here():
@@ -186,8 +188,11 @@ class CupyBackend(Backend):
             return False  # a gradient on its way to another device
         return array.base is None and array.data.mem.__class__ is not cupy.cuda.UnownedMemory
 
+    def watch_memory(self, listener: Callable[[int], None]) -> Callable[[], None]:
+        return memory.listen(self.index, listener)
+
     def synchronize(self) -> None:
-        capture.refuse("waits for the device")
+        capture.crossing("waits for the device")
         cupy.cuda.Device(self.index).synchronize()
         faults.raise_found()
 

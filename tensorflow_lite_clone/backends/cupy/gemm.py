@@ -33,6 +33,7 @@ from tensorflow_lite_clone.backends.cupy.gemm_plan import (
     plans,
 )
 from tensorflow_lite_clone.core.flags import flags
+from tensorflow_lite_clone.dispatch import hooks
 
 
 def prepare(device: int | None = None, stream: Any = None) -> None:
@@ -170,6 +171,7 @@ def _queue(
             if aux != plan.aux_at:
                 plan.operation.set(lt.DESC_EPILOGUE_AUX_POINTER, ctypes.c_uint64(aux))
                 plan.aux_at = aux
+            launched = [launching("cublasLtMatmul", "", (), ()) for launching in hooks.launches]
             status = state.launch(
                 state.handle,
                 operation,
@@ -189,6 +191,8 @@ def _queue(
                 stream,
             )
             if not status:
+                for end in launched:
+                    end()
                 return 0
             if capturing() or not plan.choose():  # the heuristics may err
                 return status

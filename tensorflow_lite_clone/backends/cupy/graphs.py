@@ -21,7 +21,7 @@ from cupy.cuda import runtime
 
 from tensorflow_lite_clone.backends.cupy import gemm, memory
 from tensorflow_lite_clone.backends.cupy.arrays import is_dense
-from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch import capture, hooks
 
 MODES = ("global", "thread_local", "relaxed")
 _TO_DEVICE, _ON_DEVICE = runtime.memcpyHostToDevice, runtime.memcpyDeviceToDevice
@@ -108,7 +108,15 @@ class Graph:
         """The function that queues the whole graph on the current stream."""
         if self._graph is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
-        return _on_device(self.index, self._graph.launch)
+        replay = _on_device(self.index, self._graph.launch)
+
+        def launch() -> None:
+            if hooks.regions:
+                hooks.run_region("CUDAGraph.replay", replay)
+            else:
+                replay()
+
+        return launch
 
     def reset(self) -> None:
         """Drop the graph; its pool is freed with the last graph and array that use it."""

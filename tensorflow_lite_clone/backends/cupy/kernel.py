@@ -11,12 +11,14 @@ from cupy.cuda.runtime import getDevice as get_device
 from cupy_backends.cuda.api.driver import launchKernel as launch
 
 from tensorflow_lite_clone.backends.cupy.signature import Packer, converter
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.kernel import Kernel, KernelError
 from tensorflow_lite_clone.kernels.signature import parameters
 from tensorflow_lite_clone.kernels.sources import Source
 
 OPTIONS = ("-std=c++17",)
 _ONES = ((1, 1, 1), (1, 1), (1,), ())
+_launches = hooks.launches
 _STATIC_SHARED = 48 * 1024  # bytes; a kernel must be told of more
 
 
@@ -92,6 +94,7 @@ class Instance:
             grid = (grid,)
         if block.__class__ is not tuple:
             block = (block,)
+        launched = self._tell(grid, block) if _launches else ()
         packer = self._packer
         if packer is not None:
             with packer.lock:
@@ -104,8 +107,12 @@ class Instance:
                         address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
                         get_current_stream().ptr, 0, packer.address,
                     )  # fmt: skip
+                    for end in launched:
+                        end()
                     return
         self._launch_checked(grid, block, args, shared)
+        for end in launched:
+            end()
 
     def _make_room(self, shared: int) -> None:
         """Tell the driver of a block's shared memory beyond what it allows unasked."""
@@ -123,6 +130,10 @@ class Instance:
             )
         values = tuple([convert(value) for convert, value in zip(converters, args)])
         self._function(grid, block, values, shared_mem=shared)
+
+    def _tell(self, grid: tuple, block: tuple) -> list:
+        path = str(self.kernel.source.path)
+        return [launching(self.expression, path, grid, block) for launching in _launches]
 
 
 def blocks_for(count: int, block: int) -> int:

@@ -70,6 +70,7 @@ class _Peaks(cupy.cuda.MemoryHook):
         self.used: dict[int, int] = {}
         self.most: dict[int, int] = {}
         self.most_held: dict[int, int] = {}
+        self.listeners: list[tuple[int, Callable[[int], None]]] = []
 
     def watch(self, index: int) -> None:
         """Begin with what is in use now."""
@@ -85,11 +86,17 @@ class _Peaks(cupy.cuda.MemoryHook):
         self.used[index] = used
         if used > self.most.get(index, 0):
             self.most[index] = used
+        for heard, listener in self.listeners:
+            if heard == index:
+                listener(event["mem_size"])
 
     def free_postprocess(self, **event: Any) -> None:
         """Called by CuPy when memory goes back to its pool."""
         index = event["device_id"]
         self.used[index] = self.used.get(index, 0) - event["mem_size"]
+        for heard, listener in self.listeners:
+            if heard == index:
+                listener(-event["mem_size"])
 
 
 _peaks: list[_Peaks] = []
@@ -103,6 +110,14 @@ def _watching(index: int) -> _Peaks:
     if index not in _peaks[0].most:
         _peaks[0].watch(index)
     return _peaks[0]
+
+
+def listen(index: int, listener: Callable[[int], None]) -> Callable[[], None]:
+    """Tell `listener` the bytes of each allocation on a device, and, negative, of each release;
+    gives the function that ends it."""
+    listeners = _watching(index).listeners
+    listeners.append((index, listener))
+    return lambda: listeners.remove((index, listener))
 
 
 def figures(index: int) -> dict[str, int]:

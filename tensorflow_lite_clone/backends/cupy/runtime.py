@@ -84,7 +84,7 @@ def on(index: int) -> Any:
 
 def synchronize(index: int) -> None:
     """Wait for all work on a device; AcceleratorError for what a kernel has found wrong."""
-    capture.refuse("waits for the device")
+    capture.crossing("waits for the device")
     cupy.cuda.Device(index).synchronize()
     faults.raise_found()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.utils.data._utils.fetch import _DatasetKind
 from tensorflow_lite_clone.utils.data._utils.pin_memory import pin_memory, pinning_helps
 from tensorflow_lite_clone.utils.data.sampler import draw_seed
@@ -49,7 +50,11 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self) -> Any:
-        data = self._next_data()
+        if hooks.regions:
+            name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
+            data = hooks.run_region(name, self._next_data)
+        else:
+            data = self._next_data()
         self._num_yielded += 1
         promised = self._IterableDataset_len_called
         if promised is not None and self._num_yielded > promised:
