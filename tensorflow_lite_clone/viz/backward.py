@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -74,7 +75,8 @@ def _named(params: Any) -> Iterable[tuple[str, Tensor]]:
 
 
 def _walk(roots: list[Any]) -> list[Any]:
-    """All nodes in the order in which they were made, leaves before the first that reads them."""
+    """All nodes in the order in which they were made, leaves before the one that reads them; those
+    that several read come first of all."""
     seen = set(roots)
     stack = list(roots)
     while stack:
@@ -82,12 +84,18 @@ def _walk(roots: list[Any]) -> list[Any]:
             if child is not None and child not in seen:
                 seen.add(child)
                 stack.append(child)
-    order: dict[GraphNode, None] = {}
-    for node in sorted([node for node in seen if not isinstance(node, Leaf)], key=_age):
-        order.update({x: None for x, _ in node.next_functions if isinstance(x, Leaf)})
+    nodes = sorted([node for node in seen if not isinstance(node, Leaf)], key=_age)
+    readers = Counter([child for node in nodes for child in {x for x, _ in node.next_functions}])
+    order = {x: None for node in nodes for x in _leaves(node) if readers[x] > 1}
+    for node in nodes:
+        order.update({x: None for x in _leaves(node)})
         order[node] = None
     order.update(dict.fromkeys(roots))  # outputs that are leaves
     return list(order)
+
+
+def _leaves(node: Any) -> list[Leaf]:
+    return [x for x, _ in node.next_functions if isinstance(x, Leaf)]
 
 
 def _age(node: GraphNode) -> int:

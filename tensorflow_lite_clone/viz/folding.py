@@ -84,7 +84,7 @@ class _Folding:
         parts = self._parts[item]
         kind = self.groups[item].kind if item in self.groups else None
         return kind, *[
-            (shapes[part], *[parts.get(x, -1) for x in self._reads[part]]) for part in parts
+            (shapes[part], *[parts[x] for x in self._reads[part] if x in parts]) for part in parts
         ]
 
     def shorten(self, items: list[str], scope: str) -> None:
@@ -141,17 +141,19 @@ class _Folding:
         first, second = items[i], items[i + period]
         if self._looks[first] != self._looks[second]:
             return False
-        reads, others = self._inputs[first], self._inputs[second]
+        reads = [(x, places.get(self._item_of(x, scope), -1)) for x in self._inputs[first]]
+        others = [(y, places.get(self._item_of(y, scope), -1)) for y in self._inputs[second]]
+        unit = range(start, start + period)
+        if i in unit:
+            shared = {y for y, _ in others}
+            reads = [(x, place) for x, place in reads if place in unit or x in shared]
+            others = [(y, place) for y, place in others if place not in unit]
         if len(reads) != len(others):
             return False
-        for x, y in zip(reads, others):
-            if x == y:
-                continue
-            one, two = self._item_of(x, scope), self._item_of(y, scope)
-            here, there = places.get(one, -1), places.get(two, -1)
-            if i < start + period and here < start <= there < start + period:
-                continue
-            if here < 0 or there - here != period or self._parts[one][x] != self._parts[two][y]:
+        for (x, here), (y, there) in zip(reads, others):
+            if x != y and (here < 0 or there - here != period):
+                return False
+            if x != y and self._parts[items[here]][x] != self._parts[items[there]][y]:
                 return False
         return True
 
