@@ -12,7 +12,7 @@ from typing import Any
 from tensorflow_lite_clone.viz import contract, dot, files, folding, page, profiles
 from tensorflow_lite_clone.viz.model import Edge, Group, Node
 
-#: With more nodes than this `Graph.save` folds a picture that cannot be opened and closed.
+#: Pictures and pages of which more boxes than this would be open are folded.
 LARGE = 300
 
 
@@ -68,8 +68,9 @@ class Graph:
 
     def to_html(self) -> str:
         """One page that needs nothing beside it: search, zoom, modules that open and close."""
-        depth = contract.readable_depth(self) if self.depth is None else self.depth
-        return page.text(self.title, json.dumps({**self.to_dict(), "depth": depth}))
+        shown = self._readable()
+        depth = contract.readable_depth(shown) if shown.depth is None else shown.depth
+        return page.text(self.title, json.dumps({**shown.to_dict(), "depth": depth}))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain lists, numbers and words, for JSON."""
@@ -85,15 +86,15 @@ class Graph:
     def save(self, path: str | Path) -> Path:
         """Draw into a file whose suffix (.svg, .png, .pdf, .dot, .html, .json) says how.
 
-        Pictures need Graphviz's program ``dot``; one of more than `LARGE` nodes is folded. Returns
-        the path. Raises ValueError for another suffix; RuntimeError if ``dot`` is missing or
+        Pictures (.svg, .png, .pdf) need Graphviz's program ``dot``. They and pages are folded if
+        they would show more than `LARGE` boxes. Returns the path. Raises ValueError for another suffix; RuntimeError if ``dot`` is missing or
         fails, with DOT text saved beside; OSError if the file cannot be written, which leaves no
         half file.
         """
         target = Path(path)
         suffix = target.suffix.lower()
         if suffix in (".svg", ".png", ".pdf"):
-            source = self._picture()
+            source = self._readable().to_dot()
             try:
                 content = dot.run(source, suffix[1:])
             except RuntimeError as error:
@@ -114,16 +115,16 @@ class Graph:
             )
         return files.write(target, content)
 
-    def _picture(self) -> str:
-        shown = self.collapse(self.depth)
-        return dot.text(shown.fold() if len(shown.nodes) > LARGE else shown)
+    def _readable(self) -> Graph:
+        """The graph itself, or folded where too much of it would be open."""
+        return self.fold() if len(self.collapse(self.depth).nodes) > LARGE else self
 
     # -- notebooks ----------------------------------------------------------------------------
 
     def _repr_svg_(self) -> str | None:
         """The picture for a notebook; None where it cannot be drawn."""
         try:
-            return dot.run(self._picture(), "svg").decode()
+            return dot.run(self._readable().to_dot(), "svg").decode()
         except (RuntimeError, OSError):
             return None
 
