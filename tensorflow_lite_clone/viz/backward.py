@@ -180,8 +180,11 @@ def _norms(nodes: list[Any], outputs: list[Tensor]) -> dict[Any, float]:
         for tensor in [reference() for reference in node.arrival_hooks.retained.values()]
         if tensor is not None
     ]
-    leaves = [(node, node.variable) for node in nodes if isinstance(node, Leaf)]
-    leaves = [(node, tensor) for node, tensor in leaves if tensor is not None]
+    leaves = [
+        (node, tensor)
+        for node, tensor in [(node, node.variable) for node in nodes if isinstance(node, Leaf)]
+        if tensor is not None and tensor.requires_grad
+    ]
     if any([getattr(node, "saved", ()) is None for node in nodes]):
         known = [(node, tensor._grad) for node, tensor in leaves + retained]
         return {node: _norm(g) for node, g in known if g is not None}

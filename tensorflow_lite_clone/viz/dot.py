@@ -169,5 +169,3 @@ def run(source: str, format: str) -> bytes:
         problem = done.stderr.decode(errors="replace").strip()
         raise RuntimeError(f"Graphviz's program dot failed: {problem}")
     return done.stdout
-
-

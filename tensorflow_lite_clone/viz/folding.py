@@ -70,8 +70,7 @@ class _Folding:
         numbers: dict[tuple, int] = {}
         shapes = {key: _look(node) for key, node in graph.nodes.items()}
         self._looks = {
-            item: numbers.setdefault(self._look(item, shapes), len(numbers))
-            for item in self._parts
+            item: numbers.setdefault(self._look(item, shapes), len(numbers)) for item in self._parts
         }
 
     def _inputs_of(self, item: str) -> list[str]:
@@ -179,7 +178,7 @@ class _Folding:
             first = list(self._parts[unit[place % period]])
             for part, kept in zip(self._parts[item], first):
                 self.into[part] = self.into[kept]
-        if 1 < period < len(self._parts):
+        if period > 1:
             self.shorten(unit, scope)
 
     def _present_parent(self, item: str) -> str:
@@ -189,7 +188,8 @@ class _Folding:
         """The groups that something is drawn in, outer ones first."""
         used = {key for node in self.into.values() for key in ancestors(self.groups, node.group)}
         level = depths(self.groups)
-        return {key: self.groups[key] for key in sorted(self.groups, key=level.get) if key in used}
+        kept = [key for key in self.groups if key in used]
+        return {key: self.groups[key] for key in sorted(kept, key=level.__getitem__)}
 
 
 def _look(node: Node) -> tuple:

@@ -16,6 +16,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.func.batching.array import Batched
 from tensorflow_lite_clone.nn.modules.module import (
     Module,
     register_module_forward_hook,
@@ -23,6 +24,7 @@ from tensorflow_lite_clone.nn.modules.module import (
 )
 from tensorflow_lite_clone.ops.generators import fork_rng
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor.uninitialized import is_lazy
 from tensorflow_lite_clone.viz import wording
 from tensorflow_lite_clone.viz.graph import Graph
 from tensorflow_lite_clone.viz.model import Edge, Group, Node
@@ -89,7 +91,10 @@ class _Place:
     __slots__ = ("memory", "node", "reference", "version", "view")
 
     def __init__(self, array: Any, node: str, memory: _Memory, view: bool) -> None:
-        self.reference = weakref.ref(array)
+        try:
+            self.reference: Callable[[], Any] = weakref.ref(array)
+        except TypeError:  # what `vmap` maps over
+            self.reference = lambda: array
         self.node, self.memory, self.view = node, memory, view
         self.version = memory.version
 
@@ -143,6 +148,7 @@ class _Recorder:
             arguments = {**{f"input{n}": x for n, x in enumerate(inputs)}, **keywords}
         for name, tensor in _tensors(arguments):
             storage = tensor._storage
+            self._backends[storage.backend.array_type] = storage.backend
             node = self._add(name, "input", storage.backend, storage.array)
             self._put(storage.array, node, _Memory())
 
@@ -191,7 +197,10 @@ class _Recorder:
             ("buffer", module.named_buffers),
         ):
             for name, tensor in members(path, recurse=recurse):
-                self._members.setdefault(id(tensor._storage.array), (name, kind, tensor))
+                if not is_lazy(tensor):
+                    storage = tensor._storage
+                    self._backends[storage.backend.array_type] = storage.backend
+                    self._members.setdefault(id(storage.array), (name, kind, tensor))
 
     # -- operations ---------------------------------------------------------------------------
 
@@ -236,9 +245,7 @@ class _Recorder:
             self._put(array, node, _Memory())
         return results
 
-    def _writing(
-        self, op: Any, call: Callable[[], None], arrays: tuple, parameters: dict
-    ) -> None:
+    def _writing(self, op: Any, call: Callable[[], None], arrays: tuple, parameters: dict) -> None:
         target, *others = arrays
         backend = self._backends.get(type(target))
         if self._inside or threading.get_ident() != self._thread or backend is None:
@@ -270,9 +277,11 @@ class _Recorder:
 
     def _recorded(self, made: Any) -> None:
         """Note the number of the autograd node of the newest operation."""
-        if not self._inside and threading.get_ident() == self._thread and self._newest is not None:
-            if self._newest.sequence < 0:
-                self._newest.sequence = made.sequence
+        node = self._newest
+        if self._inside or threading.get_ident() != self._thread or node is None:
+            return
+        if node.sequence < 0:
+            node.sequence = made.sequence
 
     def _watched(self, call: Callable[[], Any], backend: Any) -> tuple[Any, float | None]:
         """A call's result and, if times are wanted, how many microseconds it took."""
@@ -330,10 +339,12 @@ class _Recorder:
             place = self._places.get(id(array))
             if place is not None and place.reference() is array:
                 return place
-            array = getattr(array, "base", None)
+            array = array.data if isinstance(array, Batched) else getattr(array, "base", None)
         return None
 
     def _put(self, array: Any, node: Node, memory: _Memory) -> _Place:
+        if isinstance(array, Batched):  # what comes out of `vmap` is the array of all samples
+            self._put(array.data, node, memory)
         place = self._places[id(array)] = _Place(array, node.key, memory, node.view)
         return place
 

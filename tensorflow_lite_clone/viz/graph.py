@@ -87,9 +87,10 @@ class Graph:
         """Draw into a file whose suffix (.svg, .png, .pdf, .dot, .html, .json) says how.
 
         Pictures (.svg, .png, .pdf) need Graphviz's program ``dot``. They and pages are folded if
-        they would show more than `LARGE` boxes. Returns the path. Raises ValueError for another suffix; RuntimeError if ``dot`` is missing or
-        fails, with DOT text saved beside; OSError if the file cannot be written, which leaves no
-        half file.
+        they would show more than `LARGE` boxes. Returns the path.
+
+        Raises ValueError for another suffix; RuntimeError if ``dot`` is missing or fails, with the
+        DOT text saved beside; OSError if the file cannot be written, which leaves no half file.
         """
         target = Path(path)
         suffix = target.suffix.lower()

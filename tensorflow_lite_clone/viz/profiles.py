@@ -48,23 +48,27 @@ def _measure(nodes: dict[str, Node], events: list[Any], what: str) -> None:
     for node in nodes.values():
         if node.kind == "op":
             of_names[node.op].append(node)
-    on_device = any([_cost(event, "device", what) for event in events])
-    place = "device" if on_device else "cpu"
+    events = [event for event in events if _kind(event) in ("op", "backward")]
+    place = "device" if any([_cost(event, "device", what) for event in events]) else "cpu"
     numbered = [event for event in events if getattr(event, "sequence_nr", -1) in of_numbers]
     counts: dict[str, int] = defaultdict(int)
-    for event in numbered or events:
+    for event in numbered or [event for event in events if _kind(event) == "op"]:
         if numbered:
             node = of_numbers[event.sequence_nr]
         else:
-            same = of_names.get(event.name.removeprefix("aten::"), [])
-            number = counts[event.name]
-            counts[event.name] += 1
-            if number >= len(same):
+            name = event.name.removeprefix("aten::")
+            number = counts[name]
+            counts[name] += 1
+            if number >= len(of_names[name]):
                 continue
-            node = same[number]
+            node = of_names[name][number]
         cost = _cost(event, place, what)
         if math.isfinite(cost):
             setattr(node, what, (getattr(node, what) or 0.0) + cost)
+
+
+def _kind(event: Any) -> str:
+    return getattr(event, "kind", "op")
 
 
 def _cost(event: Any, place: str, what: str) -> float:
