@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_edge
-from tensorflow_lite_clone.autograd.gradients import grad
+from tensorflow_lite_clone.autograd.gradients import GradientEdge, grad
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.autograd.node import Node as Operation
 from tensorflow_lite_clone.ops.create import ones_like
@@ -180,13 +180,10 @@ def _norms(nodes: list[Any], outputs: list[Tensor]) -> dict[Any, float]:
         for tensor in [reference() for reference in node.arrival_hooks.retained.values()]
         if tensor is not None
     ]
-    leaves = [
-        (node, tensor)
-        for node, tensor in [(node, node.variable) for node in nodes if isinstance(node, Leaf)]
-        if tensor is not None and tensor.requires_grad
-    ]
+    leaves = [node for node in nodes if isinstance(node, Leaf)]
     if any([getattr(node, "saved", ()) is None for node in nodes]):
-        known = [(node, tensor._grad) for node, tensor in leaves + retained]
+        alive = [(node, node.variable) for node in leaves if node.variable is not None]
+        known = [(node, tensor._grad) for node, tensor in alive + retained]
         return {node: _norm(g) for node, g in known if g is not None}
     norms: dict[Any, float] = {}
 
@@ -204,7 +201,7 @@ def _norms(nodes: list[Any], outputs: list[Tensor]) -> dict[Any, float]:
     try:
         found = grad(
             outputs,
-            [tensor for _, tensor in leaves],
+            [GradientEdge(node, 0) for node in leaves],
             [ones_like(tensor) for tensor in outputs],
             retain_graph=True,
             allow_unused=True,
@@ -214,7 +211,7 @@ def _norms(nodes: list[Any], outputs: list[Tensor]) -> dict[Any, float]:
             hook.remove()
         for tensor, kept in before:
             tensor._grad = kept
-    norms.update({node: _norm(g) for (node, _), g in zip(leaves, found) if g is not None})
+    norms.update({node: _norm(g) for node, g in zip(leaves, found) if g is not None})
     return norms
 
 

@@ -110,12 +110,13 @@ def _closed(group: Group, members: list[Node], graph: Graph) -> Node:
 
 
 def readable_depth(graph: Graph) -> int:
-    """How many levels of groups can be open with at most `READABLE` boxes; all, if they can."""
+    """How many levels of groups can be open with at most `READABLE` boxes; one box is too few."""
     level = depths(graph.groups)
-    deepest = max(level.values())
-    for depth in range(1, deepest + 1):
+    deepest, before = max(level.values()), 0
+    for depth in range(deepest + 1):
         visible = sum([level[node.group] <= depth for node in graph.nodes.values()])
         visible += sum([level[key] == depth + 1 for key in graph.groups])
         if visible > READABLE:
-            return max(depth - 1, 1)
+            return max(depth - 1, 0) if before > 1 else depth
+        before = visible
     return deepest

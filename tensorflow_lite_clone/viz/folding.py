@@ -48,115 +48,52 @@ class _Folding:
         self.groups = {key: replace(group) for key, group in graph.groups.items()}
         self.into = {key: replace(node) for key, node in graph.nodes.items()}
         self._paths: dict[str, list[str]] = {}  # "", its groups from the outermost, itself
-        self._parts: dict[str, dict[str, int]] = {}  # per item its nodes, numbered
+        self.parts: dict[str, dict[str, int]] = {}  # per item its nodes, numbered
         self._reads: dict[str, list[str]] = {key: [] for key in graph.nodes}
-        self._scopes = dict.fromkeys(graph.nodes, "")  # per item, the group it lies in
-        self._scopes.update({key: group.parent for key, group in graph.groups.items()})
         for edge in graph.edges:
             if edge.kind != "order":
                 self._reads[edge.target].append(edge.source)
         contents: dict[str, dict[str, None]] = {"": {}}
         for key, node in graph.nodes.items():
-            self._scopes[key] = node.group
             path = ["", *[*ancestors(graph.groups, node.group)][::-1], key]
             self._paths[key] = path
             for outer, item in zip(path, path[1:]):
                 contents.setdefault(outer, {})[item] = None
-                parts = self._parts.setdefault(item, {})
+                parts = self.parts.setdefault(item, {})
                 parts[key] = len(parts)
         #: Per group (with "" for what lies outside) its nodes and groups, in order.
         self.items = {key: list(inside) for key, inside in contents.items()}
-        self._inputs = {item: self._inputs_of(item) for item in self._parts}
+        self.inputs = {item: self._inputs_of(item) for item in self.parts}
         numbers: dict[tuple, int] = {}
         shapes = {key: _look(node) for key, node in graph.nodes.items()}
-        self._looks = {
-            item: numbers.setdefault(self._look(item, shapes), len(numbers)) for item in self._parts
+        self.looks = {
+            item: numbers.setdefault(self._look(item, shapes), len(numbers)) for item in self.parts
         }
 
     def _inputs_of(self, item: str) -> list[str]:
         """The nodes outside of an item that it reads."""
-        parts = self._parts[item]
+        parts = self.parts[item]
         return [x for part in parts for x in self._reads[part] if x not in parts]
 
     def _look(self, item: str, shapes: dict[str, tuple]) -> tuple:
         """Equal for items that look alike: nodes, and how they are connected inside."""
-        parts = self._parts[item]
-        kind = self.groups[item].kind if item in self.groups else None
+        parts = self.parts[item]
+        group = self.groups.get(item)
+        kind = None if group is None else (group.kind, group.repeats)
         return kind, *[
             (shapes[part], *[parts[x] for x in self._reads[part] if x in parts]) for part in parts
         ]
 
     def shorten(self, items: list[str], scope: str) -> None:
         """Draw the repeats in a sequence of items of the group `scope` once."""
-        if len(items) < 2:
-            return
         taken: set[int] = set()
-        for start, period, count in self._runs(items, scope):
+        for start, period, count in _Sequence(self, items, scope).runs():
             span = range(start, start + period * count)
             if taken.isdisjoint(span):
                 taken.update(span)
                 self._draw_once([items[i] for i in span], period, count, scope)
 
-    def _runs(self, items: list[str], scope: str) -> list[tuple[int, int, int]]:
-        """Repeats as (start, period, count); those that save most come first."""
-        places = {item: number for number, item in enumerate(items)}
-        found = []
-        for period in self._periods(items):
-            start, last = 0, len(items) - period
-            while start < last:
-                end = start  # items from `start` to `end` look and read like those a period later
-                while end < last and self._alike(items, end, period, places, scope, start):
-                    end += 1
-                count = (end - start) // period + 1
-                grouped = any([item in self.groups for item in items[start : start + period]])
-                if grouped * (count > 1) or (count > 2 and period * (count - 1) >= WORTH):
-                    found.append((start, period, count))
-                    start += period * (count - 1)
-                start += 1
-        return sorted(found, key=lambda run: (run[1] * (1 - run[2]), run[1], run[0]))
-
-    def _periods(self, items: list[str]) -> list[int]:
-        gaps: Counter[int] = Counter()
-        seen: dict[int, list[int]] = {}
-        for number, item in enumerate(items):
-            before = seen.setdefault(self._looks[item], [])
-            gaps.update([number - place for place in before[-4:]])
-            before.append(number)
-        return [gap for gap, _ in gaps.most_common(PERIODS)]
-
-    def _alike(
-        self,
-        items: list[str],
-        i: int,
-        period: int,
-        places: dict[str, int],
-        scope: str,
-        start: int,
-    ) -> bool:
-        """Whether item `i` and the one a period later look and read alike, in a run from `start`.
-
-        What the first unit reads from before the run, the second may read from the first.
-        """
-        first, second = items[i], items[i + period]
-        if self._looks[first] != self._looks[second]:
-            return False
-        reads = [(x, places.get(self._item_of(x, scope), -1)) for x in self._inputs[first]]
-        others = [(y, places.get(self._item_of(y, scope), -1)) for y in self._inputs[second]]
-        unit = range(start, start + period)
-        if i in unit:
-            shared = {y for y, _ in others}
-            reads = [(x, place) for x, place in reads if place in unit or x in shared]
-            others = [(y, place) for y, place in others if place not in unit]
-        if len(reads) != len(others):
-            return False
-        for (x, here), (y, there) in zip(reads, others):
-            if x != y and (here < 0 or there - here != period):
-                return False
-            if x != y and self._parts[items[here]][x] != self._parts[items[there]][y]:
-                return False
-        return True
-
-    def _item_of(self, node: str, scope: str) -> str:
+    def item_of(self, node: str, scope: str) -> str:
         """The item of a group that a node is or lies in; "" if it lies elsewhere."""
         path = self._paths[node]
         return path[path.index(scope) + 1] if scope in path else ""
@@ -166,7 +103,9 @@ class _Folding:
         if period == 1 and unit[0] in self.groups:
             self.groups[unit[0]].repeats *= count
         else:
-            key = f"{scope}/{unit[0]} x {count}"
+            key = f"{scope}/{unit[0]} x {count} of {period}"
+            while key in self.groups:
+                key += "'"
             parent = self._present_parent(unit[0])
             self.groups[key] = Group(key, "repeated", parent=parent, repeats=count)
             for item in unit:
@@ -174,12 +113,12 @@ class _Folding:
                     self.groups[item].parent = key
                 else:
                     self.into[item].group = key
-        for place, item in enumerate(span[period:]):
-            first = list(self._parts[unit[place % period]])
-            for part, kept in zip(self._parts[item], first):
-                self.into[part] = self.into[kept]
         if period > 1:
             self.shorten(unit, scope)
+        for place, item in enumerate(span[period:]):
+            first = list(self.parts[unit[place % period]])
+            for part, kept in zip(self.parts[item], first):
+                self.into[part] = self.into[kept]
 
     def _present_parent(self, item: str) -> str:
         return self.groups[item].parent if item in self.groups else self.into[item].group
@@ -190,6 +129,71 @@ class _Folding:
         level = depths(self.groups)
         kept = [key for key in self.groups if key in used]
         return {key: self.groups[key] for key in sorted(kept, key=level.__getitem__)}
+
+
+class _Sequence:
+    """Items of one group, in order, in which repeats are looked for."""
+
+    def __init__(self, folding: _Folding, items: list[str], scope: str) -> None:
+        self.items = items
+        self._looks = [folding.looks[item] for item in items]
+        self._grouped = [item in folding.groups for item in items]
+        self._parts = [folding.parts[item] for item in items]
+        places = {item: number for number, item in enumerate(items)}
+        #: Per item the nodes it reads, each with the place of the item it lies in (-1: none here).
+        self._reads = [
+            [(x, places.get(folding.item_of(x, scope), -1)) for x in folding.inputs[item]]
+            for item in items
+        ]
+
+    def runs(self) -> list[tuple[int, int, int]]:
+        """Repeats as (start, period, count); those that save most come first."""
+        found = []
+        for period in self._periods():
+            start, last = 0, len(self.items) - period
+            while start < last:
+                end = start  # items from `start` to `end` are like those a period later
+                while end < last and self._alike(end, period, start):
+                    end += 1
+                count = (end - start) // period + 1
+                modules = any(self._grouped[start : start + period])
+                if count > 1 if modules else count > 2 and period * (count - 1) >= WORTH:
+                    found.append((start, period, count))
+                    start += period * (count - 1)
+                start += 1
+        return sorted(found, key=lambda run: (run[1] * (1 - run[2]), run[1], run[0]))
+
+    def _periods(self) -> list[int]:
+        gaps: Counter[int] = Counter()
+        seen: dict[int, list[int]] = {}
+        for number, look in enumerate(self._looks):
+            before = seen.setdefault(look, [])
+            gaps.update([number - place for place in before[-4:]])
+            before.append(number)
+        return [gap for gap, _ in gaps.most_common(PERIODS)]
+
+    def _alike(self, i: int, period: int, start: int) -> bool:
+        """Whether item `i` and the one a period later look and read alike, in a run from `start`.
+
+        What the first unit reads from before the run, the second may read from the first.
+        """
+        if self._looks[i] != self._looks[i + period]:
+            return False
+        reads, others = self._reads[i], self._reads[i + period]
+        unit = range(start, start + period)
+        if i in unit:
+            shared = {y for y, _ in others}
+            reads = [(x, place) for x, place in reads if place in unit or x in shared]
+            others = [(y, place) for y, place in others if place not in unit]
+        if len(reads) != len(others):
+            return False
+        for (x, here), (y, there) in zip(reads, others):
+            if here < start:  # from outside of the run
+                if x != y:
+                    return False
+            elif there - here != period or self._parts[here][x] != self._parts[there][y]:
+                return False
+        return True
 
 
 def _look(node: Node) -> tuple:

@@ -14,6 +14,7 @@ class Layout {
     this.scopes = new Map(); // group -> {items, edges, rows, ...}
     this.order = new Map(); // item -> when its first node was made
     this.chains = new Map(); // visible key -> the groups it lies in, from the outermost, and itself
+    this.width = this.height = 0;
     this.collect();
     if (this.graph.nodes.size) {
       [this.width, this.height] = this.place("");

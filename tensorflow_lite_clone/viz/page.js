@@ -20,7 +20,7 @@ for (const node of data.nodes)
     members.get(group).push(node);
 
 const level = (key) => (key ? 1 + level(graph.groups.get(key).parent) : 0);
-const number = (value) => (value === undefined ? undefined : Number(value)); // "nan" and "inf" too
+const number = (value) => ({ nan: NaN, inf: Infinity })[value] ?? value; // JSON has neither
 const shape = (sizes) => (sizes ? sizes.join(" x ") || "scalar" : "");
 const tensor = (node) =>
   [shape(node.shape), node.dtype, node.device === "cpu" ? "" : node.device].filter(Boolean).join("  ");
@@ -33,7 +33,8 @@ function short(value, steps) {
 const words = {
   time: (value) => short(value, [[1e6, "s"], [1e3, "ms"], [1, "µs"]]),
   memory: (value) => short(value, [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]),
-  gradient: (value) => `|grad| ${Number.isFinite(value) ? Number(value.toPrecision(3)) : value}`,
+  gradient: (value) =>
+    `|grad| ${Number.isFinite(value) ? Number(value.toPrecision(3)) : value > 0 ? "inf" : "nan"}`,
 };
 
 // Of a node, or of all nodes in a group: sums, for gradients the largest.

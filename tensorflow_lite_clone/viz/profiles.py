@@ -26,7 +26,8 @@ def color(graph: Graph, what: str, prof: Any = None) -> Graph:
         _measure(nodes, list(prof.events()), what)
     if what == "memory" and all([node.memory is None for node in nodes.values()]):
         for node in nodes.values():
-            node.memory = node.size if node.kind == "op" and not node.view else None
+            if node.kind == "op" and not node.view and not node.inplace:
+                node.memory = node.size
     if what != "kind" and all([getattr(node, what) is None for node in nodes.values()]):
         raise ValueError(f"no node has a {what}: {_HINTS[what]}")
     return replace(graph, nodes=nodes, colors=what)

@@ -65,3 +65,12 @@ def node(graph: viz.Graph, label: str) -> viz.Node:
     """The only node of a label."""
     (found,) = [node for node in graph.nodes.values() if node.label == label]
     return found
+
+
+def irregular(length: int = 5000) -> Any:
+    """The last of a chain of operations in which nothing repeats."""
+    state, y = 1, ones(3, requires_grad=True)
+    for _ in range(length):
+        state = state * 1103515245 + 12345 & 0x7FFFFFFF  # the generator of ISO C's example
+        y = (tlc.sin, tlc.cos, tlc.exp, tlc.tanh, tlc.relu)[(state >> 16) % 5](y)
+    return y

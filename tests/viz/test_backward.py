@@ -52,9 +52,7 @@ def short(grad_fn: Any) -> str:
     return "leaf" if name == "AccumulateGrad" else name.partition("Backward")[0]
 
 
-@pytest.mark.parametrize(
-    "name", ["residual", "view and in place", "several outputs", "recurrent"]
-)
+@pytest.mark.parametrize("name", ["residual", "view and in place", "several outputs", "recurrent"])
 def test_nodes_and_edges_are_those_of_torch(name: str) -> None:
     expected = walk(outputs(torch, name, "cpu"))
     graph = viz.backward(outputs(tlc, name, DEVICE))
