@@ -90,7 +90,7 @@ def test_search_opens_what_it_finds_and_shows_its_details(browser: Any, tmp_path
     text = page.details()
     for words in ("256 x 256 x 3 x 3", "float32", "2.25 MiB", "589,824", "kind\nparameter"):
         assert words in text
-    page.click("conv", "#details a")  # what reads it
+    page.click("conv", "#details ul:last-child a")  # what reads it
     assert page.boxes(".selected") == ["conv"]
     assert "called at\nresnet.py, line" in page.details()
     page.click("layer3.1.conv2.weight", "#details a")
