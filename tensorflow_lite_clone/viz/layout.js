@@ -43,7 +43,8 @@ class Layout {
       const source = this.shown.get(edge.source), target = this.shown.get(edge.target);
       const key = JSON.stringify([source, target]);
       if (source === target || this.edges.has(key)) continue;
-      this.edges.set(key, { source, target, kind: edge.kind, legs: this.legs(source, target) });
+      const legs = this.legs(source, target, edge.kind === "order");
+      this.edges.set(key, { source, target, kind: edge.kind, legs });
     }
   }
 
@@ -54,12 +55,14 @@ class Layout {
   }
 
   // The way of an edge: out of the groups of its source, across, into those of its target. In each
-  // group it ends at a port on the rim. Backward edges have no way; they are drawn beside.
-  legs(source, target) {
+  // group it ends at a port on the rim. Backward edges have no way; they are drawn beside. Edges
+  // that only say what comes first are not drawn and need no ports.
+  legs(source, target, plain) {
     const from = this.chains.get(source), to = this.chains.get(target);
     let common = 0;
     while (from[common] === to[common]) common++;
     if (this.order.get(from[common]) > this.order.get(to[common])) return null;
+    if (plain) return [this.leg(common ? from[common - 1] : "", from[common], to[common])];
     const legs = [];
     for (let depth = from.length - 1; depth > common; depth--)
       legs.push(this.leg(from[depth - 1], from[depth], this.port(from[depth - 1], source, "out")));

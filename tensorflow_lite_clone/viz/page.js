@@ -58,6 +58,8 @@ function lines(key) {
     const parameters = members.get(key).reduce((sum, each) => sum + (each.parameters || 0), 0);
     if (parameters) found.push(`${parameters.toLocaleString("en")} parameters`);
   } else if (tensor(node)) found.push(tensor(node));
+  if (node && node.kind === "module" && node.parameters)
+    found.push(`${node.parameters.toLocaleString("en")} parameters`);
   for (const what of ["time", "memory", "gradient"]) {
     const value = what === colors || what === "gradient" ? measure(key, what) : undefined;
     if (value !== undefined) found.push(words[what](value));
@@ -95,9 +97,8 @@ function draw() {
   drawn.clear();
   const most = Math.max(0, ...[...layout.chains.keys()].map((key) => measure(key, colors))
     .filter(Number.isFinite));
-  const frames = [], boxes = [], paths = [];
-  for (const key of layout.scopes.keys()) if (key) frames.push([level(key), frame(key)]);
-  frames.sort((a, b) => a[0] - b[0]);
+  const boxes = [], paths = [];
+  const opened = [...layout.scopes.keys()].filter(Boolean).sort((a, b) => level(a) - level(b));
   for (const key of layout.chains.keys()) boxes.push(box(key, most));
   for (const edge of layout.edges.values())
     if (edge.kind !== "order") {
@@ -105,18 +106,23 @@ function draw() {
       Object.assign(edge, { path });
       paths.push(path);
     }
-  $("canvas").replaceChildren(...frames.map((pair) => pair[1]), ...paths, ...boxes);
+  $("canvas").replaceChildren(...opened.map(frame), ...paths, ...opened.map(title), ...boxes);
   mark();
 }
 
 function frame(key) {
-  const place = layout.boxes.get(key), group = graph.groups.get(key);
-  const title = svg("text", { x: place.x + 10, y: place.y + 16, class: "title", tabindex: 0,
-    role: "button", "data-key": key }, `− ${group.title}`);
-  act(title, () => toggle(key));
-  const made = svg("g", { class: `frame${group.repeats > 1 ? " repeated" : ""}` },
-    svg("rect", { x: place.x, y: place.y, width: place.w, height: place.h, rx: 8 }), title);
+  const place = layout.boxes.get(key), repeated = graph.groups.get(key).repeats > 1;
+  const made = svg("g", { class: repeated ? "frame repeated" : "frame" },
+    svg("rect", { x: place.x, y: place.y, width: place.w, height: place.h, rx: 8 }));
   drawn.set(key, made);
+  return made;
+}
+
+function title(key) {
+  const place = layout.boxes.get(key);
+  const made = svg("text", { x: place.x + 10, y: place.y + 16, class: "title", tabindex: 0,
+    role: "button" }, `− ${graph.groups.get(key).title}`);
+  act(made, () => toggle(key));
   return made;
 }
 
@@ -126,7 +132,7 @@ function box(key, most) {
   if (node && node.view) kinds.push("view");
   if (value !== undefined && Number.isFinite(value)) kinds.push("heat");
   if (isBroken(key)) kinds.push("broken");
-  const made = svg("g", { class: kinds.join(" "), tabindex: 0, role: "button", "data-key": key },
+  const made = svg("g", { class: kinds.join(" "), tabindex: 0, role: "button" },
     svg("rect", { x: place.x, y: place.y, width: place.w, height: place.h,
       rx: node && node.kind === "op" ? 9 : 2 }));
   made.style.setProperty("--share", `${most > 0 ? (100 * Math.max(value, 0)) / most : 0}%`);
@@ -301,6 +307,8 @@ function legend() {
   if (used.has("view")) made.append(element("p", "Dashed: shares the memory of what it reads."));
   if (used.has("inplace")) made.append(element("p", "Red arrows: written in place."));
   if (used.has("next")) made.append(element("p", "Dotted arrows: read by the next repeat."));
+  if (data.groups.some((group) => group.repeats > 1))
+    made.append(element("p", "What repeats is drawn once; its numbers are those of all repeats."));
   $("details").replaceChildren(made);
 }
 
