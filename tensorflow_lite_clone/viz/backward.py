@@ -198,10 +198,11 @@ def _norms(nodes: list[Any], outputs: list[Tensor]) -> dict[Any, float]:
         for node in nodes
         if not isinstance(node, Leaf)
     ]
+    ends: Any = [GradientEdge(node, 0) for node in leaves]
     try:
         found = grad(
             outputs,
-            [GradientEdge(node, 0) for node in leaves],
+            ends,
             [ones_like(tensor) for tensor in outputs],
             retain_graph=True,
             allow_unused=True,

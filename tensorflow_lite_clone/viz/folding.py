@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.viz.contract import ancestors, depths, merge
 from tensorflow_lite_clone.viz.model import Group, Node
@@ -19,14 +19,26 @@ from tensorflow_lite_clone.viz.model import Group, Node
 if TYPE_CHECKING:
     from tensorflow_lite_clone.viz.graph import Graph
 
-#: So many periods are tried, those first that are the distance of the most items that look alike.
-PERIODS = 16
+#: So many periods of each kind are tried.
+PERIODS = 12
 #: Single nodes are drawn once if that saves so many.
 WORTH = 6
 
 
 def fold(graph: Graph) -> Graph:
-    """The graph with its repeats drawn once; their times, sizes and parameters are summed."""
+    """The graph with its repeats drawn once; their times, sizes and parameters are summed.
+
+    Repeats may show only when others have been drawn once (a sum over equal branches), hence again
+    until nothing changes.
+    """
+    while True:
+        folded = _fold_once(graph)
+        if len(folded.nodes) == len(graph.nodes):
+            return folded
+        graph = folded
+
+
+def _fold_once(graph: Graph) -> Graph:
     folding = _Folding(graph)
     level = depths(graph.groups)
     for group in sorted(folding.items, key=level.__getitem__, reverse=True):  # innermost first
@@ -164,13 +176,22 @@ class _Sequence:
         return sorted(found, key=lambda run: (run[1] * (1 - run[2]), run[1], run[0]))
 
     def _periods(self) -> list[int]:
-        gaps: Counter[int] = Counter()
-        seen: dict[int, list[int]] = {}
-        for number, look in enumerate(self._looks):
-            before = seen.setdefault(look, [])
-            gaps.update([number - place for place in before[-4:]])
-            before.append(number)
-        return [gap for gap, _ in gaps.most_common(PERIODS)]
+        """The distances at which the most items look alike, and those at which the most look and
+        read alike (which tells one of many equal branches from the next)."""
+        found: dict[int, None] = {}
+        wired = [
+            (look, *[here - there if there >= 0 else 0 for _, there in reads])
+            for here, (look, reads) in enumerate(zip(self._looks, self._reads))
+        ]
+        for marks in (self._looks, wired):
+            gaps: Counter[int] = Counter()
+            seen: dict[Any, list[int]] = {}
+            for number, mark in enumerate(marks):
+                before = seen.setdefault(mark, [])
+                gaps.update([number - place for place in before[-4:]])
+                before.append(number)
+            found.update(dict.fromkeys([gap for gap, _ in gaps.most_common(PERIODS)]))
+        return list(found)
 
     def _alike(self, i: int, period: int, start: int) -> bool:
         """Whether item `i` and the one a period later look and read alike, in a run from `start`.

@@ -106,7 +106,7 @@ class Graph:
         elif suffix == ".dot":
             content = self.to_dot().encode()
         elif suffix == ".html":
-            content = self.to_html().encode()
+            content = self.to_html().encode(errors="replace")
         elif suffix == ".json":
             content = json.dumps(self.to_dict(), indent=1).encode()
         else:

@@ -56,6 +56,17 @@ def test_names_are_shown_as_they_are(name: str) -> None:
     assert parse(graph.to_dot())["_subgraph_cnt"] == 1
 
 
+@pytest.mark.parametrize("name", NASTY)
+def test_names_are_data_in_pages_and_files(name: str, tmp_path: Path) -> None:
+    graph = graph_of(name)
+    page = graph.save(tmp_path / "graph.html").read_text("utf-8")
+    data = page.partition('type="application/json">')[2].partition("</script>")[0]
+    assert json.loads(data)["nodes"][0]["label"] == name
+    assert page.count("<script") == 2
+    read = json.loads(graph.save(tmp_path / "graph.json").read_text("utf-8"))
+    assert read["groups"][0]["notes"] == {"settings": name}
+
+
 @needs_dot
 @pytest.mark.parametrize(
     "suffix, begins",

@@ -71,6 +71,17 @@ def test_repeats_within_repeats() -> None:
     assert (again.nodes, again.groups) == (graph.nodes, graph.groups)
 
 
+def test_equal_branches_side_by_side_and_their_sum() -> None:
+    graph = viz.backward(wide(5, 8)).fold()
+    assert [node.kind for node in graph.nodes.values()] == [
+        "leaf", "leaf", "op", "op", "op", "output",
+    ]  # fmt: skip
+    assert labels(graph) == ["Mm", "Relu", "Add"]
+    stage, branch, total = graph.groups.values()
+    assert (stage.repeats, branch.repeats, total.repeats) == (5, 8, 8)
+    assert {branch.parent, total.parent} == {stage.key}
+
+
 def test_what_reads_elsewhere_is_no_repeat() -> None:
     x = ones(3, requires_grad=True)
     values = [x]
@@ -112,6 +123,15 @@ def residual() -> Any:
     return y
 
 
+def wide(stages: int = 78, branches: int = 16) -> Any:
+    y = ones(2, 3, requires_grad=True)
+    for _ in range(stages):
+        weights = [ones(3, 3, requires_grad=True) for _ in range(branches)]
+        for branch in [tlc.relu(y @ w) for w in weights]:
+            y = y + branch
+    return y
+
+
 def recurrent() -> Any:
     v, w = (ones(3, 3, requires_grad=True) for _ in range(2))
     h, steps = ones(2, 3), []
@@ -121,7 +141,7 @@ def recurrent() -> Any:
     return tlc.stack(steps).sum()
 
 
-@pytest.mark.parametrize("make", [chain, residual, recurrent, irregular])
+@pytest.mark.parametrize("make", [chain, residual, wide, recurrent, irregular])
 def test_five_thousand_nodes_are_drawn_in_seconds(make: Callable[[], Any], tmp_path: Path) -> None:
     output = make()
     start = time.perf_counter()
