@@ -71,7 +71,7 @@ _LAZY = tuple(
     "cpu cuda distributed "
     "distributions fft func futures fx hub jit library linalg multiprocessing nn onnx optim "
     "overrides profiler quasirandom random return_types serialization sparse special testing types "
-    "utils vision viz".split()
+    "utils vision viz watch".split()
 )
 
 

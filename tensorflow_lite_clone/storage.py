@@ -7,6 +7,8 @@ from typing import Any
 
 #: Each is called with the root of every storage that is written to in place: capture.
 watchers: list[Any] = []
+#: Each is called with the new storages that are made outside of ops: profilers of memory.
+births: list[Any] = []
 
 
 class Storage:
@@ -28,6 +30,9 @@ class Storage:
         self.backend = backend
         self.root = root
         self.version = 0
+        if births:
+            for born in births:
+                born(self)
 
     def current_version(self) -> int:
         """How many in-place writes this memory has seen."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import tensorflow_lite_clone as torch
 from examples.mnist.digits import SHIPPED, digits
+from examples.mnist.observer import Observer
 
 nn = torch.nn
 
@@ -23,6 +24,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     options.add_argument("--data", type=Path, default=SHIPPED, help="folder with the idx files")
     options.add_argument("--output", type=Path, default=Path("runs"), help="folder for pictures")
     options.add_argument("--log", type=Path, help="file to write every step's loss to")
+    options.add_argument("--logdir", type=Path, help="folder for what `watch` shows")
     options.add_argument("--max_steps", type=int, help="stop training after so many steps")
     return options
 
@@ -60,6 +62,7 @@ def run(model: nn.Module, options: argparse.Namespace, name: str) -> float:
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=options.lr, total_steps=options.epochs * len(loader)
     )
+    observer = Observer(options, model, optimizer, name) if options.logdir else None
     losses = []
     score = 0.0
     for epoch in range(1, options.epochs + 1):
@@ -72,19 +75,46 @@ def run(model: nn.Module, options: argparse.Namespace, name: str) -> float:
             optimizer.step()
             schedule.step()
             losses.append(loss.item())
+            if observer:
+                observer.step(len(losses), losses[-1], len(images))
             if len(losses) == options.max_steps:
                 break
         seconds = time.perf_counter() - begin
         score = accuracy(model, test_loader, device)
         recent = losses[-len(loader) :]
         mean = sum(recent) / len(recent)
+        if observer:
+            observer.epoch(len(losses), score, predictions(model, test, device))
         print(f"epoch {epoch:2d}  loss {mean:.4f}  test accuracy {score:.2%}  {seconds:.1f} s")
         if len(losses) == options.max_steps:
             break
+    if observer:
+        observer.close()
     if options.log:
         options.log.write_text("".join(f"{value:.8f}\n" for value in losses))
     draw(model, test, options, name)
     return score
+
+
+def predictions(model: nn.Module, test, device: str):
+    """A figure of some digits and what the model reads, None without Matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None
+    images, labels = test[:32]
+    model.eval()
+    with torch.no_grad():
+        answers = model(images.to(device)).argmax(1).tolist()
+    figure = Figure(figsize=(10, 5.6))
+    for axis, image, answer, label in zip(
+        figure.subplots(4, 8).flat, images, answers, labels.tolist(), strict=True
+    ):
+        axis.imshow(image[0].numpy(), cmap="gray_r")
+        axis.set_title(f"{answer}", color="black" if answer == label else "red")
+        axis.axis("off")
+    figure.suptitle("what the network reads (red: wrong)")
+    return figure
 
 
 def draw(model: nn.Module, test, options: argparse.Namespace, name: str) -> None:
@@ -100,21 +130,10 @@ def draw(model: nn.Module, test, options: argparse.Namespace, name: str) -> None
             print(f"graph of the loss: {path}")
         except RuntimeError as error:
             print(error)
-    try:
-        from matplotlib import pyplot
-    except ImportError:
+    figure = predictions(model, test, options.device)
+    if figure is None:
         print("no picture of predictions: matplotlib is not installed")
         return
-    figure, axes = pyplot.subplots(4, 8, figsize=(10, 5.6))
-    answers = outputs.argmax(1).tolist()
-    for axis, image, answer, label in zip(
-        axes.flat, images, answers, labels.tolist(), strict=True
-    ):
-        axis.imshow(image[0].numpy(), cmap="gray_r")
-        axis.set_title(f"{answer}", color="black" if answer == label else "red")
-        axis.axis("off")
-    figure.suptitle("what the network reads (red: wrong)")
     path = options.output / f"{name}_predictions.png"
     figure.savefig(path, dpi=100)
-    pyplot.close(figure)
     print(f"predictions: {path}")

@@ -206,9 +206,16 @@ def write(target: Tensor, value: Any) -> None:
     """Copy an array or number into the tensor's memory and count the write."""
     storage = target._storage
     check_writable(storage.array)
-    call = partial(storage.backend.write, storage.array, value)
-    hooks.writing(None, call, (storage.array, value), {})
+    write_array(storage.backend, storage.array, value)
     storage.bump()
+
+
+def write_array(backend: Any, array: Any, value: Any) -> None:
+    """Copy an array or number into an array of `backend`."""
+    if hooks.writers:
+        hooks.writing(None, partial(backend.write, array, value), (array, value), {})
+    else:
+        backend.write(array, value)
 
 
 def record_inplace(

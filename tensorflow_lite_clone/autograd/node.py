@@ -183,6 +183,8 @@ class Node(GraphNode):
                 results[position] = function(F, g)
         if plan.shared:
             for positions, function, places, names in plan.shared:
+                if needed is not None and not any([needed[position] for position in positions]):
+                    continue
                 chosen = {name: parameters[name] for name in names}
                 found = function(F, g, *[saved[place] for place in places], **chosen)
                 for position, result in zip(positions, found, strict=True):

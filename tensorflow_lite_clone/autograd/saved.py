@@ -28,13 +28,14 @@ _own = _Own()
 class PackedValue:
     """What `pack` made of a saved value; stands in for its storage in a node."""
 
-    __slots__ = ("_packed", "_unpack")
+    __slots__ = ("_packed", "_unpack", "shape")
 
     root = None
     version = -1  # a packed value has nothing that could be written in place
 
     def __init__(self, tensor: Tensor) -> None:
         pack, self._unpack = _own.pairs[-1]
+        self.shape = tensor._storage.array.shape
         enabled, mode.grad = mode.grad, False
         try:
             self._packed = pack(tensor)

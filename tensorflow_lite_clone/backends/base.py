@@ -172,8 +172,9 @@ class Backend:
         """Wait until all work queued on the device is done."""
 
     def watch_memory(self, listener: Any) -> Any:
-        """Call ``listener(bytes)`` when memory is taken, and with negative bytes when it is given
-        back, until the function that this gives is called; None where only arrays can tell."""
+        """Call ``listener(bytes, address)`` when memory is taken, and with negative bytes when it
+        is given back, until the function that this gives is called; None where only arrays tell.
+        """
         return None
 
     def make_generator(self) -> Any:

@@ -146,10 +146,9 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         "torch.distributed* torch.nn.parallel* torch.cuda.nccl*",
     ),
     (
-        PLANNED,
-        "the profiler and what shows the inside of a program",
-        "torch.profiler* torch.autograd.profiler* torch.autograd._*profiler "
-        "torch.utils.flop_counter* torch.cuda.profiler*",
+        LEFT_OUT,
+        "files and ranges of other profilers",
+        "torch.profiler* torch.autograd.profiler* torch.autograd._*profiler torch.cuda.profiler*",
     ),
     (
         PLANNED,

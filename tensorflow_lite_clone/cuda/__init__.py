@@ -12,7 +12,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone._bind import names_of
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
-from tensorflow_lite_clone.cuda import nccl, nvtx
+from tensorflow_lite_clone.cuda import nccl, nvtx, profiler
 from tensorflow_lite_clone.cuda._devices import device_count, index_of, layer
 from tensorflow_lite_clone.cuda.graphs import (
     CUDAGraph,
@@ -198,6 +198,7 @@ __all__ = [
     "memory_summary",
     "nccl",
     "nvtx",
+    "profiler",
     "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "seed",

@@ -1,4 +1,4 @@
-"""The command ``python -m tensorflow_lite_clone``: runs PyTorch programs."""
+"""The command ``python -m tensorflow_lite_clone``: runs PyTorch programs, and some tools."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ USAGE = """\
 usage: python -m tensorflow_lite_clone SCRIPT [ARGUMENT ...]
        python -m tensorflow_lite_clone -m MODULE [ARGUMENT ...]
        python -m tensorflow_lite_clone env
+       python -m tensorflow_lite_clone watch LOGDIR [--port PORT] [--host HOST] [--open]
 
 Runs a Python program in which `import torch` and `import torchvision` mean tensorflow_lite_clone,
-in the processes that it starts, too. `env` prints the versions of all that matters. The command
-`tlc` does the same.
+in the processes that it starts, too. `env` prints the versions of all that matters, `watch` shows
+training runs in a browser. The command `tlc` does the same.
 """
 
 
@@ -36,6 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
         from tensorflow_lite_clone.utils import collect_env
 
         collect_env.main()
+    elif first == "watch" and not os.path.exists(first):
+        from tensorflow_lite_clone.watch import command
+
+        return command.main(arguments[1:])
     elif first and not first.startswith("-"):
         run_script(first, arguments[1:])
     else:

@@ -8,15 +8,17 @@ The functions made here are the hottest of the whole package, hence flat rather 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, current_edge, record, wrap
 from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.inplace import write_array, write_out
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared, run
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
@@ -103,7 +105,7 @@ def unary(
 
     def function_(input):
         # The flat path: nothing to promote, nothing to record.
-        if isinstance(input, Tensor) and not hooks.writers:
+        if isinstance(input, Tensor):
             storage = input._storage
             array = storage.array
             if (
@@ -114,7 +116,7 @@ def unary(
                 backend = storage.backend
                 result = run(op, backend, (array,), {})
                 if result.dtype is array.dtype:
-                    backend.write(array, result)
+                    write_array(backend, array, result)
                     storage.bump()
                     return input
         return write_pointwise(op, input)
@@ -277,7 +279,7 @@ def binary(
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):
-        if assign is not None and _assigned(assign, self, other, slow):
+        if assign is not None and _assigned(op, assign, self, other, slow):
             return self
         return write_pointwise(op, self, (other,))
 
@@ -301,9 +303,11 @@ def binary(
     return function
 
 
-def _assigned(assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: str) -> bool:
+def _assigned(
+    op: type[Op], assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: str
+) -> bool:
     """Do ``target op= other`` in place if nothing is to be promoted or recorded; say if so."""
-    if hooks.writers or (mode.grad and (target._edge is not None or target._view is not None)):
+    if mode.grad and (target._edge is not None or target._view is not None):
         return False
     storage = target._storage
     array = storage.array
@@ -326,10 +330,12 @@ def _assigned(assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: 
         return False
     if (slow and dtype.kind in slow) or dtype.kind == "b" or 0 in array.strides:
         return False
-    if storage.backend.alone:
-        assign(array, right)
+    if not storage.backend.alone:
+        assign = storage.backend.guarded(assign)
+    if hooks.writers:
+        hooks.writing(op, partial(assign, array, right), (array, right), {})
     else:
-        storage.backend.guarded(assign)(array, right)
+        assign(array, right)
     storage.bump()
     return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
@@ -159,7 +160,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         src = to_device(src, self.device, non_blocking)
     elif _outside(self) and (src._edge is None or not mode.grad) and src._view is None:
         check_writable(storage.array)
-        CopyInto.write(storage.backend.F, storage.array, source.array)
+        call = partial(CopyInto.write, storage.backend.F, storage.array, source.array)
+        hooks.writing(CopyInto, call, (storage.array, source.array), {})
         storage.bump()
         return self
     return apply_inplace(CopyInto, self, src)
@@ -173,7 +175,7 @@ def _fits(shape: tuple, target: tuple) -> bool:
 
 def _outside(x: Tensor) -> bool:
     """Whether a write into `x` surely has nothing to do with a graph."""
-    return not hooks.writers and (not mode.grad or (x._edge is None and x._view is None))
+    return not mode.grad or (x._edge is None and x._view is None)
 
 
 @public("torch", "method")
@@ -194,10 +196,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         )
     value = fitting_number(number, self.dtype)
     if _outside(self):
-        storage = self._storage
-        storage.backend.write(storage.array, value)
-        storage.bump()
-        return self
+        return _write_number(Fill, self, value, {"value": value})
     return apply_inplace(Fill, self, value=value)
 
 
@@ -211,11 +210,19 @@ def fill(input: Tensor, value: Any) -> Tensor:
 def zero_(self: Tensor) -> Tensor:
     """Write zeros everywhere."""
     if _outside(self):
-        storage = self._storage
-        storage.backend.write(storage.array, 0)
-        storage.bump()
-        return self
+        return _write_number(Zero, self, 0, {})
     return apply_inplace(Zero, self)
+
+
+def _write_number(op: type[Op], x: Tensor, value: complex, parameters: dict) -> Tensor:
+    storage = x._storage
+    if hooks.writers:
+        call = partial(storage.backend.write, storage.array, value)
+        hooks.writing(op, call, (storage.array,), parameters)
+    else:
+        storage.backend.write(storage.array, value)
+    storage.bump()
+    return x
 
 
 @public("method")

@@ -62,7 +62,9 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
     if kind is slice:
         step = index.step
         array = self._storage.array
-        if (step is None or step > 0) and array.ndim and not _active_hooks:
+        if (step is None or step > 0) and array.ndim:
+            if _active_hooks:
+                return apply_view(Slice, self, index=index, shape=array.shape)
             return view_of(Slice, self, array[index], {"index": index, "shape": array.shape})
     elif kind is tuple and _is_basic(index):
         items = index if ... in index else (*index, ...)

@@ -10,7 +10,7 @@ from tensorflow_lite_clone.utils import _pytree, checkpoint, data, deterministic
 from tensorflow_lite_clone.utils._swap import set_module, swap_tensors
 
 #: Parts that are imported when first named.
-_LAZY = ("benchmark", "collect_env", "flop_counter", "model_zoo", "tensorboard")
+_LAZY = ("benchmark", "collect_env", "flop_counter", "model_zoo", "runs", "tensorboard")
 
 __all__ = [
     "_pytree",

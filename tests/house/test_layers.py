@@ -26,7 +26,7 @@ LAYERS: list[set[str]] = [
     {"cpu", "testing", "types"},
     {"accelerator"},
     {"amp", "compiler", "func", "fx", "jit", "library", "overrides"},
-    {"compiler", "distributed", "onnx", "profiler", "viz", "vision"},
+    {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
     {"_C", "__config__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str"},
     {"dropin"},
     {"__init__"},
@@ -54,7 +54,7 @@ OUTSIDE = {
     "einops": ("utils.einops",),
     "numpy": (
         "backends.numpy", "backends.cupy", "onnx", "serialization", "utils.data",
-        "utils.tensorboard", "vision",
+        "utils.runs", "utils.tensorboard", "vision",
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "torch": (),
@@ -66,6 +66,7 @@ OUTSIDE = {
 LOCAL: dict[str, dict[str, str]] = {
     "tensorflow_lite_clone.dropin.run": {
         "tensorflow_lite_clone.utils.collect_env": "programs start without it",
+        "tensorflow_lite_clone.watch.command": "programs start without it",
     },
     "tensorflow_lite_clone.nn.parallel.distributed": {
         "tensorflow_lite_clone.distributed.distributed_c10d": "where there is a group, it is there",
@@ -96,6 +97,7 @@ LOCAL: dict[str, dict[str, str]] = {
 # Optional extras may be imported where they are used, by any module.
 EXTRAS = {
     "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "scipy", "threadpoolctl",
+    "graphviz", "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
 }  # fmt: skip
 
 

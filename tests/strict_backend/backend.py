@@ -13,6 +13,7 @@ from tensorflow_lite_clone.backends.numpy.backend import NATIVE
 from tensorflow_lite_clone.backends.numpy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.dispatch.raw import STANDARD
 from tests.strict_backend.array import StrictArray, lifted, rewrap, unwrap
 
@@ -76,10 +77,13 @@ class StrictBackend(Backend):
         return rewrap(np.asarray(unwrap(data), None if dtype is None else NATIVE[dtype]))
 
     def from_host(self, array: Any, non_blocking: bool = False) -> Any:
+        capture.crossing("copies from the host", array.nbytes)
         return StrictArray(np.array(array))
 
     def to_host(self, array: Any, non_blocking: bool = False) -> Any:
-        return np.array(unwrap(array))
+        host = np.array(unwrap(array))
+        capture.crossing("reads a value back", host.nbytes)
+        return host
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         return StrictArray(np.empty(shape, NATIVE[dtype]))

@@ -28,6 +28,7 @@ from tensorboard.util import tensor_util  # noqa: E402
 
 import tensorflow_lite_clone.utils.tensorboard as ours  # noqa: E402
 from tensorflow_lite_clone.utils.tensorboard import summary as our_summary  # noqa: E402
+from tests.tools.markdown import ROOT  # noqa: E402
 
 LIBRARIES = ((tlc, ours, our_summary), (torch, theirs, their_summary))
 
@@ -262,10 +263,29 @@ def test_wrong_arguments(tmp_path):
             assert kinds[0] is kinds[1], i
 
 
-def test_without_tensorboard():
+def test_without_tensorboard(tmp_path):
+    """Then it is the writer of `utils.runs`, which says so once, when it is made."""
     program = (
         "import sys; sys.modules['tensorboard'] = None\n"
-        "import tensorflow_lite_clone.utils.tensorboard"
+        "from tensorflow_lite_clone.utils import runs\n"
+        "from tensorflow_lite_clone.utils.tensorboard import SummaryWriter\n"
+        "print('imported', file=sys.stderr)\n"
+        "for name in 'ab':\n"
+        "    with SummaryWriter(name) as writer:\n"
+        "        writer.add_scalar('loss', 1.0, 3)\n"
+        "reader = runs.Reader('.')\n"
+        "reader.poll()\n"
+        "assert reader.scalars() == {name: {'loss': [(3, 1.0)]} for name in 'ab'}\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "pip install tensorboard" in done.stderr
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    silent, _, said = done.stderr.partition("imported")
+    assert not silent
+    assert said.count("UserWarning") == said.count("pip install tensorboard") == 1

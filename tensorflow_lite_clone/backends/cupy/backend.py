@@ -188,7 +188,7 @@ class CupyBackend(Backend):
             return False  # a gradient on its way to another device
         return array.base is None and array.data.mem.__class__ is not cupy.cuda.UnownedMemory
 
-    def watch_memory(self, listener: Callable[[int], None]) -> Callable[[], None]:
+    def watch_memory(self, listener: Callable[[int, int], None]) -> Callable[[], None]:
         return memory.listen(self.index, listener)
 
     def synchronize(self) -> None:

@@ -26,9 +26,16 @@ class Marks:
         if capture.state.graph is not None:
             return None
         with self._here():
-            event = self._free.pop() if self._free else cupy.cuda.Event()
+            try:
+                event = self._free.pop()
+            except IndexError:
+                event = cupy.cuda.Event()
             event.record()
         return event
+
+    def is_current(self) -> bool:
+        """Whether the device is CuPy's current one in this thread."""
+        return cupy.cuda.runtime.getDevice() == self.index
 
     def settle(self) -> None:
         """Wait until every mark that was made is reached."""

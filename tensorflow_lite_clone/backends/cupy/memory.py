@@ -70,7 +70,7 @@ class _Peaks(cupy.cuda.MemoryHook):
         self.used: dict[int, int] = {}
         self.most: dict[int, int] = {}
         self.most_held: dict[int, int] = {}
-        self.listeners: list[tuple[int, Callable[[int], None]]] = []
+        self.listeners: list[tuple[int, Callable[[int, int], None]]] = []
 
     def watch(self, index: int) -> None:
         """Begin with what is in use now."""
@@ -88,7 +88,7 @@ class _Peaks(cupy.cuda.MemoryHook):
             self.most[index] = used
         for heard, listener in self.listeners:
             if heard == index:
-                listener(event["mem_size"])
+                listener(event["mem_size"], event["mem_ptr"])
 
     def free_postprocess(self, **event: Any) -> None:
         """Called by CuPy when memory goes back to its pool."""
@@ -96,7 +96,7 @@ class _Peaks(cupy.cuda.MemoryHook):
         self.used[index] = self.used.get(index, 0) - event["mem_size"]
         for heard, listener in self.listeners:
             if heard == index:
-                listener(-event["mem_size"])
+                listener(-event["mem_size"], event["mem_ptr"])
 
 
 _peaks: list[_Peaks] = []
@@ -112,9 +112,9 @@ def _watching(index: int) -> _Peaks:
     return _peaks[0]
 
 
-def listen(index: int, listener: Callable[[int], None]) -> Callable[[], None]:
-    """Tell `listener` the bytes of each allocation on a device, and, negative, of each release;
-    gives the function that ends it."""
+def listen(index: int, listener: Callable[[int, int], None]) -> Callable[[], None]:
+    """Tell `listener` the bytes and address of each allocation on a device, and of each release
+    with negative bytes; gives the function that ends it."""
     listeners = _watching(index).listeners
     listeners.append((index, listener))
     return lambda: listeners.remove((index, listener))

@@ -158,6 +158,14 @@ def lend(array: Any, stream: Any) -> None:
         _lent.append((event, array))
 
 
+def profile(collect: bool) -> None:
+    """Let a profiler that runs beside the program collect, or let it stop."""
+    if collect:
+        runtime.profilerStart()
+    else:
+        runtime.profilerStop()
+
+
 def range_push(message: str) -> None:
     """Open a range in profilers' timelines."""
     cupy.cuda.nvtx.RangePush(message)

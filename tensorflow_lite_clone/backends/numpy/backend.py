@@ -107,7 +107,8 @@ class NumpyBackend(Backend):
         return array.flags.c_contiguous
 
     def owns_memory(self, array: Any) -> bool:
-        return array.base is None
+        # it is none of ours if a gradient is on its way to another device
+        return isinstance(array, np.ndarray) and array.base is None
 
 
 _cpu = NumpyBackend()

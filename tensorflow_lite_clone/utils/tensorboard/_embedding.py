@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from google.protobuf import text_format
 from tensorboard.plugins.projector.projector_config_pb2 import EmbeddingInfo, ProjectorConfig
 
-from tensorflow_lite_clone.utils.tensorboard import _pictures
-from tensorflow_lite_clone.utils.tensorboard._convert_np import make_np
+from tensorflow_lite_clone.utils.runs import pictures
+from tensorflow_lite_clone.utils.runs.contents import make_np
 
 
 def folder_name(tag: str) -> str:
@@ -31,17 +29,6 @@ def _write_labels(path: Path, metadata: Any, header: Any, count: int) -> None:
     _write_rows(path, [header, *rows] if header else rows)
 
 
-def _write_sprite(path: Path, images: np.ndarray, count: int) -> None:
-    """All pictures in one, in as many rows as columns."""
-    if len(images) != count:
-        raise AssertionError("#images should equal with #data points")
-    side = math.ceil(math.sqrt(count))
-    full = np.zeros((side * side, *images.shape[1:]), images.dtype)
-    full[:count] = images
-    sheet = _pictures.to_bytes(_pictures.grid(full, side)).transpose(1, 2, 0)
-    path.write_bytes(_pictures.encode_png(sheet))
-
-
 def write_embedding(
     root: Path, folder: str, name: str, mat: Any, metadata: Any, label_img: Any, header: Any
 ) -> EmbeddingInfo:
@@ -58,7 +45,8 @@ def write_embedding(
         images = make_np(label_img)
         info.sprite.image_path = f"{folder}/sprite.png"
         info.sprite.single_image_dim.extend([images.shape[3], images.shape[2]])
-        _write_sprite(root / info.sprite.image_path, images, len(points))
+        sheet = pictures.sheet(images, len(points))
+        (root / info.sprite.image_path).write_bytes(pictures.encode_png(sheet))
     _write_rows(root / info.tensor_path, points.tolist())
     return info
 

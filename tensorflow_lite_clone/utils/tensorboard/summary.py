@@ -5,9 +5,7 @@ Each takes tensors, arrays or numbers and returns the `Summary` that a writer ad
 
 from __future__ import annotations
 
-import io
 import json
-import wave
 from typing import Any
 
 import numpy as np
@@ -23,9 +21,9 @@ from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 
 from tensorflow_lite_clone.core.dtypes import int16
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.utils.tensorboard import _pictures
-from tensorflow_lite_clone.utils.tensorboard._convert_np import make_np
-from tensorflow_lite_clone.utils.tensorboard._pictures import draw_boxes
+from tensorflow_lite_clone.utils.runs import contents, pictures
+from tensorflow_lite_clone.utils.runs.contents import compute_curve, make_np
+from tensorflow_lite_clone.utils.runs.pictures import draw_boxes
 
 __all__ = [
     "audio",
@@ -90,13 +88,7 @@ def scalar(
 ) -> Summary:
     """A number: a tensor or array of one element, or what `float` takes; `new_style` makes it a
     tensor, of float64 with `double_precision`."""
-    array = make_np(tensor).squeeze()
-    if array.ndim != 0:
-        raise AssertionError(
-            "Tensor should contain one element (0 dimensions). Was given size: "
-            f"{array.size} and {array.ndim} dimensions."
-        )
-    number = float(array)
+    number = contents.number(tensor)
     if not new_style:
         return _one(tag=name, simple_value=number)
     if double_precision:
@@ -160,37 +152,23 @@ def histogram_raw(
 
 def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> Summary:
     """The histogram of all values; see `make_histogram`."""
-    values = make_np(values)
-    return _one(tag=name, histo=make_histogram(values.astype(float), bins, max_bins))
+    array = make_np(values).astype(float)
+    return _one(tag=name, histo=make_histogram(array, bins, max_bins))
 
 
 def make_histogram(values: np.ndarray, bins: Any, max_bins: int | None = None) -> HistogramProto:
-    """Counts of values between the ends `bins` (or what else `numpy.histogram` takes).
-
-    More than `max_bins` of them are joined; empty ones at either side are left out but one, which
-    says where the first begins. ValueError where there is no value.
-    """
-    if values.size == 0:
-        raise ValueError("The input has no element.")
-    values = values.reshape(-1)
-    counts, limits = np.histogram(values, bins=bins)
-    if max_bins is not None and len(counts) > max_bins:
-        step = len(counts) // max_bins
-        starts = range(0, len(counts), step)
-        limits = np.append(limits[list(starts)], limits[-1])
-        counts = np.add.reduceat(counts, starts)
-    filled = np.flatnonzero(counts)
-    if filled.size == 0:
+    """Counts of values; see `contents.histogram`. ValueError where all lie outside `bins`."""
+    found = contents.histogram(values, bins, max_bins)
+    if not found.counts:
         raise ValueError("The histogram is empty, please file a bug report.")
-    first, last = filled[0], filled[-1]
     return HistogramProto(
-        min=values.min(),
-        max=values.max(),
-        num=len(values),
-        sum=values.sum(),
-        sum_squares=values.dot(values),
-        bucket_limit=limits[first : last + 2].tolist(),
-        bucket=[0, *counts[first : last + 1].tolist()],
+        min=found.min,
+        max=found.max,
+        num=found.num,
+        sum=found.sum,
+        sum_squares=found.sum_squares,
+        bucket_limit=found.limits,
+        bucket=found.counts,
     )
 
 
@@ -226,37 +204,13 @@ def pr_curve(
     return _curve(tag, compute_curve(labels, predictions, num_thresholds, weights), num_thresholds)
 
 
-def compute_curve(
-    labels: np.ndarray,
-    predictions: np.ndarray,
-    num_thresholds: int | None = None,
-    weights: Any = None,
-) -> np.ndarray:
-    """Rows of true and false positives, true and false negatives, precision and recall, for
-    `num_thresholds` thresholds that lie evenly between 0 and 1."""
-    n = 127 if num_thresholds is None else num_thresholds
-    weights = 1.0 if weights is None else weights
-    place = np.floor(predictions * (n - 1)).astype(np.int32)
-    labels = labels.astype(float)
-
-    def above(share: Any) -> np.ndarray:
-        counts, _ = np.histogram(place, bins=n, range=(0, n - 1), weights=share)
-        return np.cumsum(counts[::-1])[::-1]
-
-    tp, fp = above(labels * weights), above((1 - labels) * weights)
-    tn, fn = fp[0] - fp, tp[0] - tp
-    precision = tp / np.maximum(1e-7, tp + fp)
-    recall = tp / np.maximum(1e-7, tp + fn)
-    return np.stack((tp, fp, tn, fn, precision, recall))
-
-
 # -- pictures and sound -----------------------------------------------------------------------
 
 
 def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Summary:
     """A picture of bytes, or of numbers from 0 to 1; several become a grid."""
-    pixels = _pictures.to_hwc(make_np(tensor), dataformats)
-    return _one(tag=tag, image=make_image(_pictures.to_bytes(pixels), rescale))
+    pixels = pictures.to_hwc(make_np(tensor), dataformats)
+    return _one(tag=tag, image=make_image(pictures.to_bytes(pixels), rescale))
 
 
 def image_boxes(
@@ -268,7 +222,7 @@ def image_boxes(
     labels: Any = None,
 ) -> Summary:
     """A picture with boxes (left, top, right, bottom), a row of `tensor_boxes` each."""
-    pixels = _pictures.to_bytes(_pictures.to_hwc(make_np(tensor_image), dataformats))
+    pixels = pictures.to_bytes(pictures.to_hwc(make_np(tensor_image), dataformats))
     made = make_image(pixels, rescale, rois=make_np(tensor_boxes).tolist(), labels=labels)
     return _one(tag=tag, image=made)
 
@@ -282,13 +236,13 @@ def make_image(
         height=height,
         width=width,
         colorspace=channels,
-        encoded_image_string=_pictures.encode_png(tensor, rescale, rois, labels),
+        encoded_image_string=pictures.encode_png(tensor, rescale, rois, labels),
     )
 
 
 def video(tag: str, tensor: Any, fps: float = 4) -> Summary:
     """Videos (N, T, C, H, W) of bytes, or of numbers from 0 to 1, side by side."""
-    frames = _pictures.to_bytes(_pictures.side_by_side(make_np(tensor)))
+    frames = pictures.to_bytes(pictures.side_by_side(make_np(tensor)))
     return _one(tag=tag, image=make_video(frames, fps))
 
 
@@ -299,27 +253,18 @@ def make_video(tensor: np.ndarray, fps: float) -> Summary.Image:
         height=height,
         width=width,
         colorspace=channels,
-        encoded_image_string=_pictures.encode_gif(tensor, fps),
+        encoded_image_string=pictures.encode_gif(tensor, fps),
     )
 
 
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Summary:
     """One channel of sound, numbers from -1 to 1."""
-    samples = make_np(tensor).squeeze()
-    if samples.ndim != 1:
-        raise AssertionError("input tensor should be 1 dimensional.")
-    samples = (np.clip(samples, -1, 1) * np.iinfo(np.int16).max).astype("<i2")
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(sample_rate)
-        file.writeframes(samples.tobytes())
+    content, length = contents.sound(tensor, sample_rate)
     made = Summary.Audio(
         sample_rate=sample_rate,
         num_channels=1,
-        length_frames=len(samples),
-        encoded_audio_string=buffer.getvalue(),
+        length_frames=length,
+        encoded_audio_string=content,
         content_type="audio/wav",
     )
     return _one(tag=tag, audio=made)
@@ -393,24 +338,11 @@ def custom_scalars(layout: dict) -> Summary:
 
 
 def _hparam(value: Any) -> tuple[Any, Any]:
-    """TensorBoard's type and value of a hyperparameter; ValueError for other types."""
+    """TensorBoard's type and value of a hyperparameter."""
+    value = contents.hyperparameter(value)
     if isinstance(value, str):
         return api_pb2.DATA_TYPE_STRING, struct_pb2.Value(string_value=value)
-    if isinstance(value, Tensor):
-        value = value.reshape(-1)[0].item()
-    if not isinstance(value, int | float):
-        raise ValueError("value should be one of int, float, str, bool, or torch.Tensor")
     return api_pb2.DATA_TYPE_FLOAT64, struct_pb2.Value(number_value=value)
-
-
-def _domain(name: str, value: Any, discrete: Any) -> struct_pb2.ListValue:
-    """The values that a hyperparameter can take."""
-    if not isinstance(discrete, list) or not all(isinstance(v, type(value)) for v in discrete):
-        raise TypeError(
-            f"parameter: hparam_domain_discrete[{name}] should be a list of same type as "
-            f"hparam_dict[{name}]."
-        )
-    return struct_pb2.ListValue(values=[_hparam(choice)[1] for choice in discrete])
 
 
 def hparams(
@@ -424,12 +356,8 @@ def hparams(
     `hparam_domain_discrete` lists the values that some of them can take. TypeError for what is
     no dictionary, ValueError for values of other types; None is left out.
     """
-    for name, mapping in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict)):
-        if not isinstance(mapping, dict):
-            raise TypeError(f"parameter: {name} should be a dictionary, nothing logged.")
+    contents.check_hyperparameters(hparam_dict, metric_dict, hparam_domain_discrete)
     domains = hparam_domain_discrete or {}
-    if not isinstance(domains, dict):
-        raise TypeError("parameter: hparam_domain_discrete should be a dictionary, nothing logged.")
     start = plugin_data_pb2.SessionStartInfo()
     infos = []
     for name, value in (hparam_dict or {}).items():
@@ -439,7 +367,8 @@ def hparams(
         start.hparams[name].CopyFrom(message)
         options = {}
         if name in domains:
-            options["domain_discrete"] = _domain(name, value, domains[name])
+            choices = [_hparam(choice)[1] for choice in domains[name]]
+            options["domain_discrete"] = struct_pb2.ListValue(values=choices)
         infos.append(api_pb2.HParamInfo(name=name, type=kind, **options))
     metrics = [api_pb2.MetricInfo(name=api_pb2.MetricName(tag=name)) for name in metric_dict or {}]
     experiment = api_pb2.Experiment(hparam_infos=infos, metric_infos=metrics)

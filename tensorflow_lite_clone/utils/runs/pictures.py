@@ -1,9 +1,11 @@
-"""Pictures: from arrays in any order of dimensions to PNG and GIF. They need Pillow."""
+"""Pictures: from arrays in any order of dimensions to PNG and GIF. Most need Pillow."""
 
 from __future__ import annotations
 
 import io
 import math
+import struct
+import zlib
 from typing import Any
 
 import numpy as np
@@ -24,11 +26,11 @@ def grid(images: np.ndarray, columns: int) -> np.ndarray:
     if channels == 1:
         images = np.repeat(images, 3, axis=1)
     rows = math.ceil(n / columns)
-    sheet = np.zeros((3, rows * height, columns * width), images.dtype)
+    whole = np.zeros((3, rows * height, columns * width), images.dtype)
     for i, image in enumerate(images):
         y, x = i // columns * height, i % columns * width
-        sheet[:, y : y + height, x : x + width] = image
-    return sheet
+        whole[:, y : y + height, x : x + width] = image
+    return whole
 
 
 def to_hwc(x: np.ndarray, dataformats: str) -> np.ndarray:
@@ -88,6 +90,31 @@ def encode_png(x: np.ndarray, rescale: float = 1, boxes: Any = None, labels: Any
     return buffer.getvalue()
 
 
+# Channels -> PNG's number of the colour type: gray, gray and alpha, RGB, RGB and alpha.
+_COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
+
+
+def plain_png(x: np.ndarray) -> bytes:
+    """The PNG of bytes (H, W, C) with 1 to 4 channels, without Pillow; ValueError for other shapes.
+
+    Each line is stored as it is (filter 0), and all of them deflated (PNG specification, W3C 2003).
+    """
+    height, width, channels = x.shape
+    if channels not in _COLOR_TYPES or not height or not width:
+        raise ValueError(f"a picture has 1 to 4 channels and some pixels, not the shape {x.shape}")
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        check = zlib.crc32(name + content)
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", check)
+
+    lines = np.zeros((height, 1 + width * channels), np.uint8)
+    lines[:, 1:] = x.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, _COLOR_TYPES[channels], 0, 0, 0)
+    body = zlib.compress(lines.tobytes(), 6)
+    signature = b"\x89PNG\r\n\x1a\n"
+    return signature + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
 def encode_gif(frames: np.ndarray, fps: float) -> bytes:
     """An endless animation of frames of bytes (T, H, W, C)."""
     Image = pillow()
@@ -104,6 +131,16 @@ def encode_gif(frames: np.ndarray, fps: float) -> bytes:
         loop=0,
     )
     return buffer.getvalue()
+
+
+def sheet(images: np.ndarray, count: int) -> np.ndarray:
+    """Images (N, C, H, W) as one of bytes (H, W, C), in as many rows as columns; N is `count`."""
+    if len(images) != count:
+        raise AssertionError("#images should equal with #data points")
+    side = math.ceil(math.sqrt(count))
+    full = np.zeros((side * side, *images.shape[1:]), images.dtype)
+    full[:count] = images
+    return to_bytes(grid(full, side)).transpose(1, 2, 0)
 
 
 def side_by_side(videos: np.ndarray) -> np.ndarray:

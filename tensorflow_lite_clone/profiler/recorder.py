@@ -1,0 +1,303 @@
+"""What runs, noted while it runs; `spans.py` makes events of it afterwards.
+
+Ops are on the program's hot path, so a recorder appends flat lists and computes nothing that can
+wait. On a GPU it makes marks in the stream around each op and reads them when all is over: it
+never waits for the device in between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from threading import get_ident
+from typing import Any
+
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.autograd.node import creation_hooks
+from tensorflow_lite_clone.dispatch import hooks, table
+from tensorflow_lite_clone.nn.modules.hooks import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+from tensorflow_lite_clone.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from tensorflow_lite_clone.profiler import frames
+from tensorflow_lite_clone.profiler.memory import MemoryRecorder
+from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.utils._op_costs import (
+    bytes_of,
+    bytes_of_gradient,
+    flops_of,
+    flops_of_gradient,
+)
+
+clock = time.perf_counter_ns
+
+# A span: name, kind, thread, begin, end, marks, first mark, last mark, details.
+NAME, KIND, THREAD, BEGIN, END, MARKS, FIRST, LAST, DETAILS = range(9)
+# Entries of the kind NODE are no spans: the graph's node, with the sequence number at BEGIN, of the
+# op just before, whose name is that at NAME.
+NODE = "node"
+
+#: The recorders at work, the newest last: what `record_function` is told to.
+recorders: list[Recorder] = []
+
+
+class Details:
+    """What is noted of an op besides its times, if that is wanted."""
+
+    __slots__ = ("bytes", "dtypes", "flops", "shapes", "stack")
+
+    def __init__(self) -> None:
+        self.shapes: list[Any] = []
+        self.dtypes: list[str] = []
+        self.flops = 0
+        self.bytes = 0
+        self.stack: tuple = ()
+
+
+class Recorder:
+    """Notes what runs between `start` and `stop`.
+
+    `device` measures time on GPUs, `kernels` that of each kernel of a ``.cu`` file; `costs` notes
+    shapes, floating-point operations and bytes; `memory` what is taken and given back; `stacks`
+    the lines of the program; `modules` the calls of modules.
+    """
+
+    def __init__(
+        self, *, device: bool, kernels: bool, costs: bool, memory: bool, stacks: bool, modules: bool
+    ) -> None:
+        self.device, self.kernels, self.costs = device, kernels, costs
+        self.stacks, self.modules = stacks, modules
+        #: All entries one after the other: a list of lists would keep the garbage collector busy.
+        self.flat: list[Any] = []
+        self.waits: list[tuple[str, int, Any]] = []
+        self.memory = MemoryRecorder() if memory else None
+        self.fallbacks: Counter[tuple[str, str]] = Counter()
+        self.began = self.ended = 0
+        self.origins: dict[Any, tuple[Any, int]] = {}  # per device a mark, and when it was made
+        self._exit = ExitStack()
+
+    # -- beginning and end ----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to note."""
+        into = self._exit.callback
+        if self.device:
+            for marks in _all_marks():
+                marks.settle()
+                self.origins[marks] = marks.mark(), clock()
+        if self.memory is not None:
+            self.memory.start()
+            into(self.memory.stop)
+        self._declined = table.declined.copy()
+        places: list[tuple[list[Any], Any]] = [
+            (hooks.backwards, self._backward),
+            (hooks.writers, self._write),
+            (hooks.regions, self._region),
+            (hooks.waits, self._wait),
+            (creation_hooks, self._created),
+            (recorders, self),
+        ]
+        if self.device:
+            places.append((hooks.launches, self._launching))
+        for entries, hook in places:
+            entries.append(hook)
+            into(entries.remove, hook)
+        if self.modules:
+            calls: list[list[Any]] = []
+            before = register_module_forward_pre_hook(partial(self._module_begins, calls))
+            after = register_module_forward_hook(
+                partial(self._module_ends, calls), always_call=True
+            )
+            into(before.remove)
+            into(after.remove)
+        steps: list[list[Any]] = []
+        into(register_optimizer_step_pre_hook(partial(self._step_begins, steps)).remove)
+        into(register_optimizer_step_post_hook(partial(self._step_ends, steps)).remove)
+        hooks.add(self._op)
+        into(hooks.remove, self._op)
+        self.began = clock()
+
+    def stop(self) -> None:
+        """Note no more."""
+        self.ended = clock()
+        self._exit.close()
+        self.fallbacks = table.declined - self._declined
+        if self.device:
+            for marks in _all_marks():
+                marks.settle()
+
+    def entries(self) -> list[tuple]:
+        """What was noted, in the order in which it ended."""
+        return list(zip(*[iter(self.flat)] * (DETAILS + 1)))
+
+    # -- ops ------------------------------------------------------------------------------------
+
+    def _op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A hook of the dispatcher: what runs in place of an op."""
+        name, extend = op.name, self.flat.extend
+        marks = backend.marks if self.device else None
+        if marks is None and not (self.costs or self.memory or self.stacks):
+
+            def timed(*arrays: Any, **parameters: Any) -> Any:
+                begin = clock()
+                result = call(*arrays, **parameters)
+                extend((name, "op", get_ident(), begin, clock(), None, None, None, None))
+                return result
+
+            return timed
+        describe = partial(self._details, name, backend)
+
+        def noted(*arrays: Any, **parameters: Any) -> Any:
+            first = None if marks is None else marks.mark()
+            begin = clock()
+            result = call(*arrays, **parameters)
+            end = clock()
+            last = None if marks is None else marks.mark()
+            details = describe(arrays, parameters, result, end)
+            extend((name, "op", get_ident(), begin, end, marks, first, last, details))
+            return result
+
+        return noted
+
+    def _details(
+        self, name: str, backend: Any, arrays: tuple, parameters: dict, result: Any, end: int
+    ) -> Details:
+        details = Details()
+        if self.costs:
+            given = [array for array in arrays if hasattr(array, "dtype")]
+            details.shapes = [list(getattr(array, "shape", ())) for array in arrays]
+            details.dtypes = [array.dtype.name for array in given]
+            details.flops = flops_of(name, arrays, parameters, result)
+            details.bytes = bytes_of(name, arrays, result)
+        self._place(details, backend, result, end)
+        return details
+
+    def _place(self, details: Details, backend: Any, result: Any, end: int) -> None:
+        if self.stacks:
+            details.stack = frames.stack()
+        elif self.memory is not None:
+            details.stack = frames.stack(1)
+        if self.memory is not None:
+            self.memory.took(backend, result, end)
+
+    def _created(self, node: Any) -> None:
+        """A hook for new nodes of the graph: the op that just ran has its sequence number."""
+        if (op := getattr(node, "op", None)) is not None:  # else it is a user's function
+            self.flat.extend((op.name, NODE, 0, node.sequence, 0, None, None, None, None))
+
+    # -- everything else ------------------------------------------------------------------------
+
+    def _backward(self, node: Any, call: Callable[[list], Any], grads: list) -> Any:
+        """A hook around each node's gradients."""
+        marks = node.backend.marks if self.device else None
+        first = None if marks is None else marks.mark()
+        begin = clock()
+        results = call(grads)
+        end = clock()
+        last = None if marks is None else marks.mark()
+        details = None
+        if self.costs or self.memory or self.stacks:
+            details = Details()
+            given, found = _arrays(grads), _arrays(results)
+            if self.costs:
+                details.shapes = [None if g is None else list(g.shape) for g in given]
+                details.dtypes = [g.dtype.name for g in given if g is not None]
+                wanted = tuple([result is not None for result in found])
+                details.flops = flops_of_gradient(node, wanted)
+                details.bytes = bytes_of_gradient(node, given, found)
+            self._place(details, node.backend, found, end)
+        name, thread = node.name(), get_ident()
+        self.flat.extend((name, "backward", thread, begin, end, marks, first, last, details))
+        self.flat.extend((name, NODE, 0, node.sequence, 0, None, None, None, None))
+        return results
+
+    def _write(self, op: Any, call: Callable[[], Any], arrays: tuple, parameters: dict) -> None:
+        """A hook around writes into memory."""
+        details = None
+        if self.costs or self.stacks:
+            details = Details()
+            details.shapes = [list(getattr(array, "shape", ())) for array in arrays]
+            copied = op is None or op.name == "copy_into"
+            read = arrays[1:] if copied else arrays
+            details.bytes = bytes_of("copy" if copied else op.name, read, arrays[0])
+            if self.stacks:
+                details.stack = frames.stack()
+        name = "copy_" if op is None else f"{op.name}_"
+        span = self.begin(name, "op", _marks_of(arrays[0]))
+        span[DETAILS] = details
+        call()
+        self.end(span)
+
+    def _region(self, name: str, call: Callable[[], Any]) -> Any:
+        """A hook around what the framework does besides ops."""
+        span = self.begin(name, "region", current_marks())
+        result = call()
+        self.end(span)
+        return result
+
+    def _launching(self, name: str, file: str, grid: tuple, block: tuple) -> Callable[[], None]:
+        """A hook around kernels."""
+        span = self.begin(name, "kernel", current_marks() if self.kernels else None)
+        span[DETAILS] = file, grid, block
+        return partial(self.end, span)
+
+    def _wait(self, what: str, size: int) -> None:
+        self.waits.append((what, size, frames.innermost()))
+
+    def _module_begins(self, calls: list, module: Any, args: Any) -> None:
+        span = self.begin(f"nn.Module: {type(module).__name__}", "module", current_marks())
+        span[DETAILS] = module
+        calls.append(span)
+
+    def _module_ends(self, calls: list, module: Any, args: Any, output: Any) -> None:
+        if calls:
+            self.end(calls.pop())
+
+    def _step_begins(self, steps: list, optimizer: Any, args: Any, kwargs: Any) -> None:
+        kind = type(optimizer).__name__
+        steps.append(self.begin(f"Optimizer.step#{kind}.step", "user", current_marks()))
+
+    def _step_ends(self, steps: list, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if steps:  # else it began before this recorder
+            self.end(steps.pop())
+
+    def begin(self, name: str, kind: str, marks: Any) -> list[Any]:
+        """A span that begins now; it counts once it has ended."""
+        first = marks.mark() if marks is not None and self.device else None
+        return [name, kind, get_ident(), clock(), 0, marks, first, None, None]
+
+    def end(self, span: list[Any]) -> None:
+        """End a span."""
+        span[END] = clock()
+        if span[FIRST] is not None:
+            span[LAST] = span[MARKS].mark()
+        self.flat.extend(span)
+
+
+def _arrays(values: Any) -> list[Any]:
+    """The arrays of gradients, which are Tensors with `create_graph`."""
+    return [x._storage.array if isinstance(x, Tensor) else x for x in values]
+
+
+def _all_marks() -> list[Any]:
+    return [backend.marks for backend in backends.loaded() if backend.marks is not None]
+
+
+def current_marks() -> Any:
+    """The marks of the device that is current, if one that has marks is in use."""
+    loaded = _all_marks()
+    return loaded[0] if len(loaded) == 1 else next((m for m in loaded if m.is_current()), None)
+
+
+def _marks_of(array: Any) -> Any:
+    for backend in backends.loaded():
+        if backend.marks is not None and type(array) is backend.array_type:
+            return current_marks()
+    return None
