@@ -54,6 +54,7 @@ def backward(
                 graph.edges.append(Edge(keys[child], key, kind))
     for number, (tensor, (node, _)) in enumerate(zip(tensors, roots)):
         made = _box(f"out{number}", tensor.name or "output", "output", node, tensor.shape)
+        made.sequence = -1  # it is the node's result, not the node
         graph.nodes[made.key] = made
         graph.edges.append(Edge(keys[node], made.key))
     return graph

@@ -7,6 +7,7 @@ import math
 import sys
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -110,6 +111,7 @@ class _Recorder:
         self._places: dict[int, _Place] = {}
         self._modules: list[tuple[Any, str, str]] = []  # that run now: module, path, group
         self._paths: dict[int, str] = {}
+        self._calls: Counter[str] = Counter()  # by the key of the group
         self._members: dict[int, tuple[str, str, Tensor]] = {}  # name, kind, tensor by array
         self._backends: dict[type, Any] = {}  # by the type of their arrays
         self._inside = False
@@ -173,9 +175,10 @@ class _Recorder:
         if self._modules:
             label = path.removeprefix(f"{outer}.") if outer else path
             key = f"{group}/{label}"
-            if key in self.graph.groups:
-                number = sum([other.startswith(f"{key} (") for other in self.graph.groups]) + 2
-                label, key = f"{label} (call {number})", f"{key} (call {number})"
+            self._calls[key] += 1
+            if self._calls[key] > 1:
+                again = f" (call {self._calls[key]})"
+                label, key = label + again, key + again
             kind = type(module).__name__
             notes = {"module": path}
             if extra := module.extra_repr():
@@ -219,8 +222,8 @@ class _Recorder:
             memory = None
             if op.view:
                 node.view = True
-                place = self._places.get(id(given[0]))
-                memory = place.memory if place is not None else None
+                place = self._place(given[0])
+                memory = None if place is None else place.memory
                 self._mark(sources[:1], node, "view")
             for array in made:
                 if array is not None:
@@ -262,14 +265,15 @@ class _Recorder:
         else:
             sources, numbers = self._sources(given, backend)
             _, took = self._watched(call, backend)
-            name = "copy" if op is None else op.name
+            name = "copy" if op is None or op.name == "copy_into" else op.name
             node = self._add_op(
                 name, backend, before + sources, (target,), {**parameters, **numbers}, took
             )
             node.label += "_"
             node.inplace = True
         self._mark(before, node, "inplace")
-        memory = self._places[id(target)].memory
+        place = self._place(target)
+        memory = _Memory() if place is None else place.memory
         memory.version += 1
         memory.writer = node.key
         node.notes["version"] = f"{memory.version} of this memory"

@@ -44,28 +44,39 @@ def _measure(nodes: dict[str, Node], events: list[Any], what: str) -> None:
     """Give nodes what their events cost."""
     for node in nodes.values():
         setattr(node, what, None)
-    of_numbers = {node.sequence: node for node in nodes.values() if node.sequence >= 0}
-    of_names = defaultdict(list)
-    for node in nodes.values():
-        if node.kind == "op":
-            of_names[node.op].append(node)
     events = [event for event in events if _kind(event) in ("op", "backward")]
     place = "device" if any([_cost(event, "device", what) for event in events]) else "cpu"
-    numbered = [event for event in events if getattr(event, "sequence_nr", -1) in of_numbers]
-    counts: dict[str, int] = defaultdict(int)
-    for event in numbered or [event for event in events if _kind(event) == "op"]:
-        if numbered:
-            node = of_numbers[event.sequence_nr]
-        else:
-            name = event.name.removeprefix("aten::")
-            number = counts[name]
-            counts[name] += 1
-            if number >= len(of_names[name]):
-                continue
-            node = of_names[name][number]
+    for node, event in _by_number(nodes, events) or _by_name(nodes, events):
         cost = _cost(event, place, what)
         if math.isfinite(cost):
             setattr(node, what, (getattr(node, what) or 0.0) + cost)
+
+
+def _by_number(nodes: dict[str, Node], events: list[Any]) -> list[tuple[Node, Any]]:
+    """Nodes and their events, if the profile covered the run that made the graph."""
+    numbers = {node.sequence: node for node in nodes.values() if node.sequence >= 0}
+    return [
+        (numbers[event.sequence_nr], event)
+        for event in events
+        if getattr(event, "sequence_nr", -1) in numbers
+    ]
+
+
+def _by_name(nodes: dict[str, Node], events: list[Any]) -> list[tuple[Node, Any]]:
+    """The n-th operation of each name and the n-th event of that name.
+
+    Not copies: some are the second half of an operation in place, which is one node.
+    """
+    waiting: dict[str, list[Node]] = defaultdict(list)
+    for node in reversed(nodes.values()):
+        if node.kind == "op" and node.op != "copy":
+            waiting[node.op].append(node)
+    pairs = []
+    for event in events:
+        same = waiting[event.name.removeprefix("aten::").removesuffix("_")]
+        if same and _kind(event) == "op":
+            pairs.append((same.pop(), event))
+    return pairs
 
 
 def _kind(event: Any) -> str:

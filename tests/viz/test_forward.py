@@ -122,6 +122,22 @@ def test_views_and_what_is_written_through_them() -> None:
     assert node(graph, "mul").notes["number"] in ("2", "2.0")
 
 
+def test_writes_into_what_no_operation_made() -> None:
+    def run(x: Any) -> Any:
+        number, rows = x.new_tensor(2.0), x.new_ones(2, 3)
+        number.add_(1)
+        rows.t().mul_(2)
+        rows[0].copy_(x[0])
+        x.data.zero_()
+        return (x + rows) * number
+
+    graph = viz.forward(run, ones(2, 3))
+    for name in ("add_", "mul_", "copy_"):
+        assert node(graph, name).inplace
+    assert ("add_", "mul", "data") in arrows(graph)
+    assert ("copy_", "add", "data") in arrows(graph)
+
+
 def test_the_way_that_was_taken() -> None:
     class Fork(nn.Module):
         def __init__(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import viz
 from tests.viz.nets import labels, mlp, ones
 
@@ -33,7 +34,8 @@ def test_events_are_matched_by_their_names_in_order() -> None:
     prof = profile(
         event("linear", self_cpu_time_total=5.0),
         event("linear", kind="module", self_cpu_time_total=100.0),
-        event("aten::relu", self_cpu_time_total=2.0),
+        event("aten::relu_", self_cpu_time_total=2.0),
+        event("copy_", self_cpu_time_total=7.0),
         event("linear", self_cpu_time_total=3.0),
         event("linear", self_cpu_time_total=9.0),  # of another call
         event("sum", self_cpu_time_total=1.0),
@@ -55,9 +57,20 @@ def test_events_are_matched_by_the_number_of_their_node() -> None:
         event("other", sequence_nr=numbers[0], self_cpu_time_total=5.0),
         event("AddmmBackward0", kind="backward", sequence_nr=numbers[0], self_cpu_time_total=7.0),
         event("relu", sequence_nr=numbers[1], self_cpu_time_total=2.0),
+        event("sum", sequence_nr=numbers[3], self_cpu_time_total=4.0),
     )
     assert labels(graph) == ["Addmm", "Relu", "Addmm", "Sum"]
-    assert times(graph.color_by("time", prof)) == [12.0, 2.0, None, None]
+    assert times(graph.color_by("time", prof)) == [12.0, 2.0, None, 4.0]
+
+
+def test_a_profile_of_ours() -> None:
+    model, x = mlp(), ones(5, 4)
+    with tlc.profiler.profile(profile_memory=True) as prof:
+        loss = model(x).sum()
+        loss.backward()
+    for graph in (viz.forward(model, x), viz.backward(loss)):
+        assert all(time > 0 for time in times(graph.color_by("time", prof)))
+        assert graph.color_by("memory", prof).colors == "memory"
 
 
 def test_the_device_counts_where_there_is_one() -> None:
