@@ -204,6 +204,24 @@ def test_the_model_is_left_as_it_was() -> None:
     assert "add_" in labels(graph)
 
 
+def test_buffers_that_are_replaced_come_back() -> None:
+    class Counts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", ones(1))
+
+        def forward(self, x: Any) -> Any:
+            self.calls = self.calls + 1
+            return x * self.calls
+
+    model = nn.Sequential(nn.LazyBatchNorm1d(), Counts()).to(DEVICE)
+    buffer = model[1].calls
+    graph = viz.forward(model, ones(3, 4), time=True)
+    assert model[1].calls is buffer
+    assert buffer.item() == 1
+    assert "1.calls" in labels(graph, "buffer")
+
+
 def watched() -> bool:
     """Whether any hook is left."""
     tables = hooks.active, hooks.writers, hooks.functions, creation_hooks
