@@ -1,5 +1,7 @@
 """What is measured: the network with its weights, and the picture that it looks at."""
 
+import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,18 @@ from examples.cifar import data
 from examples.cifar.models import resnet20
 
 nn = torch.nn
+# What files raise that do not hold the network's weights
+UNREADABLE = (
+    OSError, EOFError, KeyError, RuntimeError, ValueError, pickle.UnpicklingError,
+    zipfile.BadZipFile,
+)  # fmt: skip
 
 
 def network(weights: Path | None) -> tuple[nn.Module, dict[str, Any]]:
     """ResNet-20 to be asked, not trained, and what is known about its weights.
 
     `weights` is a ``.npz`` or a ``.pth`` file; without one they are the initial ones of seed 0.
-    Raises OSError, KeyError, RuntimeError or ValueError for a file that does not fit.
+    Raises one of `UNREADABLE` for a file that does not fit.
     """
     torch.manual_seed(0)
     model = resnet20()

@@ -29,7 +29,8 @@ def forward(
 
     `depth`: so many levels of modules are open at first (None: as many as stay readable). `time`:
     measures each operation (the model runs twice then, as first runs are slow), waiting for its
-    device before and after. Raises what the model raises.
+    device before and after. Arguments of the model with these two names go in by their position,
+    or by ``functools.partial``. Raises what the model raises.
     """
     recorder = Recorder(model, depth, time)
     with _unchanged(model):
