@@ -1,13 +1,9 @@
 """Draws the three graphs of a small network: what it runs, what autograd built, its modules.
 
-<<<<<<< HEAD
     python -m examples.graph --folder pictures --suffix .svg
 
 With the suffix .html (the default) the pictures open and close in a browser, and Graphviz is not
 needed.
-=======
-python -m examples.graph --output graph.svg
->>>>>>> main
 """
 
 import argparse
