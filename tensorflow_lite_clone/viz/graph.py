@@ -55,8 +55,10 @@ class Graph:
         `prof`: a profile, whose ``events()`` are matched to nodes: by the number of the autograd
         node (`sequence_nr`) where the graph and an event have one in common, otherwise the n-th
         event of a name to the n-th operation of that name. Without it nodes have the times that
-        `viz.forward` took, and the bytes of their results. Raises ValueError for another word and
-        where there is nothing to colour by.
+        `viz.forward` took, and the bytes of their results (in an autograd graph: those kept for
+        backward). Colour first and fold afterwards: matching needs every operation.
+
+        Raises ValueError for another word and where there is nothing to colour by.
         """
         return profiles.color(self, what, prof)
 

@@ -123,10 +123,12 @@ class Recorder:
             return
         outer, group = self._modules[-1][1:] if self._modules else ("", "")
         path = self._paths.get(id(module))
-        if path is None:  # made on the way
+        if path is None:  # not one of the model's, or there is only a function
             path = f"{outer}.{type(module).__name__}".lstrip(".")
+            for name, below in module.named_modules(prefix=path):
+                self._paths.setdefault(id(below), name)
         self._learn(module, path, recurse=False)
-        if self._modules:
+        if self._modules or module is not self._model:
             label = path.removeprefix(f"{outer}.") if outer else path
             key = f"{group}/{label}"
             self._calls[key] += 1

@@ -176,6 +176,10 @@ def test_keywords_functions_vmap_and_lazy_modules() -> None:
     assert graph.title == "forward of scaled"
     assert labels(graph, "input") == ["x", "by"]
     assert labels(graph, "output") == ["output.out"]
+    model = nn.Sequential(mlp(), nn.Tanh())
+    step = viz.forward(lambda x: model(x).sum(), ones(2, 4))
+    assert list(step.groups)[:3] == ["/Sequential", "/Sequential/0", "/Sequential/0/0"]
+    assert labels(step, "parameter")[0] == "Sequential.0.0.weight"
     mapped = viz.forward(tlc.func.vmap(lambda row: row.exp().sum()), ones(2, 3))
     assert [(a, b) for a, b, _ in arrows(mapped)][1:] == [("exp", "sum"), ("sum", "output")]
     lazy = viz.forward(nn.LazyLinear(2).to(DEVICE), ones(2, 3))
