@@ -68,11 +68,11 @@ def main() -> None:
         print_whole(mode, found["whole"])
         write_layers(report, stem, "time", found)
     else:
-        report, profiled, found = study.memory(model, x)
+        report, events, found = study.memory(model, x)
         report.print()
         print_lines(found["lines"])
         write_layers(report, stem, "memory", found)
-        draw(torch.profiler.memory_timeline, profiled, stem.with_name(f"{stem.name}_timeline.png"))
+        draw(torch.profiler.memory_timeline, events, stem.with_name(f"{stem.name}_timeline.png"))
     path = stem.with_suffix(".json")
     path.write_text(json.dumps(about | {"machine": study.surroundings()} | found, indent=1) + "\n")
     print(f"written: {path} and what is beside it")

@@ -60,18 +60,20 @@ def graph_times(model: nn.Module, x: torch.Tensor, trials: int) -> dict[str, Any
 
 def memory(
     model: nn.Module, x: torch.Tensor
-) -> tuple[profiler.LayerReport, profiler.profile, dict[str, Any]]:
-    """What one inference takes: by layer, by source line, and at most."""
+) -> tuple[profiler.LayerReport, list[tuple], dict[str, Any]]:
+    """What one inference takes by layer; its memory events; by source line, and at most."""
     report = profiler.layers(model, x, trials=1, progress=False)
-    if torch.cuda.is_available():
+    on_gpu = any(parameter.is_cuda for parameter in model.parameters())
+    if on_gpu:
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
     with profiler.profile(profile_memory=True) as found:
         model(x)
-    lines = [
-        line._asdict() | {"where": line.where.removeprefix(f"{ROOT}/")}
-        for line in profiler.memory_by_line(found)
+    events = [
+        event._replace(where=event.where.removeprefix(f"{ROOT}/"))
+        for event in found.memory_events()
     ]
+    lines = [line._asdict() for line in profiler.memory_by_line(events)]
     peaks: dict[str, dict[str, int]] = {}
     for line in lines:
         peak = peaks.setdefault(line["device"], {"before": 0, "peak": 0})
@@ -79,9 +81,9 @@ def memory(
         if line["where"] == "before the profile":
             peak["before"] += line["allocated"]
     pool = None
-    if torch.cuda.is_available():
+    if on_gpu:
         pool = {
             "allocated": torch.cuda.max_memory_allocated(),
             "reserved": torch.cuda.max_memory_reserved(),
         }
-    return report, found, {"peaks": peaks, "pool": pool, "lines": lines}
+    return report, events, {"peaks": peaks, "pool": pool, "lines": lines}
