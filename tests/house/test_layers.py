@@ -96,7 +96,7 @@ LOCAL: dict[str, dict[str, str]] = {
 }
 # Optional extras may be imported where they are used, by any module.
 EXTRAS = {
-    "graphviz", "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
+    "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
 }  # fmt: skip
 
 
