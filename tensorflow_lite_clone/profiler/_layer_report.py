@@ -97,8 +97,9 @@ class LayerReport:
     * `device`: that of its outputs, ``"cpu -> cuda:0"`` if its inputs are elsewhere.
     * `copies`, `copied`: copies between devices while it ran (forward and backward), and bytes.
 
-    Noting a call takes `watching` microseconds, which are subtracted from the host's times; in
-    backward one to two microseconds per node of the graph are not.
+    Runs that nobody watches are timed as a whole before and after the others. What watching adds to
+    them, `watching` microseconds a call, is taken off the times: so the rows add up to a run that
+    is not watched.
     """
 
     model: str
@@ -164,7 +165,7 @@ class LayerReport:
         whose = "the GPU's" if self.clock == "device" else "the host's"
         return [
             f"{self.model}: medians of {self.trials} runs, {whose} time. "
-            f"Watching cost {duration(self.watching)} per call, which is subtracted."
+            f"Watching added {duration(self.watching)} per call, which is subtracted."
         ]
 
     # -- files --------------------------------------------------------------------------------

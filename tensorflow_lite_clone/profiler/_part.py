@@ -19,6 +19,7 @@ class Part:
         self.device: tuple[list[float], list[float]] = ([], [])
         self.gpu: Device | None = None  # where it is timed beside the host
         # What one run showed:
+        self.changes = [0, 0]  # from and to other parts, by calls in forward, by nodes in backward
         self.calls = 0
         self.order: int | None = None  # of the first call, among all modules
         self.shape: list[tuple[int, ...]] = []  # of the tensors that the first call gave

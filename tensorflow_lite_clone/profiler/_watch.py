@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from itertools import pairwise
+from statistics import median
 from threading import get_ident
 from time import perf_counter
 from typing import Any, Self
@@ -32,7 +33,8 @@ _LIVE = 4000  # marks of GPUs that may wait to be read
 class Watch:
     """Context in which the runs of a model are noted; `begin` and `finish` enclose each run.
 
-    What runs in other threads is not seen.
+    Outside of the context runs may be noted too, then as a whole. What runs in other threads is not
+    seen.
     """
 
     def __init__(self, model: Module, backward: bool = False) -> None:
@@ -40,8 +42,6 @@ class Watch:
         self.loss = Part("(loss)")
         self.parts = {module: Part(name, module) for name, module in model.named_modules() if name}
         self.stack: list[Part] = []
-        #: Microseconds that watching one call takes: of the caller's time, and of the module's own.
-        self.cost = (0.0, 0.0)
         self._backward = backward
         self._thread = get_ident()
         self._handles: list[Any] = []
@@ -76,6 +76,7 @@ class Watch:
     def __exit__(self, *error: object) -> None:
         for handle in self._handles:
             handle.remove()
+        self._handles.clear()
         if self._backward:
             hooks.backwards.remove(self._visit)
 
@@ -173,9 +174,9 @@ class Watch:
         self._live = 0
 
     def _times(self, marks: list[_Mark], turned: int) -> None:
-        outside, inside = self.cost
         for part in self.everything():
-            for samples in (*part.host, *part.device):
+            part.changes = [0, 0]
+            for samples in (*part.host, *(part.device if part.gpu is not None else ())):
                 samples.append(0.0)
         caller: Part | None = None
         for number, (mark, following) in enumerate(pairwise(marks)):
@@ -188,53 +189,39 @@ class Watch:
                     if first is not None and last is not None:  # and nothing was being captured
                         elapsed = self._gpus[running.gpu].microseconds(first, last)
                         running.device[phase][-1] += elapsed
-                if entered and caller is not None:
-                    running.host[phase][-1] -= inside
-                    caller.host[phase][-1] -= outside
+                if entered or (phase and caller is not running):
+                    running.changes[phase] += 1
+                    if caller is not None:
+                        caller.changes[phase] += 1
             caller = running
-        for part in self.everything():
-            for samples in part.host:
-                samples[-1] = max(samples[-1], 0.0)
+
+    # -- what watching costs ------------------------------------------------------------------
+
+    def correct(self, bare: Watch) -> float:
+        """Take off what watching has added to the times; microseconds a call.
+
+        `bare` has noted runs of the same model without entering it, so only as a whole. The excess
+        of the median run over the median bare one is spread over the parts by how often they were
+        entered, and entered others: both cost about the same.
+        """
+        mine, theirs = self.everything(), bare.everything()
+        calls = sum([part.changes[0] for part in mine]) / 2
+        added = 0.0
+        for clock in (lambda part: part.host, lambda part: part.device):
+            for phase in (0, 1):
+                weight = sum([part.changes[phase] for part in mine if clock(part)[phase]])
+                whole = [_whole([clock(part)[phase] for part in parts]) for parts in (mine, theirs)]
+                excess = max(whole[0] - whole[1], 0.0) if weight and whole[1] else 0.0
+                if phase == 0 and clock(self.root) is self.root.host and calls:
+                    added = excess / calls
+                for part in mine:
+                    share = excess * part.changes[phase] / max(weight, 1)
+                    samples = clock(part)[phase]
+                    samples[:] = [max(sample - share, 0.0) for sample in samples]
+        return added
 
 
-# -- what watching costs --------------------------------------------------------------------------
-
-_CALLS = 50
-
-
-class _Nothing(Module):
-    def forward(self, x: Any) -> Any:
-        return x
-
-
-class _Calls(Module):
-    """Calls a module that does nothing."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.callee = _Nothing()
-
-    def forward(self, x: Any) -> Any:
-        for _ in range(_CALLS):
-            self.callee(x)
-
-
-def cost_of_watching(backward: bool, gpu: Device | None) -> tuple[float, float]:
-    """Microseconds of host time for one call: of the caller's time, and of the callee's own."""
-    model = _Calls()
-    bare = []
-    for _ in range(10):
-        start = perf_counter()
-        model(None)
-        bare.append((perf_counter() - start) * 1e6)
-    with Watch(model, backward) as watch:
-        for part in watch.everything():
-            part.gpu = gpu
-        for _ in range(10):
-            watch.begin()
-            model(None)
-            watch.finish()
-        watch.resolve()
-    callee = watch.parts[model.callee]
-    outside = min(watch.root.host[0]) - min(bare)
-    return max(outside, 0.0) / _CALLS, min(callee.host[0]) / _CALLS
+def _whole(samples: list[list[float]]) -> float:
+    """The median of the sums, run by run, of several parts' times; 0 if there are none."""
+    runs = [sum(run) for run in zip(*[times for times in samples if times])]
+    return median(runs) if runs else 0.0

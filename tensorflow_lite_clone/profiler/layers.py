@@ -16,7 +16,7 @@ from tensorflow_lite_clone.ops.generators import fork_rng
 from tensorflow_lite_clone.profiler._layer_report import LayerReport
 from tensorflow_lite_clone.profiler._layer_rows import report
 from tensorflow_lite_clone.profiler._survey import Survey, choose_gpus, tensors_in
-from tensorflow_lite_clone.profiler._watch import Watch, cost_of_watching
+from tensorflow_lite_clone.profiler._watch import Watch
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.uninitialized import UninitializedTensorMixin
 from tensorflow_lite_clone.utils._pytree import tree_map
@@ -51,31 +51,37 @@ def layers(
             f"layers() takes at least 1 trial and 1 warmup run, not {trials} and {warmup}"
         )
     step = _Step(model, inputs, kwargs or {}, backward, loss)
-    watch = Watch(model, backward)
+    watch, bare = Watch(model, backward), Watch(model, backward)
+    unwatched = -(-trials // 8)  # before and after the watched runs, to know what watching adds
     with ExitStack() as stack:
         stack.enter_context(fork_rng())
         stack.enter_context(_untouched(model))
         stack.enter_context(enable_grad() if backward else no_grad())
-        advance = stack.enter_context(_bar(warmup + 1 + trials, progress))
-        for _ in range(warmup):  # before there are hooks: lazy modules and compilers do their part
-            step.run(watch)
-            advance()
-        stack.enter_context(watch)
-        with Survey(watch) as survey:
+        advance = stack.enter_context(_bar(warmup + 1 + trials + 2 * unwatched, progress))
+
+        def run(noted: Watch, times: int) -> None:
+            for _ in range(times):
+                step.run(noted)
+                advance()
+
+        run(watch, warmup)  # before there are hooks: lazy modules and compilers do their part
+        with watch, Survey(watch) as survey:
             survey.inputs(tensors_in((step.args, step.kwargs)))
-            step.run(watch)
-            advance()
+            run(watch, 1)
         watch.forget()
         watch.loss.takes |= watch.root.gives
         gpus = choose_gpus(watch.everything())
-        watch.cost = cost_of_watching(backward, next(iter(gpus), None))
+        bare.root.gpu, bare.loss.gpu = watch.root.gpu, watch.loss.gpu
         for gpu in gpus:
             backends.load(gpu).synchronize()
-        for _ in range(trials):
-            step.run(watch)
-            advance()
+        run(bare, unwatched)
+        with watch:
+            run(watch, trials)
+        run(bare, unwatched)
         watch.resolve()
-    return report(watch, backward)
+        bare.resolve()
+        cost = watch.correct(bare)
+    return report(watch, backward, cost)
 
 
 class _Step:

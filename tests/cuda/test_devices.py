@@ -183,10 +183,10 @@ def test_switches():
 
 
 def test_a_thread_whose_first_work_is_a_kernel() -> None:
-    tlc.rand(1000, device="cuda")  # compiled, so that the thread does nothing but launch
+    torch.rand(1000, device="cuda")  # compiled, so that the thread does nothing but launch
     found: list[float] = []
     threads = [
-        threading.Thread(target=lambda: found.append(tlc.rand(1000, device="cuda").sum().item()))
+        threading.Thread(target=lambda: found.append(torch.rand(1000, device="cuda").sum().item()))
         for _ in range(4)
     ]
     for thread in threads:

@@ -325,7 +325,7 @@ def test_gradients_are_those_without_hooks():
     report_of(model, x, backward=True, loss=loss)
     handle.remove()
     assert all(grads == [None] * 4 for grads in found)  # each run begins without
-    assert len(seen) == 4 and all(tlc.equal(grad, expected[0]) for grad in seen)
+    assert len(seen) == 6 and all(tlc.equal(grad, expected[0]) for grad in seen)
 
 
 def test_lazy_modules():
@@ -375,6 +375,6 @@ def test_progress(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     report_of(nn.ReLU(), rand(2), progress=True, trials=18)
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 10 and lines[-1] == "layers: 20 of 20 runs"
+    assert len(lines) == 10 and lines[-1] == "layers: 26 of 26 runs"
     report_of(nn.ReLU(), rand(2), progress=False)
     assert capsys.readouterr().err == ""

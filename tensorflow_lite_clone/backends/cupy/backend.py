@@ -43,7 +43,7 @@ class CupyBackend(Backend):
         self.alone = alone  # the machine has no other device
         self._generator: Any = None
         self.graphs = Graphs(index, lambda: self.generator)
-        self.marks = Marks(index, self.here)
+        self.marks = Marks(index)
         memory.install()
         faults.prepare()
         super().__init__()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import cupy
+from cupy.cuda import get_current_stream
+from cupy.cuda.runtime import eventRecord as record
+from cupy.cuda.runtime import getDevice as get_device
 
 from tensorflow_lite_clone.dispatch import capture
 
@@ -16,26 +18,27 @@ class Marks:
     Nothing waits when a mark is made; `settle` waits once, before marks are read.
     """
 
-    def __init__(self, index: int, here: Callable[[], Any]) -> None:
+    def __init__(self, index: int) -> None:
         self.index = index
-        self._here = here
         self._free: list[Any] = []
 
     def mark(self) -> Any:
         """A mark after what is queued on the current stream; None while that is captured."""
         if capture.state.graph is not None:
             return None
-        with self._here():
-            try:
-                event = self._free.pop()
-            except IndexError:
-                event = cupy.cuda.Event()
-            event.record()
+        if get_device() != self.index:
+            with cupy.cuda.Device(self.index):
+                return self.mark()
+        try:
+            event = self._free.pop()
+        except IndexError:
+            event = cupy.cuda.Event()
+        record(event.ptr, get_current_stream().ptr)
         return event
 
     def is_current(self) -> bool:
         """Whether the device is CuPy's current one in this thread."""
-        return cupy.cuda.runtime.getDevice() == self.index
+        return bool(get_device() == self.index)
 
     def settle(self) -> None:
         """Wait until every mark that was made is reached."""
