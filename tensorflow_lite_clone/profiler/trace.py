@@ -27,7 +27,7 @@ def write_chrome_trace(
     content = {
         "schemaVersion": 1,
         "displayTimeUnit": "ms",
-        "traceEvents": [*_names(), *_spans(events), *_counters(memory)],
+        "traceEvents": [*_spans(events), *_counters(memory), *_names()],
         **(metadata or {}),
     }
     write_text(path, json.dumps(content))

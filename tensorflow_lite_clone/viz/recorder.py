@@ -267,7 +267,7 @@ class Recorder:
         for array in arrays:
             found = self._read(array, backend)
             if not found:
-                numbers.append(backend.to_host(array).item())
+                numbers.append(_number(array, backend))
             sources += found
         return sources, {"number": numbers[0] if len(numbers) == 1 else tuple(numbers)} if (
             numbers
@@ -415,3 +415,10 @@ def _caller() -> str:
             return ""
         frame = frame.f_back
     return ""
+
+
+def _number(array: Any, backend: Any) -> Any:
+    """The one value of an array, or of what a backend has in place of a Python number."""
+    if isinstance(array, backend.array_type):
+        array = backend.to_host(array)
+    return array.item()
