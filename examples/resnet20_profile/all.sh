@@ -6,7 +6,7 @@ weights=${1:?weights as .npz or .pth}
 data=${2:?folder with cifar-10-batches-py}
 trials=${3:-10000}
 folder=${4:-runs/resnet20}
-page=${5:-docs/benchmarks/resnet20.md}
+page=${5:-runs/resnet20.md}
 python=${PYTHON:-python}
 
 for mode in cpu cuda first-conv-cuda cuda-graph; do

@@ -1,6 +1,6 @@
 """A Markdown page from the JSON files of the study.
 
-    python -m examples.resnet20_profile.report runs/resnet20 --output docs/benchmarks/resnet20.md
+    python -m examples.resnet20_profile.report runs/resnet20 --output runs/resnet20.md
 
 The charts that lie beside the JSON files are copied into a folder beside the page, which is named
 after it.
@@ -224,7 +224,8 @@ def charts(found: Found, folder: Path, name: str) -> str:
         for path in (chart, chart.with_name(f"{chart.stem}_timeline.png")):
             if path.exists():
                 folder.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, folder / path.name)
+                if path.resolve() != (folder / path.name).resolve():
+                    shutil.copyfile(path, folder / path.name)
                 what = "over time" if path is not chart else "by layer"
                 text += f"* [`{mode}`, {name} {what}]({folder.name}/{path.name})\n"
     return text
