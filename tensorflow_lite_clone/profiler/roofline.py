@@ -12,7 +12,6 @@ import json
 import math
 import os
 import statistics
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -32,6 +31,7 @@ from tensorflow_lite_clone.ops.precision import (
     set_float32_matmul_precision,
 )
 from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.utils._files import whole_file
 from tensorflow_lite_clone.utils.collect_env import get_env_info
 
 __all__ = ["Roof", "roof"]
@@ -242,11 +242,5 @@ def _write(measured: Roof, key: str) -> None:
     entries = {name: asdict(kept) for name, kept in (*_read().items(), (key, measured))}
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        number, draft = tempfile.mkstemp(dir=os.path.dirname(path))
-        try:
-            with open(number, "w", encoding="utf-8") as file:
-                json.dump(entries, file, indent=1)
-            os.replace(draft, path)  # at once, for processes beside this one
-        except OSError:
-            os.unlink(draft)
-            raise
+        with whole_file(path) as file:  # at once, for processes beside this one
+            json.dump(entries, file, indent=1)

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tensorflow_lite_clone.viz import contract, dot, files, folding, page, profiles
+from tensorflow_lite_clone.utils._files import whole_file
+from tensorflow_lite_clone.viz import contract, dot, folding, page, profiles
 from tensorflow_lite_clone.viz.model import Edge, Group, Node
 
 #: Pictures and pages of which more boxes than this would be open are folded.
@@ -101,7 +102,7 @@ class Graph:
             try:
                 content = dot.run(source, suffix[1:])
             except RuntimeError as error:
-                beside = files.write(target.with_suffix(".dot"), source.encode())
+                beside = _write(target.with_suffix(".dot"), source.encode())
                 raise RuntimeError(
                     f"drawing {target.name}: {error}; the graph is saved as DOT text in {beside}"
                 ) from error
@@ -116,7 +117,7 @@ class Graph:
                 f"cannot draw a graph as '{target.suffix}': expected .svg, .png, .pdf, .dot, .html "
                 "or .json"
             )
-        return files.write(target, content)
+        return _write(target, content)
 
     def _readable(self) -> Graph:
         """The graph itself, or folded where too much of it would be open."""
@@ -152,3 +153,9 @@ def _plain(node: Node) -> dict[str, Any]:
         if isinstance(value, float) and not math.isfinite(value):
             found[key] = str(value)
     return found
+
+
+def _write(target: Path, content: bytes) -> Path:
+    with whole_file(target, "wb") as file:
+        file.write(content)
+    return target

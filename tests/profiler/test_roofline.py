@@ -197,7 +197,7 @@ def test_a_folder_that_cannot_be_written(path, measured, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(errno.EACCES, "read-only")
 
-    monkeypatch.setattr(room.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(room, "whole_file", refuse)
     assert roof() is roof()
     assert measured == ["cpu"]
     assert not path.exists()
