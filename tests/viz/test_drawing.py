@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tensorflow_lite_clone import nn, viz
-from tensorflow_lite_clone.viz import dot, files
+from tensorflow_lite_clone.viz import dot
 from tests.device import DEVICE
 from tests.viz.nets import mlp, ones
 
@@ -158,12 +158,10 @@ def test_files_that_cannot_be_written(tmp_path: Path, monkeypatch: Any) -> None:
         graph.save(tmp_path / "folder.html")
     before = graph.save(tmp_path / "net.html").read_bytes()
 
-    def full(path: Path, content: bytes) -> int:
-        with open(path, "wb") as file:
-            file.write(content[:100])
+    def full(*names: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.Path, "write_bytes", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space left"):
         graph.save(tmp_path / "net.html")
     assert (tmp_path / "net.html").read_bytes() == before
