@@ -159,7 +159,9 @@ class profile:
         acc_events: bool = False,
         **options: Any,
     ) -> None:
-        self.activities = set(activities) if activities else supported_activities()
+        # not `supported_activities`, which would look for a GPU: one that is in use is known
+        every = {ProfilerActivity.CPU, ProfilerActivity.CUDA}
+        self.activities = set(activities) if activities else every
         self.schedule = schedule or _always
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready

@@ -8,7 +8,7 @@ never waits for the device in between.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -79,7 +79,8 @@ class Recorder:
         self.waits: list[tuple[str, int, Any]] = []
         self.memory = MemoryRecorder() if memory else None
         self.fallbacks: Counter[tuple[str, str]] = Counter()
-        self.began = self.ended = 0
+        self.began = 0
+        self._calls: defaultdict[int, list[Any]] = defaultdict(list)  # open spans, by thread
         self.origins: dict[Any, tuple[Any, int]] = {}  # per device a mark, and when it was made
         self._exit = ExitStack()
 
@@ -110,23 +111,16 @@ class Recorder:
             entries.append(hook)
             into(entries.remove, hook)
         if self.modules:
-            calls: list[list[Any]] = []
-            before = register_module_forward_pre_hook(partial(self._module_begins, calls))
-            after = register_module_forward_hook(
-                partial(self._module_ends, calls), always_call=True
-            )
-            into(before.remove)
-            into(after.remove)
-        steps: list[list[Any]] = []
-        into(register_optimizer_step_pre_hook(partial(self._step_begins, steps)).remove)
-        into(register_optimizer_step_post_hook(partial(self._step_ends, steps)).remove)
+            into(register_module_forward_pre_hook(self._module_begins).remove)
+            into(register_module_forward_hook(self._call_ends, always_call=True).remove)
+        into(register_optimizer_step_pre_hook(self._step_begins).remove)
+        into(register_optimizer_step_post_hook(self._call_ends).remove)
         hooks.add(self._op)
         into(hooks.remove, self._op)
         self.began = clock()
 
     def stop(self) -> None:
         """Note no more."""
-        self.ended = clock()
         self._exit.close()
         self.fallbacks = table.declined - self._declined
         if self.device:
@@ -251,22 +245,23 @@ class Recorder:
     def _wait(self, what: str, size: int) -> None:
         self.waits.append((what, size, frames.innermost()))
 
-    def _module_begins(self, calls: list, module: Any, args: Any) -> None:
+    def _module_begins(self, module: Any, args: Any) -> None:
         span = self.begin(f"nn.Module: {type(module).__name__}", "module", current_marks())
         span[DETAILS] = module
-        calls.append(span)
+        self._calls[get_ident()].append((module, span))
 
-    def _module_ends(self, calls: list, module: Any, args: Any, output: Any) -> None:
-        if calls:
-            self.end(calls.pop())
+    def _step_begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        name = f"Optimizer.step#{type(optimizer).__name__}.step"
+        self._calls[get_ident()].append((optimizer, self.begin(name, "user", current_marks())))
 
-    def _step_begins(self, steps: list, optimizer: Any, args: Any, kwargs: Any) -> None:
-        kind = type(optimizer).__name__
-        steps.append(self.begin(f"Optimizer.step#{kind}.step", "user", current_marks()))
-
-    def _step_ends(self, steps: list, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if steps:  # else it began before this recorder
-            self.end(steps.pop())
+    def _call_ends(self, called: Any, *about: Any) -> None:
+        """A hook after calls of modules and steps of optimizers."""
+        calls = self._calls[get_ident()]
+        while calls:  # else it began before this recorder
+            begun, span = calls.pop()
+            if begun is called:
+                self.end(span)
+                break  # calls above it ended by an error
 
     def begin(self, name: str, kind: str, marks: Any) -> list[Any]:
         """A span that begins now; it counts once it has ended."""
