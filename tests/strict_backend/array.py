@@ -14,7 +14,7 @@ _NUMBERS = (bool, int, float, complex)
 class StrictArray:
     """Wraps a NumPy array; mixes with arrays of its own kind and Python numbers only."""
 
-    __slots__ = ("_hidden",)
+    __slots__ = ("__weakref__", "_hidden")
     __array_ufunc__ = None  # NumPy must not take part in arithmetic
 
     def __init__(self, array: Any) -> None:
