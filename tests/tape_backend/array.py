@@ -41,7 +41,7 @@ active = _Active()
 class TapeArray(StrictArray):
     """A strict array that is on the tape's device."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ()
 
 
 def _refill(old: Any, new: Any) -> None:
