@@ -28,15 +28,10 @@ def _media(type: str, content: bytes, **more: Any) -> Record:
     return {"type": type, **more, "data": base64.b64encode(content).decode()}
 
 
-def scalar(
-    name: str,
-    tensor: Any,
-    collections: Any = None,
-    new_style: bool = False,
-    double_precision: bool = False,
-) -> Record:
-    """A number: a tensor or array of one element, or what `float` takes."""
-    return _record("scalar", name, contents.number(tensor))
+def scalar(tag: str, tensor: Any, **options: Any) -> Record:
+    """A number: a tensor or array of one element, or what `float` takes. `options` are
+    TensorBoard's."""
+    return _record("scalar", tag, contents.number(tensor))
 
 
 def tensor_proto(tag: str, tensor: Tensor) -> Record:
@@ -55,22 +50,11 @@ def text(tag: str, text: str) -> Record:
     return _record("text", tag, text)
 
 
-def histogram_raw(
-    name: str,
-    min: float,
-    max: float,
-    num: float,
-    sum: float,
-    sum_squares: float,
-    bucket_limits: Any,
-    bucket_counts: Any,
-) -> Record:
-    """A histogram of which everything is known: counts, and the buckets' upper ends."""
-    names = ("min", "max", "num", "sum", "sum_squares")
-    value: Record = {name: float(x) for name, x in zip(names, (min, max, num, sum, sum_squares))}
-    value["limits"] = np.asarray(bucket_limits, float).tolist()
-    value["counts"] = np.asarray(bucket_counts, float).tolist()
-    return _record("histogram", name, value)
+def histogram_raw(tag: str, *figures: Any) -> Record:
+    """A histogram of which everything is known, in the order of `SummaryWriter`'s method."""
+    names = ("min", "max", "num", "sum", "sum_squares", "limits", "counts")
+    value = {name: np.asarray(x, float).tolist() for name, x in zip(names, figures, strict=True)}
+    return _record("histogram", tag, value)
 
 
 def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> Record:
@@ -87,21 +71,11 @@ def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) ->
     return made
 
 
-def pr_curve_raw(
-    tag: str,
-    tp: Any,
-    fp: Any,
-    tn: Any,
-    fn: Any,
-    precision: Any,
-    recall: Any,
-    num_thresholds: int = 127,
-    weights: Any = None,
-) -> Record:
+def pr_curve_raw(tag: str, *curves: Any) -> Record:
     """A precision-recall curve: true and false positives and negatives, precision and recall at
-    each threshold."""
+    each threshold. What `SummaryWriter`'s method is given besides is TensorBoard's alone."""
     names = ("tp", "fp", "tn", "fn", "precision", "recall")
-    rows = np.stack((tp, fp, tn, fn, precision, recall)).astype(float).tolist()
+    rows = np.stack(curves[: len(names)]).astype(float).tolist()
     return _record("pr_curve", tag, dict(zip(names, rows)))
 
 
