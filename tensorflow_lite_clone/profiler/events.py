@@ -228,21 +228,13 @@ class EventList(list):
         Columns that nothing was recorded for are left out. `time_unit` is "s", "ms" or "us"; by
         default each time has the unit that suits it.
         """
-        return Layout(
-            self,
-            sort_by,
-            row_limit,
-            max_src_column_width,
-            max_name_column_width,
-            max_shapes_column_width,
-            header,
-            top_level_events_only,
-            time_unit,
-        ).text()
+        widths = max_name_column_width, max_shapes_column_width, max_src_column_width
+        options = widths, header, top_level_events_only, time_unit
+        return Layout(self, sort_by, row_limit, *options).text()
 
-    def print(self, sort_by: str | None = None, **options: Any) -> None:
+    def print(self, sort_by: str | None = None, row_limit: int = 100) -> None:
         """Print the table: in colours on a terminal where `rich` is installed."""
-        Layout(self, sort_by, **options).print()
+        Layout(self, sort_by, row_limit).print()
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events as JSON that ``chrome://tracing`` and Perfetto show."""

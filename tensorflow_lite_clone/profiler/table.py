@@ -103,31 +103,28 @@ class Layout:
     def __init__(
         self,
         events: Any,
-        sort_by: str | None = None,
-        row_limit: int = 100,
-        max_src_column_width: int = 75,
-        max_name_column_width: int = 55,
-        max_shapes_column_width: int = 80,
+        sort_by: str | None,
+        row_limit: int,
+        widths: tuple[int, int, int] = (55, 80, 75),  # of names, shapes and lines
         header: str | None = None,
-        top_level_events_only: bool = False,
-        time_unit: str | None = None,
+        top_level: bool = False,
+        unit: str | None = None,
     ) -> None:
         if sort_by is not None:
             name = sort_by.replace("cuda_", "device_")
             events = sorted(events, key=lambda event: getattr(event, name), reverse=True)
-        shown = [e for e in events if not (top_level_events_only and e.cpu_parent is not None)]
+        shown = [e for e in events if not (top_level and e.cpu_parent is not None)]
         shown = shown[:row_limit] if row_limit >= 0 else shown
-        widths = max_name_column_width, max_shapes_column_width, max_src_column_width
-        chosen = columns(events, widths, time_unit)
+        chosen = columns(events, widths, unit)
         self.header = header
         self.titles = [title for title, _ in chosen]
         self.rows = [[entry(event) for _, entry in chosen] for event in shown]
         timed = [event for event in events if event.kind != "kernel"]
         host = sum([event.self_cpu_time_total for event in timed])
         device = sum([event.self_device_time_total for event in timed])
-        self.sums = [f"Self CPU time total: {duration(host, time_unit)}"]
+        self.sums = [f"Self CPU time total: {duration(host, unit)}"]
         if device:
-            self.sums.append(f"Self CUDA time total: {duration(device, time_unit)}")
+            self.sums.append(f"Self CUDA time total: {duration(device, unit)}")
 
     def text(self) -> str:
         """Plain text."""

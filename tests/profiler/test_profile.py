@@ -151,6 +151,12 @@ def test_tables() -> None:
     assert "conv" in found.report() and str(found.key_averages()) == found.key_averages().table()
 
 
+def test_printing_without_a_terminal_is_the_table(capsys) -> None:
+    sums = profiled().key_averages()
+    sums.print(sort_by="cpu_time_total", row_limit=3)
+    assert capsys.readouterr().out == sums.table(sort_by="cpu_time_total", row_limit=3) + "\n"
+
+
 @pytest.mark.parametrize("repeat", [0, 1, 2])
 @pytest.mark.parametrize("skip", [(0, 0), (2, 0), (1, 1)])
 def test_schedules_are_those_of_torch(repeat: int, skip: tuple[int, int]) -> None:
