@@ -18,6 +18,12 @@ from tensorflow_lite_clone.distributed.collectives import _all_gather_base, _red
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tensorflow_lite_clone.distributed.distributed_c10d import *  # noqa: F403
+from tensorflow_lite_clone.distributed.errors import (
+    DistBackendError,
+    DistError,
+    DistNetworkError,
+    DistStoreError,
+)
 from tensorflow_lite_clone.distributed.process_group import Backend, Work
 from tensorflow_lite_clone.distributed.process_group import ReduceOp as reduce_op
 from tensorflow_lite_clone.distributed.store import (
@@ -25,12 +31,16 @@ from tensorflow_lite_clone.distributed.store import (
     HashStore,
     PrefixStore,
     Store,
-    TCPStore,
 )
+from tensorflow_lite_clone.distributed.tcp_store import TCPStore
 
 __all__ = [
     "Backend",
     "DeviceMesh",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "DistStoreError",
     "FileStore",
     "HashStore",
     "PrefixStore",
