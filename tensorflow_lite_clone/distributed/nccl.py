@@ -18,6 +18,7 @@ from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.distributed.communicator import Call, Communicator, expect_same
 from tensorflow_lite_clone.distributed.store import Store
 from tensorflow_lite_clone.distributed.work import ReduceOp, Work
+from tensorflow_lite_clone.ops.complex_numbers import view_as_real
 from tensorflow_lite_clone.ops.create import zeros
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -322,7 +323,7 @@ def _reducible(tensor: Tensor, op: ReduceOp) -> tuple[Any, Tensor]:
     if dtype.is_complex:
         if op not in (ReduceOp.SUM, ReduceOp.AVG):
             raise ValueError(f"all_reduce does not support ReduceOp.{op.name} on complex tensors")
-        tensor = tensor.view_as_real()
+        tensor = view_as_real(tensor)
         dtype = tensor.dtype
     if dtype not in native.TYPES:
         raise TypeError(f"Input tensor data type is not supported for NCCL process group: {dtype}")
