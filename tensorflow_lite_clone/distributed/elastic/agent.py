@@ -29,6 +29,7 @@ from tensorflow_lite_clone.distributed.elastic.multiprocessing.api import (
     Logs,
     SignalException,
     Worker,
+    adopt,
     stop,
 )
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import (
@@ -97,6 +98,7 @@ def launch(job: Job) -> dict[int, Path]:
         DistError: The launchers did not meet, or another one has gone.
     """
     launcher = _Launcher(job)
+    adopt(True)
     try:
         attempt = 0
         while True:
@@ -108,6 +110,7 @@ def launch(job: Job) -> dict[int, Path]:
             attempt += 1
             _say(f"{failure}\nstarting all workers again, {attempt} of {launcher.restarts} times")
     finally:
+        adopt(False)
         launcher.leave()
 
 

@@ -20,9 +20,9 @@ from typing import IO
 
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-__all__ = ["Logs", "SignalException", "Std", "Worker", "stop"]
+__all__ = ["Logs", "SignalException", "Std", "Worker", "adopt", "stop"]
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _prctl = getattr(ctypes.CDLL(None), "prctl", None)  # Linux has it
 
 
@@ -172,11 +172,12 @@ class Worker:
         """Whether the process, and all that it started, have ended."""
         if self._process.poll() is None:
             return False
+        with suppress(ChildProcessError):  # children that it left are this process's: see `adopt`
+            while os.waitpid(-self.pid, os.WNOHANG)[0]:
+                pass
         try:
             os.killpg(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:  # what some systems say of a group of the dead
+        except (ProcessLookupError, PermissionError):  # some systems say the latter of the dead
             return True
         return False
 
@@ -187,16 +188,25 @@ class Worker:
             copier.join(1.0)
 
 
+def adopt(on: bool) -> None:
+    """Whether this process waits, in place of the system, for processes whose parents have ended.
+
+    So those that workers leave vanish when they end, and `Worker.has_gone` sees it.
+    """
+    if _prctl:
+        _prctl(_PR_SET_CHILD_SUBREAPER, int(on))
+
+
 def stop(workers: Sequence[Worker], number: signal.Signals, grace: float) -> None:
     """End processes and what they started: by a signal, and after `grace` seconds by SIGKILL."""
+    for sent, seconds in ((number, grace), (signal.SIGKILL, 1.0)):
+        left = [worker for worker in workers if not worker.has_gone()]
+        for worker in left:
+            worker.signal(sent)
+        end = time.monotonic() + seconds
+        while not all(worker.has_gone() for worker in left) and time.monotonic() < end:
+            time.sleep(0.01)
     for worker in workers:
-        worker.signal(number)
-    end = time.monotonic() + grace
-    while not all(worker.has_gone() for worker in workers) and time.monotonic() < end:
-        time.sleep(0.01)
-    for worker in workers:
-        if not worker.has_gone():
-            worker.signal(signal.SIGKILL)
         worker.close()
 
 
