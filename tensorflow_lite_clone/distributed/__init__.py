@@ -1,7 +1,8 @@
-"""Programs of several processes, as ``torch.distributed``; so far in a world of one process.
+"""Programs of several processes, as ``torch.distributed``.
 
-A program that is written for several, and is started as one, runs: its collectives leave tensors as
-they are, and its wrappers call the model. A world of more raises NotImplementedError.
+Processes meet at a store (`rendezvous`) and form groups. A group's tensors are carried by an
+engine (`communicator`): NCCL between GPUs, MPI or shared memory between processes on CPUs. A
+program that is written for several processes, and is started as one, runs, too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from tensorflow_lite_clone.distributed import (
     device_mesh,
     distributed_c10d,
     elastic,
+    objects,
+    point_to_point,
 )
 from tensorflow_lite_clone.distributed.collectives import *  # noqa: F403
 from tensorflow_lite_clone.distributed.collectives import _all_gather_base, _reduce_scatter_base
@@ -24,8 +27,9 @@ from tensorflow_lite_clone.distributed.errors import (
     DistNetworkError,
     DistStoreError,
 )
-from tensorflow_lite_clone.distributed.process_group import Backend, Work
-from tensorflow_lite_clone.distributed.process_group import ReduceOp as reduce_op
+from tensorflow_lite_clone.distributed.objects import *  # noqa: F403
+from tensorflow_lite_clone.distributed.point_to_point import *  # noqa: F403
+from tensorflow_lite_clone.distributed.process_group import Backend
 from tensorflow_lite_clone.distributed.store import (
     FileStore,
     HashStore,
@@ -33,6 +37,8 @@ from tensorflow_lite_clone.distributed.store import (
     Store,
 )
 from tensorflow_lite_clone.distributed.tcp_store import TCPStore
+from tensorflow_lite_clone.distributed.work import ReduceOp as reduce_op
+from tensorflow_lite_clone.distributed.work import Work
 
 __all__ = [
     "Backend",
@@ -58,4 +64,6 @@ __all__ = [
     "reduce_op",
     *collectives.__all__,
     *distributed_c10d.__all__,
+    *objects.__all__,
+    *point_to_point.__all__,
 ]
