@@ -72,7 +72,7 @@ def world() -> tuple[int, int]:
 
 @cache
 def _mpi() -> Any:
-    """mpi4py's module, which starts MPI; from then on an exception that nobody catches ends the job."""
+    """mpi4py's module. It starts MPI, and from then on an uncaught exception ends the job."""
     try:
         from mpi4py import MPI
     except ImportError as error:
@@ -197,9 +197,8 @@ class _Row:
         self.starts = list(accumulate(self.counts, initial=0))
         self.code = _mpi().Datatype.fromcode(arrays[0].dtype.char)
         width = arrays[0].itemsize
-        self._parts = [
-            (part, start * width) for part, start in zip(arrays, self.starts) if part.size
-        ]
+        starts = [start * width for start in self.starts]
+        self._parts = [(part, start) for part, start in zip(arrays, starts) if part.size]
         places = [part.__array_interface__["data"][0] - start for part, start in self._parts]
         self._apart = len(set(places)) > 1
         total = starts[-1]
