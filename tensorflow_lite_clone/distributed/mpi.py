@@ -34,6 +34,9 @@ from tensorflow_lite_clone.tensor import Tensor
 #: What launchers tell processes about the size of their world: Open MPI; MPICH, Intel MPI; MVAPICH.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 _CALL = 512  # bytes of a call that is sent; unused ones are zero
+# A message has two parts: the call, by an even tag, tells the odd tag of the tensor, so that the
+# order in which receives go on does not matter. Tags come again after so many.
+_PLACES = 1 << 14
 _OPERATIONS = {
     ReduceOp.SUM: "SUM",
     ReduceOp.AVG: "SUM",
@@ -47,8 +50,7 @@ _OPERATIONS = {
 #: Bools are reduced as bytes of 0 and 1.
 _OPERATIONS_ON_BOOL = {**_OPERATIONS, ReduceOp.SUM: "BOR", ReduceOp.PRODUCT: "BAND"}
 
-# What is tested and waited for: a request of MPI, or `_Arrival`.
-_Steps = Iterator[Any]
+_Steps = Iterator[Any]  # of requests of MPI
 _open: list[MpiCommunicator] = []
 _lock = threading.RLock()
 _timed_out: list[str] = []
@@ -113,6 +115,7 @@ class _Task(Work):
         self.what = what
         self.missing: Callable[[], list[int]] = list  # the ranks of which nothing came
         self.source = -1
+        self.status: Any = None  # what MPI says of the last request
         self._owner = owner
         self._steps = steps
         self._request: Any = None
@@ -121,7 +124,7 @@ class _Task(Work):
     def step(self) -> bool:
         """Go on as far as possible without waiting; whether it is over."""
         try:
-            while not self._over and (self._request is None or self._request.Test()):
+            while not self._over and (self._request is None or self._request.Test(self.status)):
                 self._request = next(self._steps)
         except StopIteration:
             self._over = True
@@ -164,29 +167,6 @@ class _Task(Work):
         if self.source < 0:
             return super().source_rank()
         return self.source
-
-
-class _Arrival:
-    """A call that another rank, or any, is to send before a tensor."""
-
-    def __init__(self, comm: Any, peer: int | None, tag: int) -> None:
-        self._find = lambda status: comm.Improbe(
-            _mpi().ANY_SOURCE if peer is None else peer, tag, status
-        )
-        self._status = _mpi().Status()
-        self.message: Any = None
-
-    def Test(self) -> bool:  # noqa: N802  (as MPI's requests have it)
-        """Whether it is there."""
-        if self.message is None:
-            self.message = self._find(self._status)
-        return self.message is not None
-
-    def read(self) -> tuple[int, Call]:
-        """Who has sent, and what comes."""
-        text = bytearray(_CALL)
-        self.message.Recv([text, _mpi().BYTE])
-        return self._status.source, _decoded(text)
 
 
 class _Row:
@@ -248,7 +228,7 @@ def _operation(tensor: Tensor, op: ReduceOp) -> Any:
 
 
 def _encoded(call: Call) -> bytes:
-    return call._replace(counts=()).encode().ljust(_CALL, b"\0")
+    return call.encode().ljust(_CALL, b"\0")
 
 
 def _decoded(text: bytes | bytearray) -> Call:
@@ -278,6 +258,7 @@ class MpiCommunicator(Communicator):
         self._collectives: deque[_Task] = deque()
         self._messages: list[_Task] = []
         self._count = 0
+        self._sent = 0
         self._ended = ""
         _open.append(self)
 
@@ -438,11 +419,13 @@ class MpiCommunicator(Communicator):
                     )
 
     def send(self, tensor: Tensor, peer: int, tag: int) -> Work:
-        call = Call.of("send/recv", tensor)
+        self._sent += 1
+        place = 2 * (self._sent % _PLACES) + 1
+        call = Call.of("send/recv", tensor)._replace(counts=(place,))
 
         def steps() -> _Steps:
             announced = self._comm.Isend([_encoded(call), _mpi().BYTE], peer, 2 * tag)
-            sent = self._comm.Isend(_words(tensor), peer, 2 * tag + 1)
+            sent = self._comm.Isend(_words(tensor), peer, place)
             yield announced
             yield sent
 
@@ -451,19 +434,21 @@ class MpiCommunicator(Communicator):
 
     def receive(self, tensor: Tensor, peer: int | None, tag: int) -> Work:
         call = Call.of("send/recv", tensor)
+        source = _mpi().ANY_SOURCE if peer is None else peer
 
         def steps() -> _Steps:
-            arrival = _Arrival(self._comm, peer, 2 * tag)
-            yield arrival
-            task.source, sent = arrival.read()
-            fits = sent.key() == call.key()
-            memory = _words(tensor) if fits else bytearray(_bytes(sent))
-            yield self._comm.Irecv(memory, task.source, 2 * tag + 1)
+            text = bytearray(_CALL)
+            yield self._comm.Irecv([text, _mpi().BYTE], source, 2 * tag)
+            sent, task.source = _decoded(text), task.status.source
+            (place,) = sent.counts
+            memory = _words(tensor) if sent.key() == call.key() else bytearray(_bytes(sent))
+            yield self._comm.Irecv(memory, task.source, place)
             expect_same([sent, call], [self.ranks[task.source], self.ranks[self.rank]])
             tensor._storage.bump()
 
         what = f"recv from {'any rank' if peer is None else f'rank {self.ranks[peer]}'}"
         task = _Task(self, what, steps(), [tensor])
+        task.status = _mpi().Status()
         task.missing = lambda: [] if peer is None else [peer]
         return self._start(task, self._messages)
 
