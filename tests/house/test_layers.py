@@ -68,9 +68,6 @@ LOCAL: dict[str, dict[str, str]] = {
         "tensorflow_lite_clone.utils.collect_env": "programs start without it",
         "tensorflow_lite_clone.watch.command": "programs start without it",
     },
-    "tensorflow_lite_clone.nn.parallel.distributed": {
-        "tensorflow_lite_clone.distributed.distributed_c10d": "where there is a group, it is there",
-    },
     "tensorflow_lite_clone.nn.init": {
         "tensorflow_lite_clone.linalg": "needed by orthogonal initial values only",
     },
