@@ -14,7 +14,7 @@ from tensorflow_lite_clone.core.dtypes import int32, int64
 from tensorflow_lite_clone.cuda.graphs import is_current_stream_capturing
 from tensorflow_lite_clone.distributed.collectives import all_reduce, broadcast
 from tensorflow_lite_clone.distributed.grad_bucket import GradBucket, assign_buckets
-from tensorflow_lite_clone.distributed.process_group import ReduceOp
+from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.ops.create import tensor as new_tensor
 from tensorflow_lite_clone.tensor import Tensor
 

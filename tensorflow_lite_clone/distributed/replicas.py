@@ -8,8 +8,9 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import uint8
-from tensorflow_lite_clone.distributed.collectives import all_gather_object, broadcast
+from tensorflow_lite_clone.distributed.collectives import broadcast
 from tensorflow_lite_clone.distributed.flat_buffer import FlatBuffer, alike
+from tensorflow_lite_clone.distributed.objects import all_gather_object
 from tensorflow_lite_clone.tensor import Tensor
 
 Named = Sequence[tuple[str, Tensor]]

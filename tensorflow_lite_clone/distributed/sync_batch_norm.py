@@ -7,10 +7,41 @@ from typing import Any
 from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.distributed.collectives import all_gather_into_tensor, all_reduce
+from tensorflow_lite_clone.distributed.distributed_c10d import group_of, is_initialized
 from tensorflow_lite_clone.ops.batch_norm import batch_norm
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create import empty, zeros
 from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.statistics import var_mean
 from tensorflow_lite_clone.tensor import Tensor
+
+
+def group_of_several(process_group: Any) -> Any:
+    """The group, by default of all processes; None if there is none, or this is alone in it."""
+    group = group_of(process_group) if is_initialized() else None
+    return None if group is None or group.size() == 1 else group
+
+
+def wide(x: Tensor) -> Tensor:
+    """`x` in float32 if it is of half precision."""
+    return x.to(float32) if x.element_size() == 2 else x
+
+
+def _statistics(x: Tensor, group: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean and biased variance per channel over all processes, and the number of values."""
+    channels = x.shape[1]
+    count = x.numel() // channels
+    own = zeros(2 * channels + 1, dtype=x.dtype, device=x.device)
+    if count:
+        dims = [0, *range(2, x.ndim)]
+        variance, mean = var_mean(x, dims, correction=0)
+        own = cat([mean, variance, own[-1:] + count])
+    gathered = empty((group.size(), own.numel()), dtype=x.dtype, device=x.device)
+    all_gather_into_tensor(gathered, own, group)
+    means, variances, counts = gathered.split([channels, channels, 1], 1)
+    total = counts.sum()
+    shares = counts / total
+    mean = (shares * means).sum(0)
+    return mean, (shares * (variances + (means - mean) ** 2)).sum(0), total
 
 
 class SyncBatchNormFunction(Function):
@@ -37,25 +68,23 @@ class SyncBatchNormFunction(Function):
         eps: float,
         group: Any,
     ) -> Tensor:
-        mean, variance, count = _statistics(_wide(x), group)
-        for running, new in (
-            (running_mean, mean),
-            (running_var, variance * (count / (count - 1).clamp(min=1))),
-        ):
-            if running is not None:
-                running.lerp_(new.to(running.dtype), momentum)
+        mean, variance, count = _statistics(wide(x), group)
+        if running_mean is not None:
+            running_mean.lerp_(mean.to(running_mean.dtype), momentum)
+        if running_var is not None:
+            unbiased = variance * (count / (count - 1))
+            running_var.lerp_(unbiased.to(running_var.dtype), momentum)
         ctx.save_for_backward(x, w, mean, (variance + eps).rsqrt(), count)
         ctx.group = group
-        statistics = mean.to(_parameter_dtype(x, w)), variance.to(_parameter_dtype(x, w))
-        return batch_norm(x, *statistics, w, b, False, 0.0, eps)
+        return batch_norm(x, mean, variance, w, b, False, 0.0, eps)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         x, w, mean, r, count = ctx.saved_tensors
         shape = [1, -1] + [1] * (x.ndim - 2)
         dims = [0, *range(2, x.ndim)]
-        g = _wide(g)
-        normal = (_wide(x) - mean.reshape(shape)) * r.reshape(shape)
+        g = wide(g)
+        normal = (wide(x) - mean.reshape(shape)) * r.reshape(shape)
         gb, gw = g.sum(dims), (g * normal).sum(dims)
         sums = cat([gb, gw])
         all_reduce(sums, group=ctx.group)

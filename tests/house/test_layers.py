@@ -71,6 +71,9 @@ LOCAL: dict[str, dict[str, str]] = {
     "tensorflow_lite_clone.nn.init": {
         "tensorflow_lite_clone.linalg": "needed by orthogonal initial values only",
     },
+    "tensorflow_lite_clone.nn.modules.batchnorm": {
+        "tensorflow_lite_clone.distributed.sync_batch_norm": "needed where there is a group only",
+    },
     "tensorflow_lite_clone.nn.attention._block_mask": {
         "tensorflow_lite_clone.func": "vmap lies above, and is needed by few",
     },

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Self
 
 from tensorflow_lite_clone.distributed.collectives import all_reduce
-from tensorflow_lite_clone.distributed.process_group import Work
+from tensorflow_lite_clone.distributed.work import Work
 from tensorflow_lite_clone.ops.create import ones, zeros
 
 __all__ = ["Join", "JoinHook", "Joinable"]

@@ -15,7 +15,7 @@ from tensorflow_lite_clone.distributed.algorithms.join import Join, Joinable, Jo
 from tensorflow_lite_clone.distributed.collectives import all_reduce
 from tensorflow_lite_clone.distributed.distributed_c10d import _get_default_group
 from tensorflow_lite_clone.distributed.grad_bucket import GradBucket
-from tensorflow_lite_clone.distributed.process_group import ReduceOp
+from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.distributed.reducer import Reducer
 from tensorflow_lite_clone.distributed.replicas import (
     broadcast_coalesced,

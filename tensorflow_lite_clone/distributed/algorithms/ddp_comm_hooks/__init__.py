@@ -23,8 +23,6 @@ class DDPCommHookType(Enum):
     BF16_COMPRESS = member(partial(_register, default_hooks.bf16_compress_hook))
 
 
-def register_ddp_comm_hook(
-    comm_hook_type: DDPCommHookType, model: Any, state: Any = None
-) -> None:
+def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
     """Register a hook by its name at a `DistributedDataParallel`."""
     comm_hook_type.value(model=model, state=state)
