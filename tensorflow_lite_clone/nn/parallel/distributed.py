@@ -15,7 +15,6 @@ from tensorflow_lite_clone.distributed.algorithms.join import Join, Joinable, Jo
 from tensorflow_lite_clone.distributed.collectives import all_reduce
 from tensorflow_lite_clone.distributed.distributed_c10d import _get_default_group
 from tensorflow_lite_clone.distributed.grad_bucket import GradBucket
-from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.distributed.reducer import Reducer
 from tensorflow_lite_clone.distributed.replicas import (
     broadcast_coalesced,
@@ -23,6 +22,7 @@ from tensorflow_lite_clone.distributed.replicas import (
     expect_same_values,
     sync_module_states,
 )
+from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.futures import Future
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parallel._containers import moved, tensors_in
@@ -248,12 +248,10 @@ class DistributedDataParallel(Module, Joinable):
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
         found = inspect.signature(hook)
-        empty, parameters = inspect.Parameter.empty, found.parameters
-        bucket = parameters["bucket"].annotation if "bucket" in parameters else empty
-        if bucket not in (empty, GradBucket) and not _ends_with(bucket, "GradBucket"):
+        bucket = found.parameters.get("bucket")
+        if bucket is not None and not _means(bucket.annotation, GradBucket, "GradBucket"):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
-        gives = found.return_annotation
-        if gives not in (empty, Future[Tensor]) and not _ends_with(gives, "Future[torch.Tensor]"):
+        if not _means(found.return_annotation, Future[Tensor], "Future"):
             raise ValueError(
                 "Communication hook: return annotation should be "
                 "torch.futures.Future[torch.Tensor]."
@@ -417,6 +415,8 @@ def _bucket_limits(most: float | None, first: list[int] | None) -> list[float]:
     return [size * _MIB for size in sizes]
 
 
-def _ends_with(annotation: Any, name: str) -> bool:
-    """Whether an annotation that was not evaluated names a type."""
-    return isinstance(annotation, str) and annotation.endswith(name)
+def _means(annotation: Any, kind: Any, name: str) -> bool:
+    """Whether an annotation, if there is one, is a type, or text that names it."""
+    if isinstance(annotation, str):
+        return name in annotation
+    return annotation in (inspect.Parameter.empty, kind)
