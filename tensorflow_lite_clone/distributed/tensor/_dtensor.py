@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributed import collectives
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh
@@ -18,7 +19,7 @@ from tensorflow_lite_clone.distributed.tensor._layout import (
 )
 from tensorflow_lite_clone.distributed.tensor._moves import move, moved
 from tensorflow_lite_clone.distributed.tensor.placement_types import Partial, Replicate, Shard
-from tensorflow_lite_clone.ops import create, random
+from tensorflow_lite_clone.ops import create, random  # noqa: F401  which enter the face
 from tensorflow_lite_clone.ops.memory import contiguous_format
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
@@ -331,10 +332,8 @@ def distribute_tensor(
             "tensor!"
         )
     place_in(mesh)  # a process outside of the mesh has no part
-    local = tensor.detach()
-    if not local.is_meta:
-        local = local.to(mesh.device_type)
-    if src_data_rank is not None and not local.is_meta:
+    local = tensor.detach().to(mesh.device_type)
+    if src_data_rank is not None:
         local = local.clone(memory_format=contiguous_format)
         for group in mesh.get_all_groups():
             collectives.broadcast(local, group=group, group_src=src_data_rank)
@@ -363,7 +362,8 @@ def _factory(name: str, make: Callable[..., Tensor], source: int | None) -> Call
 
 
 # Random numbers are those that the first process draws, whatever the mesh.
+_face = EXPORTS["torch"]
 zeros, ones, empty, full = [
-    _factory(name, getattr(create, name), None) for name in ("zeros", "ones", "empty", "full")
+    _factory(name, _face[name], None) for name in "zeros ones empty full".split()
 ]
-rand, randn = [_factory(name, getattr(random, name), 0) for name in ("rand", "randn")]
+rand, randn = _factory("rand", _face["rand"], 0), _factory("randn", _face["randn"], 0)
