@@ -1,4 +1,4 @@
-"""Tensor parallelism: modules whose parameters are cut, as ``torch.distributed.tensor.parallel``."""
+"""Modules whose parameters are cut over processes: ``torch.distributed.tensor.parallel``."""
 
 from __future__ import annotations
 

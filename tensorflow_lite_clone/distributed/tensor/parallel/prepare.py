@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh
-from tensorflow_lite_clone.distributed.tensor._dtensor import DTensor
 from tensorflow_lite_clone.distributed.tensor.parallel.style import ParallelStyle, as_dtensor
 from tensorflow_lite_clone.distributed.tensor.placement_types import Placement
 from tensorflow_lite_clone.nn.modules.module import Module

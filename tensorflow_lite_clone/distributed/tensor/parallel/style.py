@@ -128,8 +128,8 @@ class RowwiseParallel(_LayerStyle):
     """Each process computes a term of a layer's output from a part of its input features.
 
     A `Linear` ``y = x W^T + b``: W is cut along its second dimension, as the input is along its
-    last; each process adds ``b / processes``. An `Embedding`: the table's rows are cut, the input is
-    made whole, and a process gives zeros for rows that it has not. The output is the sum of the
+    last; each process adds ``b / processes``. An `Embedding`: the table's rows are cut, the input
+    is made whole, and a process gives zeros for rows that it has not. The output is the sum of the
     terms (an all_reduce in the forward pass), or cut as `output_layouts` says (a reduce_scatter).
     NotImplementedError for other layers, and for an `Embedding` with ``max_norm``; ValueError if
     there are fewer rows than processes.
