@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.core.dtypes import ALL, DType, int64
-from tensorflow_lite_clone.distributed.collectives import P2POp, batch_isend_irecv, irecv, isend
-from tensorflow_lite_clone.distributed.distributed_c10d import get_process_group_ranks
 from tensorflow_lite_clone.distributed.pipelining.plan import Action, Tick
-from tensorflow_lite_clone.distributed.process_group import ProcessGroup, Work
+from tensorflow_lite_clone.distributed.point_to_point import (
+    P2POp,
+    batch_isend_irecv,
+    irecv,
+    isend,
+)
+from tensorflow_lite_clone.distributed.process_group import ProcessGroup
+from tensorflow_lite_clone.distributed.work import Work
 from tensorflow_lite_clone.ops.create import empty, tensor
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -87,40 +92,37 @@ class Exchange:
     def __init__(self, device: Any, group: ProcessGroup | None) -> None:
         self._device = device
         self._group = group
-        self._ranks = get_process_group_ranks(group)
         self._known: dict[Action, Layouts] = {}
-        self._arriving: dict[Action, tuple[list[Tensor | None], list[Work]]] = {}
+        self._arriving: dict[Action, tuple[Values, list[Work]]] = {}
         # Tensors that are sent are kept until they are gone.
         self._under_way: deque[tuple[list[Work], list[P2POp]]] = deque()
 
     def post(self, tick: Tick, results: dict[Action, Values]) -> None:
         """Begin what a tick sends, out of `results`, and receives."""
         self._learn(tick, results)
-        operations = []
+        sends: list[P2POp] = []
         for action, peer in tick.sends:
             values = results.pop(action)
             self._check(action, layouts_of(values))
-            operations += [
-                self._operation(isend, x.detach().contiguous(), peer)
-                for x in values
-                if x is not None
-            ]
-        received = {}
+            given = [x.detach().contiguous() for x in values if x is not None]
+            sends += [self._operation(isend, x, peer) for x in given]
+        receives: list[tuple[Action, P2POp]] = []
         for action, peer in tick.receives:
-            received[action] = [
+            received = [
                 layout and empty(layout.shape, dtype=layout.dtype, device=self._device)
                 for layout in self._known[action]
             ]
-            operations += [
-                self._operation(irecv, x, peer) for x in received[action] if x is not None
-            ]
+            self._arriving[action] = received, []
+            taken = [x for x in received if x is not None]
+            receives += [(action, self._operation(irecv, x, peer)) for x in taken]
+        operations = [*sends, *[operation for _, operation in receives]]
         works = batch_isend_irecv(operations) if operations else []
-        for action, values in received.items():
-            self._arriving[action] = values, works
+        for (action, _), work in zip(receives, works[len(sends) :], strict=True):
+            self._arriving[action][1].append(work)
         self._under_way.append((works, operations))
         self.finish(_UNDER_WAY)
 
-    def take(self, action: Action) -> list[Tensor | None]:
+    def take(self, action: Action) -> Values:
         """What was received for an action; leaves of the graph that want gradients, where the
         sender's do."""
         values, works = self._arriving.pop(action)
@@ -138,7 +140,7 @@ class Exchange:
                 work.wait()
 
     def _operation(self, kind: Any, value: Tensor, peer: int) -> P2POp:
-        return P2POp(kind, value, self._ranks[peer], self._group)
+        return P2POp(kind, value, group=self._group, group_peer=peer)
 
     def _learn(self, tick: Tick, results: dict[Action, Values]) -> None:
         """Tell the receivers what they do not know yet, and be told."""

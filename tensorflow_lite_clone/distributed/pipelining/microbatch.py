@@ -73,10 +73,8 @@ def split_args_kwargs_into_chunks(
             f"args_chunk_spec is for {len(args_chunk_spec)} arguments, and there are {len(args)}"
         )
     named: list[tuple[int | str, Any]] = [*enumerate(args), *(kwargs or {}).items()]
-    specs: dict[int | str, Any] = {
-        **dict(enumerate(args_chunk_spec or ())),
-        **(kwargs_chunk_spec or {}),
-    }
+    specs: dict[int | str, Any] = dict(enumerate(args_chunk_spec or ()))
+    specs.update(kwargs_chunk_spec or {})
     cut = [_Cut(value, specs.get(name)) for name, value in named]
     count = min([chunks, *[rows for part in cut for rows in part.rows()]])
     pieces = list(zip(*[part.pieces(count) for part in cut], strict=True)) or [()] * count

@@ -117,9 +117,12 @@ class PipelineStage:
             if loss is not None:
                 loss.backward()
             else:
-                wanted = [at for at, gradient in enumerate(gradients) if gradient is not None]
+                pairs = zip(outputs, gradients, strict=True)
+                wanted = [
+                    (output, g) for output, g in pairs if output is not None and g is not None
+                ]
                 if wanted:
-                    backward([outputs[at] for at in wanted], [gradients[at] for at in wanted])
+                    backward([output for output, _ in wanted], [g for _, g in wanted])
         return [] if self.is_first else [x.grad for x in inputs if x is not None]
 
     def clear(self) -> None:
