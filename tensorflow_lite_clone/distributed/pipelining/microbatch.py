@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.ops.join import cat
 from tensorflow_lite_clone.ops.slices import tensor_split
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from tensorflow_lite_clone.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["TensorChunkSpec", "merge_chunks", "split_args_kwargs_into_chunks"]
 
@@ -43,12 +43,12 @@ class _Replicate:
         return "_Replicate()"
 
 
-def _specs(chunk_spec: Any, leaves: list[Any], structure: TreeSpec) -> list[Any]:
-    """What happens to each leaf; without a specification, tensors are cut along the first
-    dimension and other values go to all."""
-    if chunk_spec is None:
-        return [TensorChunkSpec(0) if isinstance(x, Tensor) else _Replicate() for x in leaves]
-    return structure.flatten_up_to(chunk_spec)
+#: Tensors are cut along their first dimension, and other values go to all.
+_DEFAULT = object()
+
+
+def _default_specs(leaves: list[Any]) -> list[Any]:
+    return [TensorChunkSpec(0) if isinstance(x, Tensor) else _Replicate() for x in leaves]
 
 
 def split_args_kwargs_into_chunks(
@@ -75,7 +75,7 @@ def split_args_kwargs_into_chunks(
     named: list[tuple[int | str, Any]] = [*enumerate(args), *(kwargs or {}).items()]
     specs: dict[int | str, Any] = dict(enumerate(args_chunk_spec or ()))
     specs.update(kwargs_chunk_spec or {})
-    cut = [_Cut(value, specs.get(name)) for name, value in named]
+    cut = [_Cut(value, specs.get(name, _DEFAULT)) for name, value in named]
     count = min([chunks, *[rows for part in cut for rows in part.rows()]])
     pieces = list(zip(*[part.pieces(count) for part in cut], strict=True)) or [()] * count
     names = list(kwargs or {})
@@ -90,7 +90,10 @@ class _Cut:
 
     def __init__(self, value: Any, spec: Any) -> None:
         self.leaves, self.structure = tree_flatten(value)
-        self.specs = _specs(spec, self.leaves, self.structure)
+        if spec is _DEFAULT:
+            self.specs = _default_specs(self.leaves)
+        else:
+            self.specs = self.structure.flatten_up_to(spec)
         for spec, leaf in zip(self.specs, self.leaves, strict=True):
             if not isinstance(spec, _Replicate) and not (
                 isinstance(spec, TensorChunkSpec) and isinstance(leaf, Tensor)
@@ -133,7 +136,10 @@ def merge_chunks(chunks: Sequence[Any], chunk_spec: Any) -> Any:
     specification's, AssertionError where they differ and should not.
     """
     first, structure = tree_flatten(chunks[0])
-    specs = _specs(chunk_spec, first, structure)
+    if chunk_spec is None:
+        specs = _default_specs(first)
+    else:
+        specs = structure.flatten_up_to(chunk_spec)
     columns = zip(*[structure.flatten_up_to(chunk) for chunk in chunks], strict=True)
     merged = [_merged(values, spec) for values, spec in zip(columns, specs, strict=True)]
     return tree_unflatten(merged, structure)

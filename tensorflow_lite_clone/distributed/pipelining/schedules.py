@@ -131,6 +131,7 @@ class _Schedule:
             loss=loss,
             training=training,
             scale=self._scale,
+            keep_outputs=return_outputs,
         )
         try:
             step.run(ticks)

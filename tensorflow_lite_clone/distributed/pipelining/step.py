@@ -29,6 +29,7 @@ class Step:
         loss: Loss | None,
         training: bool,
         scale: int,
+        keep_outputs: bool,
     ) -> None:
         self._stages = stages
         self._exchange = exchange
@@ -36,6 +37,7 @@ class Step:
         self._loss = loss
         self._training = training
         self._scale = scale
+        self._keep_outputs = keep_outputs
         #: The model's outputs and losses by micro-batch, where the last stage is in this process.
         self.outputs: dict[int, Any] = {}
         self.losses: dict[int, Tensor] = {}
@@ -68,7 +70,8 @@ class Step:
         args = self._args[index] if stage.is_first else self._inputs(action)
         result = stage.forward(index, args, self._kwargs[index], self._training, final)
         if stage.is_last:
-            self.outputs[index] = result
+            if self._keep_outputs:
+                self.outputs[index] = result
             if self._loss is not None:
                 self.losses[index] = self._loss(index, result)
         else:
@@ -77,7 +80,9 @@ class Step:
     def _backward(self, action: Action, final: bool) -> None:
         stage, index = self._stages[action.stage], action.microbatch
         if stage.is_last:
-            gradients = stage.backward(index, self.losses[index] / self._scale, [], final)
+            loss = self.losses[index]
+            self.losses[index] = loss.detach()  # lets go of the graph
+            gradients = stage.backward(index, loss / self._scale, [], final)
         else:
             gradients = stage.backward(index, None, self._inputs(action), final)
         if not stage.is_first:
