@@ -8,6 +8,7 @@ The coordinator does its part unless somebody failed, and everybody gets an answ
 from __future__ import annotations
 
 import builtins
+import contextlib
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,10 +33,8 @@ class _Report:
         error: BaseException = RuntimeError(f"{name}: {message}")
         kind = getattr(builtins, name, None)
         if isinstance(kind, type) and issubclass(kind, Exception):
-            try:
+            with contextlib.suppress(TypeError):  # it may want other arguments
                 error = kind(message)
-            except TypeError:  # it wants other arguments
-                pass
         return error, traceback.StackSummary.from_list(list(self.calls))
 
 

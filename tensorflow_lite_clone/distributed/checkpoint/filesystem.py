@@ -42,7 +42,6 @@ from tensorflow_lite_clone.distributed.checkpoint.planner import (
     SavePlan,
     SavePlanner,
     WriteItem,
-    WriteItemType,
 )
 from tensorflow_lite_clone.distributed.checkpoint.staging import BlockingAsyncStager
 from tensorflow_lite_clone.distributed.checkpoint.storage import (

@@ -52,8 +52,9 @@ def save(
 ) -> Metadata:
     """Write a state dict to the folder `checkpoint_id`; all processes of the group call it.
 
-    Values are tensors, objects that are sharded (see `Sharded` in `_shards`), DTensors, dictionaries
-    and lists of these, what ``torch.save`` can write, and at the top objects with a `state_dict`.
+    Values are tensors, DTensors, objects that are sharded (see `Sharded` in `_shards`),
+    dictionaries and lists of these, what ``torch.save`` can write, and at the top objects with a
+    `state_dict`.
     Each process writes its boxes of what is sharded. What several processes have under the same
     name is taken to be equal, and written once; so states that differ need names that differ.
 

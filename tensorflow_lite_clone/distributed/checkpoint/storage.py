@@ -60,7 +60,7 @@ class StorageWriter(abc.ABC):
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
         """All is written: let the checkpoint appear."""
 
-    def abandon(self) -> None:
+    def abandon(self) -> None:  # noqa: B027  (most storages may leave what is there)
         """A process has failed, and none is writing: the coordinator may remove what is there."""
 
     @classmethod
