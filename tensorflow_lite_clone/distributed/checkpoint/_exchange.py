@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tensorflow_lite_clone.distributed import collectives, distributed_c10d
+from tensorflow_lite_clone.distributed import distributed_c10d, objects
 from tensorflow_lite_clone.distributed.checkpoint import _pickles
 from tensorflow_lite_clone.distributed.checkpoint.api import CheckpointException, Failure
 
@@ -115,7 +115,7 @@ class Exchange:
         if not self._use_dist:
             return [report]
         gathered: list[Any] = [b""] * self.size
-        collectives.gather_object(
+        objects.gather_object(
             _pickles.dumps(report),
             gathered if self.is_coordinator else None,
             group=self._group,
@@ -128,7 +128,7 @@ class Exchange:
         if not self._use_dist:
             return answers[0]
         received: list[Any] = [b""]
-        collectives.scatter_object_list(
+        objects.scatter_object_list(
             received,
             list(map(_pickles.dumps, answers)) if self.is_coordinator else None,
             group=self._group,

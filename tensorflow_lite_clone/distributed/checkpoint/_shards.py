@@ -16,6 +16,7 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributed.tensor import DTensor
 from tensorflow_lite_clone.distributed.tensor._utils import compute_local_shape_and_global_offset
+from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 Offsets = tuple[int, ...]
@@ -60,6 +61,8 @@ def is_tensor(value: Any) -> bool:
 def shards_of(value: Any) -> Shards:
     """The boxes that this process has, in its own memory."""
     if hasattr(type(value), "__shards__"):
+        if not prod(value.shape):  # nobody has a box of it, and it is to be saved all the same
+            return [((0,) * len(value.shape), empty(value.shape, dtype=value.dtype))]
         return [(tuple(offsets), local) for offsets, local in value.__shards__()]
     if not isinstance(value, DTensor):
         return [((0,) * value.ndim, value)]
