@@ -1,8 +1,8 @@
 """Which parts of a tensor this process has.
 
-A part is a box: where it begins in the whole, and the elements. A plain tensor is one box, the
-whole, on every process. Whatever else is to be saved by its parts, as a wrapper that keeps a piece
-of each parameter, has the attributes of `Sharded`.
+A part is a box: where it begins in the whole, and a tensor of its elements. A plain tensor is one
+box, the whole, on every process. What else is to be saved by its parts, as a parameter of which a
+wrapper keeps some rows, has the methods of `Sharded`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.distributed.distributed_c10d import get_world_size
+from tensorflow_lite_clone.distributed.objects import all_gather_object
 from tensorflow_lite_clone.distributed.tensor import DTensor
 from tensorflow_lite_clone.distributed.tensor._utils import compute_local_shape_and_global_offset
 from tensorflow_lite_clone.ops.create import empty
@@ -28,24 +30,32 @@ class Sharded(Protocol):
     """A tensor of which each process has some boxes, which together cover it.
 
     Boxes of one process do not overlap; the same box on several processes has the same elements.
+    A method `full_tensor`, if there is one, gives the whole to all processes, which call it
+    together.
     """
-
-    @property
-    def shape(self) -> Size:
-        """The shape of the whole."""
 
     @property
     def dtype(self) -> DType:
         """The dtype of the whole."""
 
-    def __shards__(self) -> Shards:
-        """This process's boxes: where each begins in the whole, and a tensor of its elements.
+    def __shards__(self) -> tuple[Sequence[int], Shards]:
+        """The shape of the whole, and this process's boxes: where each begins in the whole, and a
+        tensor of its elements.
 
         The tensors share memory with this object, so that what is written to them changes it.
         """
 
-    def full_tensor(self) -> Tensor:
-        """The whole on every process; all processes call it together."""
+
+class Boxes:
+    """A tensor of `shape` of which this process has the boxes `shards`, and no more than that."""
+
+    def __init__(self, shape: Sequence[int], dtype: DType, shards: Shards) -> None:
+        self.shape = Size(shape)
+        self.dtype = dtype
+        self._shards = shards
+
+    def __shards__(self) -> tuple[Size, Shards]:
+        return self.shape, self._shards
 
 
 def is_sharded(value: Any) -> bool:
@@ -58,12 +68,18 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) or is_sharded(value)
 
 
+def shape_of(value: Any) -> Size:
+    """The shape of the whole."""
+    return Size(value.__shards__()[0] if hasattr(type(value), "__shards__") else value.shape)
+
+
 def shards_of(value: Any) -> Shards:
     """The boxes that this process has, in its own memory."""
     if hasattr(type(value), "__shards__"):
-        if not prod(value.shape):  # nobody has a box of it, and it is to be saved all the same
-            return [((0,) * len(value.shape), empty(value.shape, dtype=value.dtype))]
-        return [(tuple(offsets), local) for offsets, local in value.__shards__()]
+        shape, shards = value.__shards__()
+        if not prod(shape):  # nobody has a box of it, and it is to be saved all the same
+            return [((0,) * len(shape), empty(shape, dtype=value.dtype))]
+        return [(tuple(offsets), local) for offsets, local in shards]
     if not isinstance(value, DTensor):
         return [((0,) * value.ndim, value)]
     if any([placement.is_partial() for placement in value.placements]):
@@ -80,6 +96,22 @@ def shards_of(value: Any) -> Shards:
     if local.numel() == 0 and prod(value.shape):
         return []  # there are more processes than slices
     return [(tuple(offsets), local)]
+
+
+@no_grad()
+def full_tensor(value: Any) -> Tensor:
+    """The whole on all processes of the world, which call this together."""
+    if not is_sharded(value):
+        return value
+    if hasattr(value, "full_tensor"):
+        return value.full_tensor().detach()
+    gathered: list[Any] = [None] * get_world_size()
+    own = shards_of(value)
+    all_gather_object(gathered, [(offsets, local.detach().cpu()) for offsets, local in own])
+    full = empty(shape_of(value), dtype=value.dtype, device=own[0][1].device if own else None)
+    for offsets, local in [box for boxes in gathered for box in boxes]:
+        narrowed(full, offsets, local.shape).copy_(local)
+    return full
 
 
 def flat_shards(shape: Sequence[int], start: int, local: Tensor) -> Shards:
@@ -132,9 +164,19 @@ def narrowed(tensor: Tensor, offsets: Sequence[int], sizes: Sequence[int]) -> Te
 
 
 @no_grad()
-def fill(value: Any, full: Tensor) -> None:
-    """Write to `value` its parts of the whole."""
-    if tuple(value.shape) != tuple(full.shape):
-        raise ValueError(f"the whole has shape {tuple(full.shape)}, not {tuple(value.shape)}")
+def fill(value: Any, source: Any) -> None:
+    """Write to this process's boxes of `value` those of `source`: a whole, or the same boxes.
+
+    Raises ValueError where the shapes differ, or `source` lacks a box.
+    """
+    if shape_of(value) != shape_of(source):
+        raise ValueError(f"expected shape {tuple(shape_of(value))}, got {tuple(shape_of(source))}")
+    boxes = dict(shards_of(source)) if is_sharded(source) else None
     for offsets, local in shards_of(value):
-        local.detach().copy_(narrowed(full, offsets, local.shape))
+        if boxes is None:
+            part = narrowed(source, offsets, local.shape)
+        elif offsets in boxes and boxes[offsets].shape == local.shape:
+            part = boxes[offsets]
+        else:
+            raise ValueError(f"no box of shape {tuple(local.shape)} at {offsets}: {list(boxes)}")
+        local.detach().copy_(part)

@@ -16,7 +16,7 @@ from typing import Any
 
 from tensorflow_lite_clone import serialization
 from tensorflow_lite_clone.distributed.checkpoint import _nested
-from tensorflow_lite_clone.distributed.checkpoint._shards import is_tensor, narrowed
+from tensorflow_lite_clone.distributed.checkpoint._shards import is_tensor, narrowed, shape_of
 from tensorflow_lite_clone.distributed.checkpoint.metadata import (
     STORAGE_TYPES,
     BytesStorageMetadata,
@@ -287,10 +287,10 @@ def create_default_local_load_plan(
         if (
             isinstance(stored, TensorStorageMetadata)
             and is_tensor(value)
-            and tuple(stored.size) != tuple(value.shape)
+            and stored.size != shape_of(value)
         ):
             raise ValueError(
-                f"Size mismatch between saved {stored.size} and current: {value.shape} for {name}"
+                f"Size mismatch between saved {stored.size} and current: {shape_of(value)} for {name}"
             )
         items += read_items(name, stored, value)
     return LoadPlan(items)

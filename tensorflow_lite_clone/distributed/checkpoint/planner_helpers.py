@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.distributed.checkpoint._shards import is_sharded, is_tensor, shards_of
+from tensorflow_lite_clone.distributed.checkpoint._shards import (
+    is_sharded,
+    is_tensor,
+    shape_of,
+    shards_of,
+)
 from tensorflow_lite_clone.distributed.checkpoint.metadata import (
     STORAGE_TYPES,
     BytesStorageMetadata,
@@ -36,7 +41,7 @@ def write_items(fqn: str, value: Any) -> list[WriteItem]:
         WriteItem(
             MetadataIndex(fqn, chunk.offsets),
             kind,
-            tensor_data=TensorWriteData(chunk, properties, Size(value.shape)),
+            tensor_data=TensorWriteData(chunk, properties, shape_of(value)),
         )
         for chunk in chunks_of(value)
     ]

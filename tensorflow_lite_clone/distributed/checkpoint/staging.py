@@ -6,9 +6,12 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.distributed.checkpoint._shards import Shards, is_sharded, shards_of
+from tensorflow_lite_clone.distributed.checkpoint._shards import (
+    Boxes,
+    is_sharded,
+    shape_of,
+    shards_of,
+)
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["AsyncStager", "BlockingAsyncStager"]
@@ -47,25 +50,20 @@ class BlockingAsyncStager(AsyncStager):
         """Nothing is held."""
 
 
-class _Copied:
-    """A copy in host memory of the boxes of something sharded; it can be saved, and no more."""
-
-    def __init__(self, value: Any) -> None:
-        self.shape: Size = Size(value.shape)
-        self.dtype: DType = value.dtype
-        self._shards = [(offsets, _on_host(local)) for offsets, local in shards_of(value)]
-
-    def __shards__(self) -> Shards:
-        return self._shards
+def boxes_on_host(value: Any) -> Boxes:
+    """A copy in host memory of the boxes that this process has of something sharded."""
+    shards = [(offsets, _on_host(local)) for offsets, local in shards_of(value)]
+    return Boxes(shape_of(value), value.dtype, shards)
 
 
 def _on_host(tensor: Tensor) -> Tensor:
+    """A copy in host memory."""
     return tensor.detach().clone() if tensor.device.type == "cpu" else tensor.detach().cpu()
 
 
 def _copied(value: Any) -> Any:
     if is_sharded(value):
-        return _Copied(value)
+        return boxes_on_host(value)
     if isinstance(value, Tensor):
         return _on_host(value)
     if isinstance(value, Mapping):
