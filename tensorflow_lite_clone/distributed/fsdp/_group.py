@@ -14,12 +14,13 @@ from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.distributed.collectives import (
     all_gather_into_tensor,
-    all_gather_object,
     all_reduce,
     reduce_scatter_tensor,
 )
 from tensorflow_lite_clone.distributed.fsdp._shards import Cut, Sharded, ShardedParameter
-from tensorflow_lite_clone.distributed.process_group import ProcessGroup, ReduceOp
+from tensorflow_lite_clone.distributed.objects import all_gather_object
+from tensorflow_lite_clone.distributed.process_group import ProcessGroup
+from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.storage import Lent
 from tensorflow_lite_clone.tensor import Parameter, Tensor, new_tensor

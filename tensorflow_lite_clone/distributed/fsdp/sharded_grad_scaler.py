@@ -7,7 +7,8 @@ from typing import Any
 from tensorflow_lite_clone.amp.grad_scaler import GradScaler
 from tensorflow_lite_clone.distributed.collectives import all_reduce
 from tensorflow_lite_clone.distributed.fsdp._fully_shard import default_group, device_for
-from tensorflow_lite_clone.distributed.process_group import ProcessGroup, ReduceOp
+from tensorflow_lite_clone.distributed.process_group import ProcessGroup
+from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 
 __all__ = ["ShardedGradScaler"]

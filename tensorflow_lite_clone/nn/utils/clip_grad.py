@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
@@ -21,6 +21,10 @@ from tensorflow_lite_clone.ops.update import (
 from tensorflow_lite_clone.tensor import Tensor
 
 Tensors = Tensor | Iterable[Tensor]
+
+#: Each is given tensors and a norm's order, and gives their norm if other processes have parts of
+#: them, or None: entered by `distributed.fsdp`.
+norms_over_processes: list[Callable[[list[Tensor], float], Tensor | None]] = []
 
 
 def _listed(tensors: Tensors) -> list[Tensor]:
@@ -43,15 +47,9 @@ def get_total_norm(
     RuntimeError with `error_if_nonfinite` when it is NaN or infinite.
     """
     entries = _listed(tensors)
-    norm_type = float(norm_type)
     if not entries:
         return scalar_tensor(0.0)
-    if of_one_kind(entries):
-        total = total_norm(entries, norm_type)
-    else:
-        device = entries[0].device
-        norms = [vector_norm(entry, norm_type).to(device) for entry in entries]
-        total = vector_norm(stack(norms), norm_type)
+    total = _norm(entries, float(norm_type))
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
@@ -59,6 +57,18 @@ def get_total_norm(
             "non-finite norm anyway, set `error_if_nonfinite=False`"
         )
     return total
+
+
+def _norm(entries: list[Tensor], norm_type: float) -> Tensor:
+    for norm_over_processes in norms_over_processes:
+        total = norm_over_processes(entries, norm_type)
+        if total is not None:
+            return total
+    if of_one_kind(entries):
+        return total_norm(entries, norm_type)
+    device = entries[0].device
+    norms = [vector_norm(entry, norm_type).to(device) for entry in entries]
+    return vector_norm(stack(norms), norm_type)
 
 
 @no_grad()
