@@ -1,7 +1,8 @@
-"""Programs of several processes, as ``torch.distributed``; so far in a world of one process.
+"""Programs of several processes, as ``torch.distributed``.
 
-A program that is written for several, and is started as one, runs: its collectives leave tensors as
-they are, and its wrappers call the model. A world of more raises NotImplementedError.
+Processes meet at a store (`rendezvous`) and form groups. A group's tensors are carried by an
+engine (`communicator`): NCCL between GPUs, MPI or shared memory between processes on CPUs. A
+program that is written for several processes, and is started as one, runs, too.
 """
 
 from __future__ import annotations
@@ -12,25 +13,40 @@ from tensorflow_lite_clone.distributed import (
     device_mesh,
     distributed_c10d,
     elastic,
+    objects,
+    point_to_point,
 )
 from tensorflow_lite_clone.distributed.collectives import *  # noqa: F403
 from tensorflow_lite_clone.distributed.collectives import _all_gather_base, _reduce_scatter_base
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tensorflow_lite_clone.distributed.distributed_c10d import *  # noqa: F403
-from tensorflow_lite_clone.distributed.process_group import Backend, Work
-from tensorflow_lite_clone.distributed.process_group import ReduceOp as reduce_op
+from tensorflow_lite_clone.distributed.errors import (
+    DistBackendError,
+    DistError,
+    DistNetworkError,
+    DistStoreError,
+)
+from tensorflow_lite_clone.distributed.objects import *  # noqa: F403
+from tensorflow_lite_clone.distributed.point_to_point import *  # noqa: F403
+from tensorflow_lite_clone.distributed.process_group import Backend
 from tensorflow_lite_clone.distributed.store import (
     FileStore,
     HashStore,
     PrefixStore,
     Store,
-    TCPStore,
 )
+from tensorflow_lite_clone.distributed.tcp_store import TCPStore
+from tensorflow_lite_clone.distributed.work import ReduceOp as reduce_op
+from tensorflow_lite_clone.distributed.work import Work
 
 __all__ = [
     "Backend",
     "DeviceMesh",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "DistStoreError",
     "FileStore",
     "HashStore",
     "PrefixStore",
@@ -48,4 +64,6 @@ __all__ = [
     "reduce_op",
     *collectives.__all__,
     *distributed_c10d.__all__,
+    *objects.__all__,
+    *point_to_point.__all__,
 ]

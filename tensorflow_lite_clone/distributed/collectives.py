@@ -7,37 +7,28 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow_lite_clone.distributed.distributed_c10d import get_group_rank, group_of
-from tensorflow_lite_clone.distributed.process_group import ProcessGroup, ReduceOp, Work
+from tensorflow_lite_clone.distributed.process_group import ProcessGroup
+from tensorflow_lite_clone.distributed.work import ReduceOp, Work
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
-    "P2POp",
     "all_gather",
     "all_gather_into_tensor",
-    "all_gather_object",
     "all_reduce",
     "all_to_all",
     "all_to_all_single",
     "barrier",
-    "batch_isend_irecv",
     "broadcast",
-    "broadcast_object_list",
     "gather",
-    "gather_object",
-    "irecv",
-    "isend",
     "monitored_barrier",
-    "recv",
     "reduce",
     "reduce_scatter",
     "reduce_scatter_tensor",
     "scatter",
-    "scatter_object_list",
-    "send",
 ]
 
 
-def _expect_tensor(name: str, value: Any) -> None:
+def expect_tensor(name: str, value: Any) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(
             f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
@@ -67,13 +58,15 @@ def _expect_like(what: str, tensors: Sequence[Tensor], like: Tensor, size: int) 
             )
 
 
-def _root(group: ProcessGroup, rank: int | None, group_rank: int | None) -> int:
+def root_of(group: ProcessGroup, rank: int | None, group_rank: int | None) -> int:
     """The number in the group of a process that is named in the world, or in the group."""
     if rank is not None and group_rank is not None:
         raise ValueError("Can't specify both the global rank and the group's")
     if rank is None:
         return group_rank or 0
-    return get_group_rank(group, rank) if rank in group.ranks else rank
+    if group is group_of(None):
+        return rank  # the group says itself whether there is such a rank
+    return get_group_rank(group, rank)
 
 
 def _done(work: Work, async_op: bool) -> Work | None:
@@ -95,7 +88,7 @@ def all_reduce(
     tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Replace `tensor` by the sum, or what else `op` says, of the tensors of all processes."""
-    _expect_tensor("tensor", tensor)
+    expect_tensor("tensor", tensor)
     return _within("all_reduce", group, async_op, lambda found: found.all_reduce(tensor, op))
 
 
@@ -107,12 +100,12 @@ def broadcast(
     group_src: int | None = None,
 ) -> Work | None:
     """Replace `tensor` by that of the process `src`."""
-    _expect_tensor("tensor", tensor)
+    expect_tensor("tensor", tensor)
     return _within(
         "broadcast",
         group,
         async_op,
-        lambda found: found.broadcast(tensor, _root(found, src, group_src)),
+        lambda found: found.broadcast(tensor, root_of(found, src, group_src)),
     )
 
 
@@ -125,12 +118,12 @@ def reduce(
     group_dst: int | None = None,
 ) -> Work | None:
     """As `all_reduce`, in the process `dst` alone."""
-    _expect_tensor("tensor", tensor)
+    expect_tensor("tensor", tensor)
     return _within(
         "reduce",
         group,
         async_op,
-        lambda found: found.reduce(tensor, _root(found, dst, group_dst), op),
+        lambda found: found.reduce(tensor, root_of(found, dst, group_dst), op),
     )
 
 
@@ -139,7 +132,7 @@ def all_gather(
 ) -> Work | None:
     """Write the tensors of all processes to `tensor_list`."""
     _expect_tensors("tensor_list", tensor_list)
-    _expect_tensor("tensor", tensor)
+    expect_tensor("tensor", tensor)
     found = group_of(group, "all_gather")
     if found is None:
         return None
@@ -151,8 +144,8 @@ def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Write the tensors of all processes, one after the other, to one tensor."""
-    _expect_tensor("output_tensor", output_tensor)
-    _expect_tensor("input_tensor", input_tensor)
+    expect_tensor("output_tensor", output_tensor)
+    expect_tensor("input_tensor", input_tensor)
     found = group_of(group, "all_gather_into_tensor")
     if found is None:
         return None
@@ -178,7 +171,7 @@ def reduce_scatter(
     async_op: bool = False,
 ) -> Work | None:
     """Write to `output` the sum over all processes of the input meant for this one."""
-    _expect_tensor("output", output)
+    expect_tensor("output", output)
     _expect_tensors("input_list", input_list)
     found = group_of(group, "reduce_scatter")
     if found is None:
@@ -195,8 +188,8 @@ def reduce_scatter_tensor(
     async_op: bool = False,
 ) -> Work | None:
     """As `reduce_scatter`, with all inputs in one tensor."""
-    _expect_tensor("output", output)
-    _expect_tensor("input", input)
+    expect_tensor("output", output)
+    expect_tensor("input", input)
     return _within(
         "reduce_scatter_tensor",
         group,
@@ -214,11 +207,11 @@ def gather(
     group_dst: int | None = None,
 ) -> Work | None:
     """Write the tensors of all processes to `gather_list` in the process `dst`."""
-    _expect_tensor("tensor", tensor)
+    expect_tensor("tensor", tensor)
     found = group_of(group, "gather")
     if found is None:
         return None
-    root = _root(found, dst, group_dst)
+    root = root_of(found, dst, group_dst)
     if found.rank() == root:
         if not gather_list:
             raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
@@ -237,11 +230,11 @@ def scatter(
     group_src: int | None = None,
 ) -> Work | None:
     """Write to `tensor` this process's part of the `scatter_list` of the process `src`."""
-    _expect_tensor("tensor", tensor)
+    expect_tensor("tensor", tensor)
     found = group_of(group, "scatter")
     if found is None:
         return None
-    root = _root(found, src, group_src)
+    root = root_of(found, src, group_src)
     if found.rank() == root:
         if not scatter_list:
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
@@ -277,8 +270,8 @@ def all_to_all_single(
     async_op: bool = False,
 ) -> Work | None:
     """As `all_to_all`, with the parts of one tensor along its first dimension."""
-    _expect_tensor("output", output)
-    _expect_tensor("input", input)
+    expect_tensor("output", output)
+    expect_tensor("input", input)
     found = group_of(group, "all_to_all_single")
     if found is None:
         return None
@@ -299,124 +292,6 @@ def barrier(
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
     """As `barrier`."""
     barrier(group)
-
-
-def isend(
-    tensor: Tensor,
-    dst: int | None = None,
-    group: Any = None,
-    tag: int = 0,
-    group_dst: int | None = None,
-) -> Work | None:
-    """Send a tensor to another process; in a group of one there is none: ValueError."""
-    _expect_tensor("tensor", tensor)
-    raise _itself("destination")
-
-
-def irecv(
-    tensor: Tensor,
-    src: int | None = None,
-    group: Any = None,
-    tag: int = 0,
-    group_src: int | None = None,
-) -> Work | None:
-    """Receive a tensor from another process; in a group of one there is none: ValueError."""
-    _expect_tensor("tensor", tensor)
-    raise _itself("source")
-
-
-def _itself(which: str) -> ValueError:
-    return ValueError(
-        f"Invalid {which} rank: {which} rank should not be the same as the rank of the current "
-        "process."
-    )
-
-
-send, recv = isend, irecv
-
-
-class P2POp:
-    """An `isend` or `irecv` for `batch_isend_irecv`."""
-
-    def __init__(
-        self,
-        op: Callable[..., Any],
-        tensor: Tensor,
-        peer: int | None = None,
-        group: Any = None,
-        tag: int = 0,
-        group_peer: int | None = None,
-    ) -> None:
-        if op not in (isend, irecv):
-            raise ValueError("Invalid ``op``. Expected ``op`` to be `isend` or `irecv`.")
-        _expect_tensor("tensor", tensor)
-        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
-
-
-def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Start all sends and receives of a list."""
-    if not isinstance(p2p_op_list, list) or not p2p_op_list:
-        raise ValueError(f"p2p_op_list must be a list of P2POp, not {p2p_op_list}")
-    return [op.op(op.tensor, op.peer, op.group, op.tag) for op in p2p_op_list]
-
-
-# Objects: in a group of several processes they travel pickled, as tensors of bytes.
-
-
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Write the objects of all processes to a list."""
-    found = group_of(group, "all_gather_object")
-    if found is not None:
-        object_list[: found.size()] = [obj]
-
-
-def gather_object(
-    obj: Any,
-    object_gather_list: list[Any] | None = None,
-    dst: int | None = None,
-    group: Any = None,
-    group_dst: int | None = None,
-) -> None:
-    """Write the objects of all processes to a list in the process `dst`."""
-    found = group_of(group, "gather_object")
-    if found is None:
-        return
-    if not object_gather_list:
-        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    object_gather_list[: found.size()] = [obj]
-
-
-def broadcast_object_list(
-    object_list: list[Any],
-    src: int | None = None,
-    group: Any = None,
-    device: Any = None,
-    group_src: int | None = None,
-) -> None:
-    """Replace the objects of a list by those of the process `src`."""
-    found = group_of(group, "broadcast_object_list")
-    if found is not None:
-        found._expect_rank("broadcast", _root(found, src, group_src))
-
-
-def scatter_object_list(
-    scatter_object_output_list: list[Any],
-    scatter_object_input_list: list[Any] | None = None,
-    src: int | None = None,
-    group: Any = None,
-    group_src: int | None = None,
-) -> None:
-    """Put this process's object of the list of the process `src` into a list."""
-    if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
-        raise ValueError(
-            "Expected argument scatter_object_output_list to be a list of size at least 1."
-        )
-    found = group_of(group, "scatter_object_list")
-    if found is None:
-        return
-    if not scatter_object_input_list or len(scatter_object_input_list) != found.size():
-        raise ValueError(f"scatter_object_input_list must have {found.size()} objects")
-    scatter_object_output_list[0] = scatter_object_input_list[found.rank()]
 
 
 def _deprecated(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

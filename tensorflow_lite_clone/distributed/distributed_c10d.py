@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from tensorflow_lite_clone.distributed import engines, mpi, nccl
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
-from tensorflow_lite_clone.distributed.process_group import Backend, ProcessGroup, ReduceOp
-from tensorflow_lite_clone.distributed.store import Store
+from tensorflow_lite_clone.distributed.process_group import Backend, ProcessGroup
+from tensorflow_lite_clone.distributed.rendezvous import rendezvous
+from tensorflow_lite_clone.distributed.store import HashStore, PrefixStore, Store
+from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.types import Device
 from tensorflow_lite_clone.utils.data import distributed as sampling
 
@@ -45,6 +48,8 @@ __all__ = [
 
 #: The first group that was made is the whole world.
 _groups: list[ProcessGroup] = []
+#: The names of the groups so far, also of those that this process is no member of.
+_names: list[str] = []
 
 
 class _World(type):
@@ -85,25 +90,26 @@ def is_backend_available(backend: str) -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether several GPUs can be used through NCCL: not yet."""
+    """Whether there are GPUs and CuPy's NCCL."""
+    return nccl.is_available()
+
+
+def is_mpi_available() -> bool:
+    """Whether mpi4py is installed."""
+    return mpi.is_available()
+
+
+def is_ucc_available() -> bool:
+    """Whether there is UCC: no."""
     return False
 
 
-is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
+is_xccl_available = is_ucc_available
 
 
 def is_torchelastic_launched() -> bool:
     """Whether a launcher started this process."""
     return "TORCHELASTIC_RUN_ID" in os.environ
-
-
-def _from_environment(name: str) -> str:
-    if name not in os.environ:
-        raise ValueError(
-            f"Error initializing torch.distributed using env:// rendezvous: environment variable "
-            f"{name} expected, but not set"
-        )
-    return os.environ[name]
 
 
 def init_process_group(
@@ -117,47 +123,71 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Make the process group of this program; it can be of one process only, so far.
+    """Meet the other processes of this program and make the group of them all.
 
-    Rank and size come from the arguments, or from the environment variables ``RANK`` and
-    ``WORLD_SIZE``, as a launcher sets them (``MASTER_ADDR`` and ``MASTER_PORT`` are read, too).
+    `backend` is ``nccl`` (GPUs), ``mpi``, ``gloo`` (MPI where the program was started under it,
+    shared memory within one host otherwise), or one for each kind of device, by default
+    ``cpu:gloo,cuda:nccl``. Processes meet at `store`, or where `init_method` says: ``env://``
+    (by default: the environment of a launcher), ``tcp://HOST:PORT``, ``file://PATH``.
 
     Raises:
-        ValueError: a group exists, the size is missing, or the backend is unknown.
-        NotImplementedError: there is more than one process.
+        ValueError: a group exists, rank or size is missing, or the backend is unknown.
+        RuntimeError: processes did not come within `timeout`, or the backend cannot be used.
     """
     if _groups:
         raise ValueError("trying to initialize the default process group twice!")
-    parts = [part.rpartition(":")[2] for part in (backend or "gloo").lower().split(",")]
-    for part in parts:
-        if part not in Backend.backend_list[1:]:
-            raise ValueError(f"Unknown backend type {part}")
-    if store is not None and (world_size < 1 or rank < 0):
+    if store is not None and init_method is not None:
+        raise ValueError("Cannot specify both init_method and store.")
+    chosen = engines.by_device(backend)
+    timeout = timeout or default_pg_timeout
+    if backend == Backend.MPI and rank < 0 and store is None and init_method is None:
+        rank, world_size = mpi.world()
+        store = HashStore()
+    elif store is None:
+        store, rank, world_size = rendezvous(init_method or "env://", rank, world_size, timeout)
+    elif world_size < 1 or rank < 0:
         raise ValueError("both world_size and rank must be given when there is a store")
-    if store is None and (init_method or "env://").startswith("env://"):
-        rank = int(_from_environment("RANK")) if rank < 0 else rank
-        world_size = int(_from_environment("WORLD_SIZE")) if world_size < 0 else world_size
-        if world_size == 1:
-            for name in ("MASTER_ADDR", "MASTER_PORT"):
-                _from_environment(name)
-    if world_size != 1:
-        raise NotImplementedError(
-            f"a world of {world_size} processes: groups are of one process only, so far "
-            "(planned: several devices and processes)"
-        )
-    if rank != 0:
+    if not 0 <= rank < world_size:
         raise ValueError(f"rank {rank} is outside of a world of {world_size}")
-    _groups.append(ProcessGroup(Backend(",".join(parts)), group_name or "default_pg"))
+    for name in set(chosen.values()):
+        if name == Backend.NCCL and backend is not None and world_size > 1:
+            nccl.expect_available()
+    _names.clear()
+    _make_group(chosen, backend, range(world_size), rank, world_size, timeout, store, group_name)
     sampling.group = lambda: (get_world_size(), get_rank())
 
 
+def _make_group(
+    chosen: dict[str, Backend],
+    backend: str | None,
+    ranks: Sequence[int],
+    rank: int,
+    world_size: int,
+    timeout: timedelta,
+    store: Store,
+    name: str,
+) -> ProcessGroup:
+    """A group of which this process is the member `rank`."""
+    name = name or (str(len(_names)) if _names else "default_pg")
+    _names.append(name)
+    within = PrefixStore(name, store)
+    makers = engines.makers(chosen, ranks, rank, world_size, timeout.total_seconds(), within, name)
+    shown = Backend(backend or ",".join(chosen.values()))
+    made = ProcessGroup(shown, chosen, name, ranks, rank, makers, within, timeout)
+    _groups.append(made)
+    return made
+
+
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Forget a group; the default one with all others."""
+    """Close a group; the default one with all others."""
     if group is None or (_groups and group is _groups[0]):
         _world()
+        for each in reversed(_groups):
+            each.close()
         _groups.clear()
         sampling.group = None
     elif group in _groups:
+        group.close()
         _groups.remove(group)
     else:
         raise ValueError("Invalid process group specified or has been destroyed.")
@@ -199,7 +229,7 @@ def new_group(
     group_desc: str | None = None,
     device_id: Any = None,
     sort_ranks: bool = True,
-) -> ProcessGroup:
+) -> Any:
     """A group of some of the processes. Raises ValueError for ranks that are not there."""
     world = _world()
     ranks = range(world.size()) if ranks is None else ranks
@@ -209,11 +239,17 @@ def new_group(
                 f"Rank {rank} is out of range. Valid ranks are 0 to {world.size() - 1} "
                 f"(world_size={world.size()})"
             )
-    made = ProcessGroup(
-        Backend(backend or world.name()), str(len(_groups)), sorted(ranks) if sort_ranks else ranks
-    )
-    _groups.append(made)
-    return made
+    members = sorted(ranks) if sort_ranks else list(ranks)
+    if len(set(members)) != len(members):
+        raise ValueError(f"ranks occur twice: {members}")
+    if world.rank() not in members:
+        _names.append(group_desc or "")  # so that all processes give the next group one name
+        return GroupMember.NON_GROUP_MEMBER
+    chosen = engines.by_device(backend or world.config)
+    return _make_group(
+        chosen, backend or world.name(), members, members.index(world.rank()), world.size(),
+        timeout or world.timeout, world.store, "",
+    )  # fmt: skip
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
@@ -238,7 +274,10 @@ def get_backend(group: ProcessGroup | None = None) -> Backend:
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
     """The names of the backends by device."""
-    return ",".join([f"{device}:{get_backend(group)}" for device in ("cpu", "cuda")])
+    found = group_of(group)
+    if found is None:
+        raise ValueError("Invalid process group specified")
+    return found.config
 
 
 def get_default_backend_for_device(device: str | Device) -> str:

@@ -1,12 +1,15 @@
-"""Groups of processes: what they are asked for, and the group of one process."""
+"""Groups of processes, as programs see them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import Enum
-from typing import Any
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.distributed.communicator import Communicator
+from tensorflow_lite_clone.distributed.store import Store
+from tensorflow_lite_clone.distributed.work import Followed, ReduceOp, Work
+from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -23,118 +26,168 @@ class Backend(str):
         return super().__new__(cls, name.lower())
 
 
-class ReduceOp(Enum):
-    """How the tensors of all processes become one."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-
-
-ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
-
-
-class Work:
-    """A communication under way; in a group of one process it is over when it begins."""
-
-    def __init__(self, results: Sequence[Tensor] = ()) -> None:
-        self._results = list(results)
-
-    def wait(self, timeout: Any = None) -> bool:
-        """Wait until it is over."""
-        return True
-
-    def is_completed(self) -> bool:
-        """Whether it is over."""
-        return True
-
-    is_success = is_completed
-
-    def exception(self) -> None:
-        """The error that ended it, if one did."""
-        return None
-
-    def result(self) -> list[Tensor]:
-        """The tensors that it wrote."""
-        return self._results
-
-
 class ProcessGroup:
-    """Processes that exchange tensors. This is the group of one process, this one.
+    """Processes that exchange tensors.
 
-    A group of several overrides the methods; what they are called with has been checked.
+    `chosen` names the backend of each kind of device, `makers` has what makes the `Communicator`
+    that carries its tensors. Tensors that this does not take as they are, which lie elsewhere or
+    have gaps, are copied.
     """
 
-    def __init__(self, backend: Backend, name: str, ranks: Sequence[int] = (0,)) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        chosen: dict[str, Backend],
+        name: str,
+        ranks: Sequence[int],
+        rank: int,
+        makers: dict[str, Callable[[], Communicator]],
+        store: Store,
+        timeout: timedelta,
+    ) -> None:
         self.backend = backend
+        self._chosen = chosen
         self.group_name = name
         self.ranks = list(ranks)
+        self.store = store
+        self.timeout = timeout
+        self._rank = rank
+        self._makers = makers
+        self._made: dict[Callable[[], Communicator], Communicator] = {}
+        if "cpu" in makers:  # sooner than others, which need to know which device is theirs
+            self.engine("cpu")
 
     def rank(self) -> int:
         """The number of this process in the group."""
-        return 0
+        return self._rank
 
     def size(self) -> int:
         """How many processes there are."""
         return len(self.ranks)
 
+    @property
+    def config(self) -> str:
+        """The backend of each kind of device."""
+        return ",".join([f"{kind}:{name}" for kind, name in self._chosen.items()])
+
     def name(self) -> str:
         """The backend's name."""
         return str(self.backend)
 
-    @no_grad()
-    def copy(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
-        """What all collectives come to in a group of one: outputs take the inputs' values."""
-        for output, input in zip(outputs, inputs, strict=True):
-            if output is not input:
-                output.copy_(input)
-        return Work(outputs)
+    def engine(self, kind: str) -> Communicator:
+        """What carries the tensors on a kind of device; RuntimeError if nothing does."""
+        if kind not in self._makers:
+            raise RuntimeError(f"No backend type associated with device type {kind}")
+        make = self._makers[kind]
+        if make not in self._made:
+            self._made[make] = make()
+        return self._made[make]
+
+    def _run(
+        self,
+        outputs: Sequence[Tensor],
+        inputs: Sequence[Tensor],
+        start: Callable[[Communicator, list[Tensor], list[Tensor]], Work],
+        *,
+        both: bool = False,
+    ) -> Work:
+        """Start a communication that reads `inputs` and writes `outputs`; with `both` it also
+        reads these.
+        """
+        engine = self.engine((*outputs, *inputs)[0].device.type)
+        with no_grad():
+            ready = [_fit(tensor, engine.kind) for tensor in inputs]
+            written = [_fit(tensor, engine.kind, values=both) for tensor in outputs]
+            work = start(engine, written, ready)
+        moved = [(a, b) for a, b in zip(outputs, written, strict=True) if not b.is_set_to(a)]
+        if not moved:
+            return work
+
+        @no_grad()
+        def finish() -> None:
+            for tensor, made in moved:
+                tensor.copy_(made)
+
+        return Followed(work, finish, outputs)
 
     def all_reduce(self, tensor: Tensor, op: ReduceOp) -> Work:
         """Replace `tensor` by what `op` makes of the tensors of all processes."""
-        return Work([tensor])
+        return self._run([tensor], [], lambda e, out, _: e.all_reduce(out[0], op), both=True)
 
     def broadcast(self, tensor: Tensor, root: int) -> Work:
         """Replace `tensor` by that of the process `root`."""
         self._expect_rank("broadcast", root)
-        return Work([tensor])
+        return self._run([tensor], [], lambda e, out, _: e.broadcast(out[0], root), both=True)
 
     def reduce(self, tensor: Tensor, root: int, op: ReduceOp) -> Work:
         """As `all_reduce`, in the process `root` alone."""
         self._expect_rank("reduce", root)
-        return Work([tensor])
+        return self._run([tensor], [], lambda e, out, _: e.reduce(out[0], root, op), both=True)
 
     def all_gather(self, outputs: Sequence[Tensor], input: Tensor) -> Work:
         """Write the tensors of all processes to `outputs`."""
-        return self.copy(outputs, [input])
+        return self._run(outputs, [input], lambda e, out, given: e.all_gather(out, given[0]))
 
     def reduce_scatter(self, output: Tensor, inputs: Sequence[Tensor], op: ReduceOp) -> Work:
         """Write to `output` what `op` makes of this process's part of all inputs."""
-        return self.copy([output], inputs)
+        return self._run(
+            [output], inputs, lambda e, out, given: e.reduce_scatter(out[0], given, op)
+        )
 
     def gather(self, outputs: Sequence[Tensor], input: Tensor, root: int) -> Work:
         """As `all_gather`, in the process `root` alone."""
         self._expect_rank("gather", root)
-        return self.copy(outputs, [input])
+        return self._run(outputs, [input], lambda e, out, given: e.gather(out, given[0], root))
 
     def scatter(self, output: Tensor, inputs: Sequence[Tensor], root: int) -> Work:
         """Write to `output` this process's part of the inputs of the process `root`."""
         self._expect_rank("scatter", root)
-        return self.copy([output], inputs)
+        return self._run([output], inputs, lambda e, out, given: e.scatter(out[0], given, root))
 
     def all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
         """Write to output i the input of process i that is meant for this one."""
-        return self.copy(outputs, inputs)
+        return self._run(outputs, inputs, lambda e, out, given: e.all_to_all(out, given))
+
+    def send(self, tensor: Tensor, peer: int, tag: int) -> Work:
+        """Send to another process."""
+        return self._run([], [tensor], lambda e, _, given: e.send(given[0], peer, tag))
+
+    def receive(self, tensor: Tensor, peer: int | None, tag: int) -> Work:
+        """Receive from another process; from any without `peer`."""
+        return self._run([tensor], [], lambda e, out, _: e.receive(out[0], peer, tag))
+
+    def exchange(self, steps: Sequence[tuple[str, Tensor, int, int]]) -> list[Work]:
+        """Start what may wait for each other: which ("send", "receive"), tensor, peer, tag."""
+        engine = self.engine(steps[0][1].device.type)
+        if any([not _fit(each, engine.kind).is_set_to(each) for _, each, _, _ in steps]):
+            act = {"send": self.send, "receive": self.receive}
+            return [act[which](tensor, peer, tag) for which, tensor, peer, tag in steps]
+        with no_grad():
+            return engine.exchange(steps)
 
     def barrier(self) -> Work:
         """Wait for all processes."""
-        return Work()
+        return self.engine(self.carried()).barrier()
+
+    def carried(self) -> str:
+        """The first kind of device whose tensors are carried: host memory, if any is."""
+        return next(iter(self._makers))
+
+    def close(self) -> None:
+        """Give back what the engines hold."""
+        for engine in self._made.values():
+            engine.close()
+        self._made.clear()
 
     def _expect_rank(self, what: str, root: int) -> None:
         if not 0 <= root < self.size():
             raise RuntimeError(f"ProcessGroup::{what}: invalid root rank: {root}")
+
+
+def _fit(tensor: Tensor, kind: str | None, *, values: bool = True) -> Tensor:
+    """The tensor, or one for it, that lies on a kind of device without gaps."""
+    if kind is None or (tensor.device.type == kind and tensor.is_contiguous()):
+        return tensor.detach()
+    if values:
+        return tensor.detach().to(kind).contiguous()
+    return empty(tensor.shape, dtype=tensor.dtype, device=kind)
