@@ -9,9 +9,15 @@ Each process takes a GPU, and the gradients are averaged over all of them.
 import tensorflow_lite_clone as torch
 from examples.cifar import study
 from examples.cifar.step import aside
-from examples.world import joined
+from examples.world import World, joined
 
 nn = torch.nn
+
+
+def copied(model: nn.Module, world: World) -> nn.Module:
+    """The model on this process's device, whose gradients are averaged over all processes."""
+    with aside(world.device):  # where steps run before one is captured
+        return nn.parallel.DistributedDataParallel(model.to(world.device))
 
 
 def main() -> None:
@@ -24,9 +30,7 @@ def main() -> None:
         model = study.network(options)
         if options.sync_batch_norm:
             model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-        with aside(world.device):  # where a step is captured
-            copied = nn.parallel.DistributedDataParallel(model.to(world.device))
-        study.run("ddp", copied, world, options)
+        study.run("ddp", copied(model, world), world, options)
 
 
 if __name__ == "__main__":
