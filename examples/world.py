@@ -48,11 +48,11 @@ def joined(device: str, backend: str | None = None) -> Iterator[World]:
 
     Each takes a GPU of its machine if `device` is ``cuda``. `backend` is by default ``nccl`` for
     GPUs and ``gloo`` for CPUs; ``mpi`` learns from mpirun what the others learn from the launcher's
-    environment. RuntimeError if no launcher started this process, or for less GPUs than processes.
+    environment. Ends the program if no launcher started it, or for less GPUs than processes.
     """
     backend = backend or ("nccl" if device == "cuda" else "gloo")
     if backend != "mpi" and "WORLD_SIZE" not in os.environ:
-        raise RuntimeError(f"no launcher started this process; start it by: {LAUNCH} MODULE")
+        raise SystemExit(f"no launcher started this process; start it by: {LAUNCH} MODULE")
     dist.init_process_group(backend)
     try:
         place = torch.device(device)
@@ -60,7 +60,7 @@ def joined(device: str, backend: str | None = None) -> Iterator[World]:
             names = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
             local = next((int(os.environ[name]) for name in names if name in os.environ), 0)
             if local >= torch.cuda.device_count():
-                raise RuntimeError(
+                raise SystemExit(
                     f"process {local} of this machine has no GPU: there are "
                     f"{torch.cuda.device_count()}"
                 )

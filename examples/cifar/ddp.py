@@ -14,10 +14,13 @@ from examples.world import World, joined
 nn = torch.nn
 
 
-def copied(model: nn.Module, world: World) -> nn.Module:
-    """The model on this process's device, whose gradients are averaged over all processes."""
+def copied(model: nn.Module, world: World, group: object = None) -> nn.Module:
+    """The model on this process's device, whose gradients are averaged over a group's processes
+    (by default all)."""
     with aside(world.device):  # where steps run before one is captured
-        return nn.parallel.DistributedDataParallel(model.to(world.device))
+        return nn.parallel.DistributedDataParallel(
+            model.to(world.device), process_group=group
+        )
 
 
 def main() -> None:
