@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
@@ -21,6 +21,10 @@ from tensorflow_lite_clone.ops.update import (
 from tensorflow_lite_clone.tensor import Tensor
 
 Tensors = Tensor | Iterable[Tensor]
+
+#: The norm of all parameters' gradients where other processes hold parts of them, else None: called
+#: with the parameters and the order; `distributed` adds what it knows of.
+norms_over_processes: list[Callable[[list[Tensor], float], Tensor | None]] = []
 
 
 def _listed(tensors: Tensors) -> list[Tensor]:
@@ -52,6 +56,10 @@ def get_total_norm(
         device = entries[0].device
         norms = [vector_norm(entry, norm_type).to(device) for entry in entries]
         total = vector_norm(stack(norms), norm_type)
+    return _checked(total, norm_type, error_if_nonfinite)
+
+
+def _checked(total: Tensor, norm_type: float, error_if_nonfinite: bool) -> Tensor:
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
@@ -59,6 +67,17 @@ def get_total_norm(
             "non-finite norm anyway, set `error_if_nonfinite=False`"
         )
     return total
+
+
+@no_grad()
+def _norm_of_gradients(
+    parameters: list[Tensor], norm_type: float, error_if_nonfinite: bool, foreach: bool | None
+) -> Tensor:
+    for norm in norms_over_processes:
+        total = norm(parameters, float(norm_type))
+        if total is not None:
+            return _checked(total, float(norm_type), error_if_nonfinite)
+    return get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite, foreach)
 
 
 @no_grad()
@@ -88,7 +107,7 @@ def clip_grad_norm_(
     Returns the norm before, without reading it back from the device.
     """
     entries = _listed(parameters)
-    total = get_total_norm(_gradients(entries), norm_type, error_if_nonfinite, foreach)
+    total = _norm_of_gradients(entries, norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(entries, float(max_norm), total, foreach)
     return total
 
