@@ -41,6 +41,7 @@ class DTensor(Tensor):
     def __new__(cls, local_tensor: Tensor, spec: Layout) -> DTensor:
         made: Any = object.__new__(cls)
         made._local_tensor, made._spec = local_tensor, spec
+        made._edge = made._view = None  # the part has a place in the graph
         return made
 
     @staticmethod
