@@ -57,7 +57,9 @@ def _take_parts(
         state[prefix + name] = Parameter(value) if assign else value.to_local()
 
 
-def _norm_of_wholes(parameters: list[Tensor], order: float) -> Tensor | None:
+def _norm_of_wholes(
+    parameters: list[Tensor], grads: list[Tensor], order: float
+) -> Tensor | None:
     """The norm of the gradients of all parameters, those of other processes' parts included.
 
     A part's powers are summed over the dimensions of the mesh that cut it. None where no parameter

@@ -22,9 +22,10 @@ from tensorflow_lite_clone.tensor import Tensor
 
 Tensors = Tensor | Iterable[Tensor]
 
-#: The norm of all parameters' gradients where other processes hold parts of them, else None: called
-#: with the parameters and the order; `distributed` adds what it knows of.
-norms_over_processes: list[Callable[[list[Tensor], float], Tensor | None]] = []
+#: Each is given parameters, their gradients and a norm's order, and gives the norm of the gradients
+#: if other processes have parts of them, or None; entered by `distributed`. Where the parameters
+#: are not known, the gradients stand for them.
+norms_over_processes: list[Callable[[list[Tensor], list[Tensor], float], Tensor | None]] = []
 
 
 def _listed(tensors: Tensors) -> list[Tensor]:
@@ -47,19 +48,16 @@ def get_total_norm(
     RuntimeError with `error_if_nonfinite` when it is NaN or infinite.
     """
     entries = _listed(tensors)
-    norm_type = float(norm_type)
-    if not entries:
-        return scalar_tensor(0.0)
-    if of_one_kind(entries):
-        total = total_norm(entries, norm_type)
-    else:
-        device = entries[0].device
-        norms = [vector_norm(entry, norm_type).to(device) for entry in entries]
-        total = vector_norm(stack(norms), norm_type)
-    return _checked(total, norm_type, error_if_nonfinite)
+    return _norm(entries, entries, float(norm_type), error_if_nonfinite)
 
 
-def _checked(total: Tensor, norm_type: float, error_if_nonfinite: bool) -> Tensor:
+def _norm(
+    parameters: list[Tensor], grads: list[Tensor], norm_type: float, error_if_nonfinite: bool
+) -> Tensor:
+    found = [norm(parameters, grads, norm_type) for norm in norms_over_processes]
+    total = next((norm for norm in found if norm is not None), None)
+    if total is None:
+        total = _norm_of_own(grads, norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
@@ -69,15 +67,14 @@ def _checked(total: Tensor, norm_type: float, error_if_nonfinite: bool) -> Tenso
     return total
 
 
-@no_grad()
-def _norm_of_gradients(
-    parameters: list[Tensor], norm_type: float, error_if_nonfinite: bool, foreach: bool | None
-) -> Tensor:
-    for norm in norms_over_processes:
-        total = norm(parameters, float(norm_type))
-        if total is not None:
-            return _checked(total, float(norm_type), error_if_nonfinite)
-    return get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite, foreach)
+def _norm_of_own(entries: list[Tensor], norm_type: float) -> Tensor:
+    if not entries:
+        return scalar_tensor(0.0)
+    if of_one_kind(entries):
+        return total_norm(entries, norm_type)
+    device = entries[0].device
+    norms = [vector_norm(entry, norm_type).to(device) for entry in entries]
+    return vector_norm(stack(norms), norm_type)
 
 
 @no_grad()
@@ -107,7 +104,8 @@ def clip_grad_norm_(
     Returns the norm before, without reading it back from the device.
     """
     entries = _listed(parameters)
-    total = _norm_of_gradients(entries, norm_type, error_if_nonfinite, foreach)
+    with no_grad():
+        total = _norm(entries, _gradients(entries), float(norm_type), error_if_nonfinite)
     clip_grads_with_norm_(entries, float(max_norm), total, foreach)
     return total
 
