@@ -274,12 +274,13 @@ class _Received(Work):
         ranks = [owner.ranks[self._peer], owner.ranks[owner.rank]]
         sent, wanted = Call.decode(text), Call.of("send/recv", tensor)
         size = tensor.numel() * tensor.element_size()
-        memory = mmap.mmap(file, size) if file is not None and size else None
-        if file is not None:
-            os.close(file)
-        expect_same([sent, wanted], ranks)
-        if memory is not None:
-            tensor.copy_(_view(memory, 0, tensor))
+        try:
+            expect_same([sent, wanted], ranks)
+            if file is not None and size:
+                tensor.copy_(_view(mmap.mmap(file, size), 0, tensor))
+        finally:
+            if file is not None:
+                os.close(file)
         self._over = True
 
     def is_completed(self) -> bool:
