@@ -80,7 +80,9 @@ def train(
         score = accuracy(model, test, world)
         if world.speaks:
             mean = sum(epoch_losses) / len(epoch_losses)
-            print(f"epoch {epoch:2d}  loss {mean:.4f}  test accuracy {score:.2%}  {taken[-1]:.1f} s")
+            print(
+                f"epoch {epoch:2d}  loss {mean:.4f}  test accuracy {score:.2%}  {taken[-1]:.1f} s"
+            )
         if len(log) == options.max_steps:
             break
     if world.speaks and options.log:
