@@ -81,11 +81,7 @@ class PipelineStage:
         return self.stage_index == self.num_stages - 1
 
     def forward(
-        self,
-        microbatch: int,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        keep: bool = False,
+        self, microbatch: int, args: Sequence[Any], kwargs: dict[str, Any], keep: bool
     ) -> Any:
         """What the module gives for a micro-batch. `keep` keeps what `backward` needs.
 
@@ -93,7 +89,7 @@ class PipelineStage:
         """
         if not self.is_first:
             self._expect("input", microbatch, args)
-        with self._sharing(None):
+        with self._apart():
             result = self.submod(*args, **kwargs)
         outputs = tuple(result) if isinstance(result, (list, tuple)) else (result,)
         if not self.is_last and not all(isinstance(output, Tensor) for output in outputs):
@@ -114,7 +110,7 @@ class PipelineStage:
         `last`: of this step. Gives the gradients of the inputs; None for those that want none.
         """
         inputs, outputs = self._on_the_way.pop(microbatch)
-        with self._sharing(outputs if last else None):
+        with self._sharing(outputs, last):
             if loss is not None:
                 loss.backward()
             else:
@@ -130,14 +126,18 @@ class PipelineStage:
         """Forget micro-batches that are on their way."""
         self._on_the_way.clear()
 
-    def _sharing(self, outputs: Values | None) -> AbstractContextManager:
-        """Where a wrapped module shares gradients among processes, it does so once a step: with
-        the backward pass from these outputs, of the last micro-batch."""
+    def _apart(self) -> AbstractContextManager:
+        """Where a wrapped module keeps its gradients to itself."""
+        return self.submod.no_sync() if hasattr(self.submod, "no_sync") else nullcontext()
+
+    def _sharing(self, outputs: Values, last: bool) -> AbstractContextManager:
+        """Where a wrapped module shares its gradients with other processes if this is the last
+        backward pass of a step, from these outputs."""
         module = self.submod
         if hasattr(module, "set_requires_gradient_sync"):
-            module.set_requires_gradient_sync(outputs is not None)
-        if outputs is None:
-            return module.no_sync() if hasattr(module, "no_sync") else nullcontext()
+            module.set_requires_gradient_sync(last)
+        if not last:
+            return self._apart()
         if isinstance(module, DistributedDataParallel):
             module.reducer.prepare(tensors_in(outputs))
             module.reducer.syncs_buffers = module.forward_sync_buffers
