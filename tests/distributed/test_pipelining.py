@@ -410,3 +410,40 @@ def most_alive(rank, size, kind, microbatches):
 def test_activations_that_are_alive():
     assert processes(4).run(most_alive, "gpipe", 8) == [8, 8, 8, 8]
     assert processes(4).run(most_alive, "1f1b", 8) == [4, 3, 2, 1]
+
+
+def captured(rank, size, kind):
+    """A step as a CUDA graph: its losses and gradients for another batch."""
+    model, schedule = made(rank, size, kind, 4)
+    x, y, _ = data(8, device_of(rank))
+    losses: list = []
+
+    def step():
+        model.zero_grad()
+        schedule.step(*[x] * (rank == 0), target=y, losses=losses, return_outputs=False)
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    x.mul_(2)
+    graph.replay()
+    return [loss.item() for loss in losses], gradients(model, [rank])
+
+
+@pytest.mark.parametrize("kind", SINGLE)
+def test_a_step_as_a_cuda_graph(kind):
+    first, last = gpu_world(2).run(captured, kind)
+    model = Model(2)
+    x, y, _ = [value.tensor_split(4) for value in data(8, "cpu")]
+    losses = [loss_fn(model(2 * part), out) for part, out in zip(x, y, strict=True)]
+    (sum(losses) / 4).backward()
+    np.testing.assert_allclose(last[0], [loss.item() for loss in losses], rtol=1e-4)
+    for name, gradient in gradients(model, range(2)).items():
+        found = {**first[1], **last[1]}[name]
+        np.testing.assert_allclose(found, gradient, rtol=1e-4, atol=1e-6)
