@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,13 @@ import numpy as np
 import pytest
 
 import tensorflow_lite_clone as tlc
-from examples.cifar import baseline, ddp, fsdp, loading, modelpar, study, table
+from examples.cifar import baseline, data, ddp, fsdp, loading, modelpar, scaling, study, table
 from examples.cifar.models import StudyNet
 from examples.cifar.step import Captured
 from examples.world import World, alone
 from tests.device import DEVICE
 from tests.distributed.worlds import gpu_world, world
-from tests.examples.both import ROOT, run, start
+from tests.examples.both import ROOT, run
 from tests.examples.pictures import write_cifar10
 
 BATCH = 8
@@ -61,6 +62,7 @@ def results_of(rank: int, size: int, name: str, place: Path, *more: str) -> stud
     return study.run(name, model, here, options)
 
 
+@cache
 def one_process(place: Path, *more: str) -> study.Result:
     options = options_of(place, *more)
     here = alone(KIND)
@@ -264,13 +266,22 @@ def test_programs_of_one_process(
 @pytest.mark.parametrize(
     ("program", "options", "message"),
     [
-        ("baseline", (), "give its folder as --data or in the variable CIFAR10_DATA"),
-        ("baseline", ("--data=nowhere",), "nowhere has no folder cifar-10-batches-py"),
-        ("baseline", ("--graph",), "--graph needs --device cuda"),
-        ("scaling", (), "no launcher started this process; start it by: python -m tensorflow"),
+        (baseline, (), "give its folder as --data or in the variable CIFAR10_DATA"),
+        (baseline, ("--data=nowhere",), "nowhere has no folder cifar-10-batches-py"),
+        (baseline, ("--graph",), "--graph needs --device cuda"),
+        (scaling, (), "no launcher started this process; start it by: python -m tensorflow"),
     ],
 )
-def test_refused(program: str, options: tuple[str, ...], message: str) -> None:
-    done = start(ROOT, f"examples.cifar.{program}", *options)
-    assert done.returncode != 0
-    assert message in done.stderr
+def test_refused(
+    program: Any,
+    options: tuple[str, ...],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in (data.PLACE, "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "argv", ["program", *options])
+    with pytest.raises(SystemExit) as caught:
+        program.main()
+    assert message in capsys.readouterr().err + str(caught.value)
