@@ -241,14 +241,13 @@ def test_scaling(graph: tuple[str, ...], tmp_path: Path) -> None:
     assert printed.count("efficiency") == 3
 
 
+@needs_gpus
 def test_programs_of_one_process(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """What they print, with all options; a line of the table for each log."""
     logs = []
     for program, more in ((baseline, ("--augment",)), (modelpar, ("--pipeline=2", "--decay"))):
-        if program is modelpar and KIND == "cuda" and tlc.cuda.device_count() < 2:
-            continue
         logs.append(tmp_path / f"{program.__name__}.json")
         arguments = [f"--data={place}", *QUICK, "--max_steps=2", f"--log={logs[-1]}", *more]
         monkeypatch.setattr(sys, "argv", ["program", *arguments, "--dtype=bfloat16"])
