@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.distributed.run import main
+import sys
+
+from tensorflow_lite_clone.distributed.run import command_line, main
 
 __all__ = ["main"]
 
 if __name__ == "__main__":
-    main()
+    sys.exit(command_line())

@@ -18,6 +18,7 @@ from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.distributed.communicator import Call, Communicator, expect_same
 from tensorflow_lite_clone.distributed.store import Store
 from tensorflow_lite_clone.distributed.work import ReduceOp, Work
+from tensorflow_lite_clone.ops.complex_numbers import view_as_real
 from tensorflow_lite_clone.ops.create import zeros
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -131,9 +132,10 @@ class Nccl(Communicator):
                 )
         return native.Channel(index, size, self._store.get(f"{key}/id"), rank)
 
-    def _pair(self, peer: int, index: int) -> Any:
+    def _pair(self, peer: int, index: int | None) -> Any:
         """The channel of this rank and another one, whose ranks are 0 and 1."""
         if peer not in self._pairs:
+            assert index is not None
             low, high = sorted((peer, self.rank))
             name = f"{low}-{high}"
             self._pairs[peer] = self._meet(name, index, 2, int(self.rank == high), [low, high])
@@ -291,7 +293,7 @@ class Nccl(Communicator):
                 channel.fork()
                 getattr(channel, what)(tensor._storage.array, int(peer > self.rank))
                 channels.append(channel)
-        works = []
+        works: list[Work] = []
         for channel, (what, tensor, _, _) in zip(channels, steps, strict=True):
             if what == "receive":
                 tensor._storage.bump()
@@ -322,7 +324,7 @@ def _reducible(tensor: Tensor, op: ReduceOp) -> tuple[Any, Tensor]:
     if dtype.is_complex:
         if op not in (ReduceOp.SUM, ReduceOp.AVG):
             raise ValueError(f"all_reduce does not support ReduceOp.{op.name} on complex tensors")
-        tensor = tensor.view_as_real()
+        tensor = view_as_real(tensor)
         dtype = tensor.dtype
     if dtype not in native.TYPES:
         raise TypeError(f"Input tensor data type is not supported for NCCL process group: {dtype}")

@@ -81,6 +81,7 @@ class TCPStore(Store):
         self._idle: list[socket.socket] = []
         self._pid = os.getpid()
         weakref.finalize(self, _close, self._idle)
+        self._idle.append(self._connect(timeout))
         self.add("init/", 1)
         if self._server is not None and wait_for_workers and world_size is not None:
             self._server.expect(world_size, timeout)
@@ -89,10 +90,11 @@ class TCPStore(Store):
         role = "server" if self._server is not None else "client"
         return f"TCPStore({role} of {self.host}:{self.port})"
 
-    def _connect(self) -> socket.socket:
-        end, pause = time.monotonic() + self.timeout.total_seconds(), 0.01
+    def _connect(self, patience: timedelta = timedelta()) -> socket.socket:
+        """A new connection; the server may take a while to begin, but then it is there."""
+        end, pause = time.monotonic() + patience.total_seconds(), 0.01
         while True:
-            left = max(end - time.monotonic(), 0.01)
+            left = max(end - time.monotonic(), 1.0)
             try:
                 made = socket.create_connection((self.host, self.port), left)
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -102,7 +104,7 @@ class TCPStore(Store):
             except OSError as error:
                 if time.monotonic() >= end:
                     raise DistNetworkError(
-                        f"The client socket has timed out after {self.timeout // _MILLISECOND}ms "
+                        f"The client socket has timed out after {patience // _MILLISECOND}ms "
                         f"while trying to connect to ({self.host}, {self.port}): {error}"
                     ) from error
             time.sleep(min(pause, max(end - time.monotonic(), 0)))

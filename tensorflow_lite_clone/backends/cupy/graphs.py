@@ -123,6 +123,9 @@ class Graph:
         self._graph = None
         self.pool = Pool()
 
+    def __del__(self) -> None:
+        self._graph = None  # before the pool, which keeps communicators that wait for the graph
+
     def dot(self, flags: int = 0) -> str:
         """The graph in the DOT language."""
         if self._graph is None:

@@ -18,6 +18,7 @@ from cupy.cuda import nccl
 from tensorflow_lite_clone.backends.cupy import runtime
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch import capture
 
 #: NCCL's numbers (nccl.h): of element types,
 TYPES: dict[DType, int] = {
@@ -41,7 +42,7 @@ def version() -> tuple[int, int, int]:
 
 def unique_id() -> bytes:
     """What the ranks of one communicator must know to meet."""
-    return bytes([each % 256 for each in nccl.get_unique_id()])
+    return nccl.get_unique_id()
 
 
 @contextmanager
@@ -60,10 +61,10 @@ class Channel:
     def __init__(self, index: int, size: int, identity: bytes, rank: int) -> None:
         self.index = index
         with cupy.cuda.Device(index):
-            signed = tuple([each - 256 if each > 127 else each for each in identity])
-            self._nccl = nccl.NcclCommunicator(size, signed, rank)
+            self._nccl = nccl.NcclCommunicator(size, identity, rank)
             self.stream = cupy.cuda.Stream(non_blocking=True)
         self.size, self.rank = size, rank
+        self._captured = False
 
     def queue(self, call: Callable[[Channel], None]) -> Any:
         """Queue what `call` queues after the current stream's work; the event of its end."""
@@ -74,6 +75,10 @@ class Channel:
 
     def fork(self) -> None:
         """Let what is queued from now on wait for the current stream."""
+        graph = capture.state.graph
+        if graph is not None and self not in graph.pool.kept:
+            graph.pool.kept.append(self)  # its end would wait for that of the graph
+            self._captured = True
         self.stream.wait_event(cupy.cuda.get_current_stream().record(_event()))
 
     def record(self) -> Any:
@@ -130,9 +135,10 @@ class Channel:
         self._nccl.recv(array.data.ptr, array.nbytes, _BYTE, peer, self.stream.ptr)
 
     def close(self) -> None:
-        """Give the communicator back."""
+        """Give the communicator back; one that graphs have captured goes with the last of them."""
         self.stream.synchronize()
-        self._nccl.destroy()
+        if not self._captured:
+            self._nccl.destroy()
 
 
 def _event() -> Any:

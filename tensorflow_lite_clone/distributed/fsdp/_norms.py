@@ -15,7 +15,9 @@ from tensorflow_lite_clone.ops.norms import vector_norm
 from tensorflow_lite_clone.tensor import Tensor
 
 
-def norm_over_processes(entries: list[Tensor], order: float) -> Tensor | None:
+def norm_over_processes(
+    parameters: list[Tensor], entries: list[Tensor], order: float
+) -> Tensor | None:
     """The norm of whole tensors, of which some are cut; None if none is.
 
     All processes of the groups have to ask. For the order p it is the p-th root of the sum over

@@ -111,10 +111,10 @@ class Sharded(Tensor):
         return self.cut.gathered(self)
 
     def __shards__(self) -> tuple[tuple[int, ...], list[tuple[tuple[int, ...], Tensor]]]:
-        """For checkpoints: the shape of the whole; where the rows begin in it, and the rows."""
+        """The whole's shape, where the rows begin in it, and the rows: for checkpoints."""
         rows = self.cut.own()
-        begin = (rows.start, *[0] * (len(self.cut.shape) - 1))
-        return self.cut.shape, [(begin, self.to_local())] if rows.start < rows.stop else []
+        place = (rows.start, *[0] * (len(self.cut.shape) - 1))
+        return self.cut.shape, [(place, self.to_local())] if rows.start < rows.stop else []
 
     def detach(self) -> Sharded:
         """As of any tensor; what it gives knows the whole, too."""

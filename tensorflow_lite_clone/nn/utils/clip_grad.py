@@ -22,9 +22,10 @@ from tensorflow_lite_clone.tensor import Tensor
 
 Tensors = Tensor | Iterable[Tensor]
 
-#: Each is given tensors and a norm's order, and gives their norm if other processes have parts of
-#: them, or None: entered by `distributed.fsdp`.
-norms_over_processes: list[Callable[[list[Tensor], float], Tensor | None]] = []
+#: Each is given parameters, their gradients and a norm's order, and gives the norm of the gradients
+#: if other processes have parts of them, or None; entered by `distributed`. Where the parameters
+#: are not known, the gradients stand for them.
+norms_over_processes: list[Callable[[list[Tensor], list[Tensor], float], Tensor | None]] = []
 
 
 def _listed(tensors: Tensors) -> list[Tensor]:
@@ -47,9 +48,16 @@ def get_total_norm(
     RuntimeError with `error_if_nonfinite` when it is NaN or infinite.
     """
     entries = _listed(tensors)
-    if not entries:
-        return scalar_tensor(0.0)
-    total = _norm(entries, float(norm_type))
+    return _norm(entries, entries, float(norm_type), error_if_nonfinite)
+
+
+def _norm(
+    parameters: list[Tensor], grads: list[Tensor], norm_type: float, error_if_nonfinite: bool
+) -> Tensor:
+    found = [norm(parameters, grads, norm_type) for norm in norms_over_processes]
+    total = next((norm for norm in found if norm is not None), None)
+    if total is None:
+        total = _norm_of_own(grads, norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
@@ -59,11 +67,9 @@ def get_total_norm(
     return total
 
 
-def _norm(entries: list[Tensor], norm_type: float) -> Tensor:
-    for norm_over_processes in norms_over_processes:
-        total = norm_over_processes(entries, norm_type)
-        if total is not None:
-            return total
+def _norm_of_own(entries: list[Tensor], norm_type: float) -> Tensor:
+    if not entries:
+        return scalar_tensor(0.0)
     if of_one_kind(entries):
         return total_norm(entries, norm_type)
     device = entries[0].device
@@ -98,7 +104,8 @@ def clip_grad_norm_(
     Returns the norm before, without reading it back from the device.
     """
     entries = _listed(parameters)
-    total = get_total_norm(_gradients(entries), norm_type, error_if_nonfinite, foreach)
+    with no_grad():
+        total = _norm(entries, _gradients(entries), float(norm_type), error_if_nonfinite)
     clip_grads_with_norm_(entries, float(max_norm), total, foreach)
     return total
 
