@@ -552,6 +552,27 @@ def test_methods_beside_forward():
         np.testing.assert_array_equal(grad, np.ones((6, 24)))
 
 
+def moved(rank, size):
+    net = cut(model())
+    fresh = model()
+    fully_shard(fresh.words)
+    fully_shard(fresh)
+    fresh.words.set_unshard_in_backward(False)  # rows are looked up: no gradient needs them
+    x, y = batch(0, rank, size)
+    for each in (net, fresh):
+        nn.functional.cross_entropy(each(x), y).backward()
+    a, b = net.words.weight.grad.to_local(), fresh.words.weight.grad.to_local()
+    torch.testing.assert_close(a, b)
+    net.float()  # the rows, and so what is gathered
+    assert net(x).dtype is torch.float32
+    nn.functional.cross_entropy(net(x), y).backward()
+    torch.testing.assert_close(net.words.weight.grad.to_local().double(), 2 * b)
+
+
+def test_rows_that_change_their_dtype_and_parameters_that_backward_does_not_need():
+    worlds(2).run(moved)
+
+
 def stale(rank, size):
     net = cut(model(), reshard_after_forward=False)
     rows = list(net.parameters())  # what an optimizer has

@@ -66,7 +66,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._owners: dict[Tensor, int] = {}
         self._loads = [0] * self.process_group.size()
         self._buckets: list[tuple[int, Tensor]] = []
-        self._collected: list[dict[str, Any]] | None = None
+        self._collected: list[dict[int, Any]] | None = None
         self.optim: Optimizer | None = None
         Joinable.__init__(self)
         Optimizer.__init__(self, params, defaults)
