@@ -16,14 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntFlag
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 __all__ = ["Logs", "SignalException", "Std", "Worker", "adopt", "stop"]
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_prctl = getattr(ctypes.CDLL(None), "prctl", None)  # Linux has it
+_prctl: Any = getattr(ctypes.CDLL(None), "prctl", None)  # Linux has it
 
 
 class SignalException(Exception):
@@ -212,7 +212,7 @@ def stop(workers: Sequence[Worker], number: signal.Signals, grace: float) -> Non
 
 def _end_with(parent: int) -> None:
     """Have the system end this process when the one that started it ends."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # type: ignore[misc]  (not called without)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
