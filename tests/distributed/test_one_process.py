@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -13,7 +11,6 @@ import torch.distributed  # noqa: F401
 import tensorflow_lite_clone as tlc
 from tests.dropin.programs import printed
 from tests.nn.both import outcome
-from tests.tools.markdown import ROOT
 
 
 @pytest.fixture
