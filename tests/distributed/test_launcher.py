@@ -366,6 +366,22 @@ def test_nodes_from_a_least_to_a_largest_number(tmp_path, monkeypatch):
     assert (tmp_path / "of_4").exists()
 
 
+def test_a_launcher_that_falls_silent_ends_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(agent, "BEAT", 0.05)
+    monkeypatch.setattr(agent, "SILENCE", 0.3)
+    two = {"nodes": (2, 2), "address": ("127.0.0.1", free_port()), "timeout": 20, "grace": 0.2}
+
+    def come_and_vanish():
+        keys = PrefixStore("launchers_of_none", TCPStore(*two["address"]))
+        keys.set("place_1", "somebody")
+        keys.set("attempt_0_node_1", json.dumps({"workers": 1, "restarts": 0, "host": "there"}))
+
+    threading.Thread(target=come_and_vanish).start()
+    with pytest.raises(DistError, match=r"the launcher on there \(node 1\) is silent"):
+        launch(job(tmp_path, SLEEPER, 1, **two))
+    assert have_gone(processes(tmp_path, 1))
+
+
 def test_places_that_are_taken_or_missing(tmp_path):
     two = {"nodes": (2, 2), "address": ("127.0.0.1", free_port())}
     held = TCPStore(*two["address"], is_master=True)

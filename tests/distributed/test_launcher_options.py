@@ -181,8 +181,7 @@ def test_a_function_that_fails(tmp_path):
     with pytest.raises(ChildFailedError, match="eval failed: rank 1 .*") as caught:
         elastic_launch(config(tmp_path), eval)(expression)
     assert "ZeroDivisionError: division by zero" in str(caught.value)
-    assert elastic_launch(config(tmp_path), eval)("2 + 2") == {0: 4, 1: 4}
-    assert len(list(tmp_path.glob("job_*/attempt_0/*/stdout.log"))) == 4
+    assert len(list(tmp_path.glob("job_*/attempt_0/*/stdout.log"))) == 2
 
 
 def test_commands_in_workers(tmp_path):
