@@ -14,6 +14,39 @@ CLASSES = 10
 PLACE = "CIFAR10_DATA"  # environment variable
 
 
+def statistics(device: torch.device | str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and standard deviation of the training set's channels, in bytes."""
+    return torch.tensor(MEAN, device=device) * 255, torch.tensor(STD, device=device) * 255
+
+
+def normalised(pixels: torch.Tensor, mean: torch.Tensor, std: torch.Tensor) -> torch.Tensor:
+    """(N, height, width, 3) of bytes as float32 (N, 3, height, width), laid out as before."""
+    return ((pixels.float() - mean) / std).permute(0, 3, 1, 2)
+
+
+def with_margin(pixels: torch.Tensor) -> torch.Tensor:
+    """Pictures (N, height, width, 3) with black pixels around them."""
+    count, height, width, channels = pixels.shape
+    padded = pixels.new_zeros(count, height + 2 * MARGIN, width + 2 * MARGIN, channels)
+    padded[:, MARGIN:-MARGIN, MARGIN:-MARGIN] = pixels
+    return padded
+
+
+def moved(
+    padded: torch.Tensor, chosen: torch.Tensor, moves: torch.Tensor, mirrored: torch.Tensor
+) -> torch.Tensor:
+    """The chosen ones of pictures with margins, cropped and some of them mirrored.
+
+    `chosen` are n indices, `moves` int64 (n, 2) the first row and column that are kept, `mirrored`
+    bool (n,).
+    """
+    along = torch.arange(SIZE, device=padded.device)
+    rows = moves[:, :1] + along
+    columns = moves[:, 1:] + torch.where(mirrored[:, None], SIZE - 1 - along, along)
+    # one gather: picture, row and column of every pixel
+    return padded[chosen[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+
 class Pictures:
     """Pictures with their labels on a device.
 
@@ -22,15 +55,14 @@ class Pictures:
 
     def __init__(self, pixels: torch.Tensor, labels: torch.Tensor) -> None:
         self.pixels, self.labels = pixels, labels
-        self.mean = torch.tensor(MEAN, device=pixels.device) * 255
-        self.std = torch.tensor(STD, device=pixels.device) * 255
+        self.mean, self.std = statistics(pixels.device)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def normalised(self, pixels: torch.Tensor) -> torch.Tensor:
         """(N, height, width, 3) of bytes as float32 (N, 3, height, width), laid out as before."""
-        return ((pixels.float() - self.mean) / self.std).permute(0, 3, 1, 2)
+        return normalised(pixels, self.mean, self.std)
 
     def batches(self, batch_size: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """All of them in order, as they are."""
@@ -47,11 +79,8 @@ class Shuffled(Pictures):
     """
 
     def __init__(self, pixels: torch.Tensor, labels: torch.Tensor, batch_size: int) -> None:
-        count, height, width, channels = pixels.shape
-        padded = pixels.new_zeros(count, height + 2 * MARGIN, width + 2 * MARGIN, channels)
-        padded[:, MARGIN:-MARGIN, MARGIN:-MARGIN] = pixels
-        super().__init__(padded, labels)
-        self.batch_size = min(batch_size, count)
+        super().__init__(with_margin(pixels), labels)
+        self.batch_size = min(batch_size, len(labels))
 
     def __len__(self) -> int:
         return len(self.labels) // self.batch_size
@@ -61,15 +90,10 @@ class Shuffled(Pictures):
         order = torch.randperm(count).to(device)
         moves = torch.randint(0, 2 * MARGIN + 1, (count, 2)).to(device)
         mirrored = (torch.rand(count) < 0.5).to(device)
-        along = torch.arange(SIZE, device=device)
         for begin in range(0, len(self) * self.batch_size, self.batch_size):
             now = slice(begin, begin + self.batch_size)
-            rows = moves[now, :1] + along
-            columns = moves[now, 1:] + torch.where(mirrored[now, None], SIZE - 1 - along, along)
-            chosen = order[now]
-            # one gather: picture, row and column of every pixel
-            pixels = self.pixels[chosen[:, None, None], rows[:, :, None], columns[:, None, :]]
-            yield self.normalised(pixels), self.labels[chosen]
+            pixels = moved(self.pixels, order[now], moves[now], mirrored[now])
+            yield self.normalised(pixels), self.labels[order[now]]
 
 
 def folder(given: Path | None) -> Path:

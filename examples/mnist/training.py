@@ -7,13 +7,16 @@ from pathlib import Path
 import tensorflow_lite_clone as torch
 from examples.mnist.digits import SHIPPED, digits
 from examples.mnist.observer import Observer
+from examples.mnist.usage import Usage
 
 nn = torch.nn
 
 
-def parser(description: str) -> argparse.ArgumentParser:
+def basics(description: str) -> argparse.ArgumentParser:
     """The options that all of them have."""
-    options = argparse.ArgumentParser(description=description)
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--device", default="cpu")
     options.add_argument("--epochs", type=int, default=20)
     options.add_argument("--batch_size", type=int, default=32)
@@ -22,10 +25,19 @@ def parser(description: str) -> argparse.ArgumentParser:
     options.add_argument("--lr", type=float, default=2e-3, help="the largest learning rate")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--data", type=Path, default=SHIPPED, help="folder with the idx files")
-    options.add_argument("--output", type=Path, default=Path("runs"), help="folder for pictures")
-    options.add_argument("--log", type=Path, help="file to write every step's loss to")
-    options.add_argument("--logdir", type=Path, help="folder for what `watch` shows")
+    options.add_argument("--log", "--losses", type=Path, help="file to write every step's loss to")
     options.add_argument("--max_steps", type=int, help="stop training after so many steps")
+    options.add_argument("--load", type=Path, help="file with weights to begin with")
+    options.add_argument("--save", type=Path, help="file for the trained weights")
+    options.add_argument("--evaluate", action="store_true", help="test only, train nothing")
+    return options
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """The options of those that run in one process."""
+    options = basics(description)
+    options.add_argument("--output", type=Path, default=Path("runs"), help="folder for pictures")
+    options.add_argument("--logdir", type=Path, help="folder for what `watch` shows")
     return options
 
 
@@ -50,14 +62,49 @@ def accuracy(model: nn.Module, loader: torch.utils.data.DataLoader, device: str)
     return right / total
 
 
+def load(model: nn.Module, path: Path) -> None:
+    """Give a model on any device the weights in a file."""
+    model.load_state_dict(torch.load(path, map_location="cpu"))
+
+
+def save(model: nn.Module, path: Path) -> None:
+    """Write the weights, so that they can be loaded without the device that they are on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.save({name: value.cpu() for name, value in model.state_dict().items()}, path)
+    print(f"weights: {path}")
+
+
 def run(model: nn.Module, options: argparse.Namespace, name: str) -> float:
-    """Train, test, draw; returns the accuracy on the test digits."""
-    train = digits(options.data, "train", options.truncate_train)
+    """Train, test, draw; or only test. Returns the accuracy on the test digits."""
     test = digits(options.data, "t10k", options.truncate_test)
-    loader = torch.utils.data.DataLoader(train, batch_size=options.batch_size, shuffle=True)
     test_loader = torch.utils.data.DataLoader(test, batch_size=250)
     device = options.device
+    if options.load:
+        load(model, options.load)
     model.to(device)
+    if options.evaluate:
+        return accuracy(model, test_loader, device)
+    train = digits(options.data, "train", options.truncate_train)
+    with Usage(device) as usage:
+        score = fit(model, train, test_loader, options, name, usage)
+    print(usage)
+    if options.save:
+        save(model, options.save)
+    draw(model, test, options, name)
+    return score
+
+
+def fit(
+    model: nn.Module,
+    train: torch.utils.data.TensorDataset,
+    test_loader: torch.utils.data.DataLoader,
+    options: argparse.Namespace,
+    name: str,
+    usage: Usage,
+) -> float:
+    """Train; returns the accuracy after the last epoch."""
+    loader = torch.utils.data.DataLoader(train, batch_size=options.batch_size, shuffle=True)
+    device = options.device
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=options.lr, total_steps=options.epochs * len(loader)
@@ -80,11 +127,12 @@ def run(model: nn.Module, options: argparse.Namespace, name: str) -> float:
             if len(losses) == options.max_steps:
                 break
         seconds = time.perf_counter() - begin
+        usage.seconds.append(seconds)
         score = accuracy(model, test_loader, device)
         recent = losses[-len(loader) :]
         mean = sum(recent) / len(recent)
         if observer:
-            observer.epoch(len(losses), score, predictions(model, test, device))
+            observer.epoch(len(losses), score, predictions(model, test_loader.dataset, device))
         print(f"epoch {epoch:2d}  loss {mean:.4f}  test accuracy {score:.2%}  {seconds:.1f} s")
         if len(losses) == options.max_steps:
             break
@@ -92,7 +140,6 @@ def run(model: nn.Module, options: argparse.Namespace, name: str) -> float:
         observer.close()
     if options.log:
         options.log.write_text("".join(f"{value:.8f}\n" for value in losses))
-    draw(model, test, options, name)
     return score
 
 

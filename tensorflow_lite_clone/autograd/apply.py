@@ -20,7 +20,7 @@ from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Lent, Storage
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
 _new = object.__new__
@@ -92,6 +92,8 @@ def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
     made.backend = storage.backend
     made.version = 0
     made.root = root = storage.root or storage
+    if type(root) is Lent:
+        root.views.add(made)
     output = _new(Tensor)
     output._storage = made
     output._edge = None

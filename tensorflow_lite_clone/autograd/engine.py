@@ -347,6 +347,6 @@ def _is_fresh(
             if gx is value and other != position:
                 return False
     for storage in saved or ():
-        if type(storage) is Storage and gx is storage.array:
+        if isinstance(storage, Storage) and gx is storage.array:
             return False
     return True

@@ -87,7 +87,7 @@ class SavedTensor:
     def restored(self, node: FunctionNode) -> Tensor:
         """The tensor at its place in the graph; RuntimeError if it was written to since."""
         storage = self.storage
-        if type(storage) is not Storage:
+        if not isinstance(storage, Storage):
             storage = storage.storage()  # unpack
         elif storage.current_version() != self.version:
             name = storage.backend.dtypes[storage.array.dtype].short_name

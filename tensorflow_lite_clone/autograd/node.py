@@ -259,7 +259,7 @@ class Node(GraphNode):
         """The saved value as a Tensor at its place in the graph."""
         if ~place in self.op.hints:
             return None
-        tensor = new_tensor(storage if type(storage) is Storage else storage.storage())
+        tensor = new_tensor(storage if isinstance(storage, Storage) else storage.storage())
         if place < 0:
             if ~place not in self.op.nondifferentiable:
                 tensor._edge = (self, ~place)

@@ -98,14 +98,18 @@ class disable_saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Context manager: values saved inside wait for backward in host memory."""
+    """Context manager: values saved inside wait for backward in host memory.
+
+    With `pin_memory` that of a CUDA device is page-locked, and the copies there and back take their
+    turn on the current stream while the program goes on.
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor: Tensor) -> tuple:
-            return tensor.device, tensor.cpu()
+            return tensor.device, tensor.to("cpu", non_blocking=pin_memory)
 
         def unpack(packed: tuple) -> Tensor:
             device, tensor = packed
-            return tensor.to(device)
+            return tensor.to(device, non_blocking=pin_memory)
 
         super().__init__(pack, unpack)

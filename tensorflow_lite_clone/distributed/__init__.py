@@ -27,6 +27,7 @@ from tensorflow_lite_clone.distributed.errors import (
     DistNetworkError,
     DistStoreError,
 )
+from tensorflow_lite_clone.distributed.grad_bucket import GradBucket
 from tensorflow_lite_clone.distributed.objects import *  # noqa: F403
 from tensorflow_lite_clone.distributed.point_to_point import *  # noqa: F403
 from tensorflow_lite_clone.distributed.process_group import Backend
@@ -48,6 +49,7 @@ __all__ = [
     "DistNetworkError",
     "DistStoreError",
     "FileStore",
+    "GradBucket",
     "HashStore",
     "PrefixStore",
     "Store",

@@ -132,9 +132,10 @@ class Nccl(Communicator):
                 )
         return native.Channel(index, size, self._store.get(f"{key}/id"), rank)
 
-    def _pair(self, peer: int, index: int) -> Any:
+    def _pair(self, peer: int, index: int | None) -> Any:
         """The channel of this rank and another one, whose ranks are 0 and 1."""
         if peer not in self._pairs:
+            assert index is not None
             low, high = sorted((peer, self.rank))
             name = f"{low}-{high}"
             self._pairs[peer] = self._meet(name, index, 2, int(self.rank == high), [low, high])
@@ -292,7 +293,7 @@ class Nccl(Communicator):
                 channel.fork()
                 getattr(channel, what)(tensor._storage.array, int(peer > self.rank))
                 channels.append(channel)
-        works = []
+        works: list[Work] = []
         for channel, (what, tensor, _, _) in zip(channels, steps, strict=True):
             if what == "receive":
                 tensor._storage.bump()

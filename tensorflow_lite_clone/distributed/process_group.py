@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.distributed.communicator import Communicator
 from tensorflow_lite_clone.distributed.store import Store
 from tensorflow_lite_clone.distributed.work import Followed, ReduceOp, Work
 from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.tensor import Tensor
+
+#: Starts a communication on an engine, of tensors that it writes and tensors that it reads.
+Start = Callable[[Communicator, list[Tensor], list[Tensor]], Work]
 
 
 class Backend(str):
@@ -85,15 +90,22 @@ class ProcessGroup:
 
     def _run(
         self,
+        name: str,
         outputs: Sequence[Tensor],
         inputs: Sequence[Tensor],
-        start: Callable[[Communicator, list[Tensor], list[Tensor]], Work],
+        start: Start,
         *,
         both: bool = False,
     ) -> Work:
-        """Start a communication that reads `inputs` and writes `outputs`; with `both` it also
-        reads these.
+        """Start a communication that reads `inputs` and writes `outputs`, which it reads, too, with
+        `both`. Profilers see it by its name.
         """
+        call = partial(self._begin, outputs, inputs, start, both)
+        return hooks.run_region(f"{self.backend}:{name}", call) if hooks.regions else call()
+
+    def _begin(
+        self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], start: Start, both: bool
+    ) -> Work:
         engine = self.engine((*outputs, *inputs)[0].device.type)
         with no_grad():
             ready = [_fit(tensor, engine.kind) for tensor in inputs]
@@ -112,49 +124,66 @@ class ProcessGroup:
 
     def all_reduce(self, tensor: Tensor, op: ReduceOp) -> Work:
         """Replace `tensor` by what `op` makes of the tensors of all processes."""
-        return self._run([tensor], [], lambda e, out, _: e.all_reduce(out[0], op), both=True)
+        return self._run(
+            "all_reduce", [tensor], [], lambda e, out, _: e.all_reduce(out[0], op), both=True
+        )
 
     def broadcast(self, tensor: Tensor, root: int) -> Work:
         """Replace `tensor` by that of the process `root`."""
         self._expect_rank("broadcast", root)
-        return self._run([tensor], [], lambda e, out, _: e.broadcast(out[0], root), both=True)
+        return self._run(
+            "broadcast", [tensor], [], lambda e, out, _: e.broadcast(out[0], root), both=True
+        )
 
     def reduce(self, tensor: Tensor, root: int, op: ReduceOp) -> Work:
         """As `all_reduce`, in the process `root` alone."""
         self._expect_rank("reduce", root)
-        return self._run([tensor], [], lambda e, out, _: e.reduce(out[0], root, op), both=True)
+        return self._run(
+            "reduce", [tensor], [], lambda e, out, _: e.reduce(out[0], root, op), both=True
+        )
 
     def all_gather(self, outputs: Sequence[Tensor], input: Tensor) -> Work:
         """Write the tensors of all processes to `outputs`."""
-        return self._run(outputs, [input], lambda e, out, given: e.all_gather(out, given[0]))
+        return self._run(
+            "all_gather", outputs, [input], lambda e, out, given: e.all_gather(out, given[0])
+        )
 
     def reduce_scatter(self, output: Tensor, inputs: Sequence[Tensor], op: ReduceOp) -> Work:
         """Write to `output` what `op` makes of this process's part of all inputs."""
         return self._run(
-            [output], inputs, lambda e, out, given: e.reduce_scatter(out[0], given, op)
+            "reduce_scatter",
+            [output],
+            inputs,
+            lambda e, out, given: e.reduce_scatter(out[0], given, op),
         )
 
     def gather(self, outputs: Sequence[Tensor], input: Tensor, root: int) -> Work:
         """As `all_gather`, in the process `root` alone."""
         self._expect_rank("gather", root)
-        return self._run(outputs, [input], lambda e, out, given: e.gather(out, given[0], root))
+        return self._run(
+            "gather", outputs, [input], lambda e, out, given: e.gather(out, given[0], root)
+        )
 
     def scatter(self, output: Tensor, inputs: Sequence[Tensor], root: int) -> Work:
         """Write to `output` this process's part of the inputs of the process `root`."""
         self._expect_rank("scatter", root)
-        return self._run([output], inputs, lambda e, out, given: e.scatter(out[0], given, root))
+        return self._run(
+            "scatter", [output], inputs, lambda e, out, given: e.scatter(out[0], given, root)
+        )
 
     def all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
         """Write to output i the input of process i that is meant for this one."""
-        return self._run(outputs, inputs, lambda e, out, given: e.all_to_all(out, given))
+        return self._run(
+            "all_to_all", outputs, inputs, lambda e, out, given: e.all_to_all(out, given)
+        )
 
     def send(self, tensor: Tensor, peer: int, tag: int) -> Work:
         """Send to another process."""
-        return self._run([], [tensor], lambda e, _, given: e.send(given[0], peer, tag))
+        return self._run("send", [], [tensor], lambda e, _, given: e.send(given[0], peer, tag))
 
     def receive(self, tensor: Tensor, peer: int | None, tag: int) -> Work:
         """Receive from another process; from any without `peer`."""
-        return self._run([tensor], [], lambda e, out, _: e.receive(out[0], peer, tag))
+        return self._run("receive", [tensor], [], lambda e, out, _: e.receive(out[0], peer, tag))
 
     def exchange(self, steps: Sequence[tuple[str, Tensor, int, int]]) -> list[Work]:
         """Start what may wait for each other: which ("send", "receive"), tensor, peer, tag."""

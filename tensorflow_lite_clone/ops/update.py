@@ -330,6 +330,12 @@ def zero_each(F, tensors):
 
 
 @composite
+def copy_each(F, targets, sources):
+    """The sources, in the places of the targets."""
+    return (list(sources),)
+
+
+@composite
 def clamp_each(F, tensors, *, low, high):
     """Every element in [low, high]; NaN stays."""
     return ([F.clip(x, low, high) for x in tensors],)

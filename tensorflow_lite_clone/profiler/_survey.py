@@ -105,7 +105,7 @@ class Survey:
             return
         for value in node.saved or ():
             storage = value.storage if isinstance(value, SavedTensor) else value
-            if type(storage) is Storage:  # and not what user's hooks made of it
+            if isinstance(storage, Storage):  # and not what user's hooks made of it
                 self._watch.stack[-1].saved += self._new(storage, self._kept)
 
     def _waiting(self, what: str, size: int) -> None:

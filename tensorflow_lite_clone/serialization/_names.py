@@ -53,6 +53,7 @@ _FILES = {
 }
 #: Rooms whose classes PyTorch has in packages of the same names.
 _SHARED_ROOMS = (
+    "torch.distributed.checkpoint.",
     "torch.distributions.",
     "torch.nn.",
     "torch.optim.",

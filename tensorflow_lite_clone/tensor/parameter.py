@@ -8,11 +8,17 @@ from tensorflow_lite_clone.tensor.tensor import Tensor
 
 
 class Parameter(Tensor):
-    """A leaf tensor that is a module's parameter; it requires a gradient unless told otherwise."""
+    """A leaf tensor that is a module's parameter; it requires a gradient unless told otherwise.
+
+    A kind of tensor that has `_as_parameter` says itself what its parameter is.
+    """
 
     __slots__ = ()
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        convert = getattr(type(data), "_as_parameter", None)
+        if convert is not None:
+            return convert(data, requires_grad)
         parameter = _alias(cls, data)
         if requires_grad and parameter.dtype.kind not in "fc":
             raise RuntimeError(

@@ -1,4 +1,9 @@
-"""The examples, over either library."""
+"""The examples, over either library.
+
+    python -m tests.examples.both FOLDER
+
+writes them to a folder with PyTorch's imports, to be run from there under PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 OURS = "import tensorflow_lite_clone as torch\n"
 EXCHANGED = {
     OURS: "import torch\n",
+    "python -m tensorflow_lite_clone.distributed.run": "python -m torch.distributed.run",
     # torchvision reads the official files alone, by their checksums
     "from tensorflow_lite_clone.vision import datasets\n": (
         "from tests.vision import oracle\n"  # makes torchvision importable
@@ -60,3 +66,7 @@ def run(folder: Path, module: str, *options: str) -> str:
     done = start(folder, module, *options)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+if __name__ == "__main__":
+    copy_for_torch(Path(sys.argv[1]))

@@ -68,11 +68,11 @@ LOCAL: dict[str, dict[str, str]] = {
         "tensorflow_lite_clone.utils.collect_env": "programs start without it",
         "tensorflow_lite_clone.watch.command": "programs start without it",
     },
-    "tensorflow_lite_clone.nn.parallel.distributed": {
-        "tensorflow_lite_clone.distributed.distributed_c10d": "where there is a group, it is there",
-    },
     "tensorflow_lite_clone.nn.init": {
         "tensorflow_lite_clone.linalg": "needed by orthogonal initial values only",
+    },
+    "tensorflow_lite_clone.nn.modules.batchnorm": {
+        "tensorflow_lite_clone.distributed.sync_batch_norm": "needed where there is a group only",
     },
     "tensorflow_lite_clone.nn.attention._block_mask": {
         "tensorflow_lite_clone.func": "vmap lies above, and is needed by few",

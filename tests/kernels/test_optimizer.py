@@ -247,7 +247,7 @@ def test_norms_of_nan() -> None:
 
 
 @pytest.mark.parametrize("dtype", ALL)
-def test_clamp_and_zero(dtype: str) -> None:
+def test_clamp_zero_and_copy(dtype: str) -> None:
     (values,) = lists_of("x")
     values[2][3:6] = math.nan, math.inf, -math.inf
     tensors = [on_device(x, dtype) for x in values]
@@ -260,6 +260,10 @@ def test_clamp_and_zero(dtype: str) -> None:
     for new in tensors:
         assert not host(new).any()
     assert run_override("zero_each", [[tensors[2][::2]]], {}) is NotImplemented
+    sources = [on_device(x, dtype) for x in values]
+    assert run_override("copy_each", [tensors, sources], {}) is None
+    for source, new in zip(sources, tensors, strict=True):
+        np.testing.assert_array_equal(host(new), host(source))
 
 
 @pytest.mark.parametrize("dtype", ALL)

@@ -35,6 +35,7 @@ ELSEWHERE = {
         + ("amp_unscale", "amp_update_scale"),
         "over lists of gradients: tests/optim",
     ),
+    "copy_each": "over lists of gradients: tests/kernels, tests/distributed",
     **dict.fromkeys(("transfer", "to_device"), "needs a second device: tests/tensor"),
     **dict.fromkeys(("dropout", "dropout_backward"), "random: tests/ops/test_dropout.py"),
     **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Optimizer steps, gradient clipping and zeroing: one launch for all tensors of a dtype."""
+"""Optimizer steps, gradient clipping, zeroing and copies: one launch for all tensors of a dtype."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ _total = Kernel(_FILE, "grad_norm_total", params=("T", "A", "ORDER"))
 _clip = Kernel(_FILE, "clip_to_norm", params=("T", "A"))
 _clamp = Kernel(_FILE, "clamp_each", params=("T", "A"))
 _zero = Kernel(_FILE, "zero_each", params=("T",))
+_copy = Kernel(_FILE, "copy_each", params=("T",))
 
 _COUNT = 478  # step counts of a launch: their addresses fit into its arguments
 _ORDERS = {1.0: 1, 2.0: 2, math.inf: 0}
@@ -285,4 +286,14 @@ def zero_each(F: Any, tensors: list) -> Any:
         return NotImplemented
     for dtype, places in found.items():
         launch(_zero[dtype], dtype, places, 1)
+    return None
+
+
+@override("copy_each", backend="cupy")
+def copy_each(F: Any, targets: list, sources: list) -> Any:
+    found = rows([targets, sources], read=(1,))
+    if found is None:
+        return NotImplemented
+    for dtype, places in found.items():
+        launch(_copy[dtype], dtype, places, 2)
     return None

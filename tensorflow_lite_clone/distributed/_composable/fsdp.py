@@ -7,7 +7,9 @@ from tensorflow_lite_clone.distributed.fsdp import (
     FSDPModule,
     MixedPrecisionPolicy,
     OffloadPolicy,
+    UnshardHandle,
     fully_shard,
+    register_fsdp_forward_method,
 )
 
 __all__ = [
@@ -15,5 +17,7 @@ __all__ = [
     "FSDPModule",
     "MixedPrecisionPolicy",
     "OffloadPolicy",
+    "UnshardHandle",
     "fully_shard",
+    "register_fsdp_forward_method",
 ]

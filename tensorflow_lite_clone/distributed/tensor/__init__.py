@@ -1,20 +1,29 @@
-"""Tensors on several devices, as ``torch.distributed.tensor``: there are none in a world of one.
+"""Tensors on meshes of devices, as ``torch.distributed.tensor``.
 
-Packages ask whether a tensor is a `DTensor`; no tensor is. Making one raises NotImplementedError.
+A `DTensor` says where the parts of a tensor are, and moves them; modules and optimizers compute
+with the parts, which are plain tensors and parameters.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from tensorflow_lite_clone.distributed.tensor import _utils, placement_types
+from tensorflow_lite_clone.distributed.tensor._dtensor import (
+    DTensor,
+    distribute_tensor,
+    empty,
+    full,
+    ones,
+    rand,
+    randn,
+    zeros,
+)
+from tensorflow_lite_clone.distributed.tensor._modules import distribute_module
 from tensorflow_lite_clone.distributed.tensor.placement_types import (
     Partial,
     Placement,
     Replicate,
     Shard,
 )
-from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
     "DTensor",
@@ -23,29 +32,13 @@ __all__ = [
     "Replicate",
     "Shard",
     "_utils",
+    "distribute_module",
     "distribute_tensor",
+    "empty",
+    "full",
+    "ones",
     "placement_types",
+    "rand",
+    "randn",
+    "zeros",
 ]
-
-
-class DTensor(Tensor):
-    """A tensor on several devices."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError("a DTensor: there is one process, and its tensors are whole")
-
-    @staticmethod
-    def from_local(*args: Any, **kwargs: Any) -> DTensor:
-        """A tensor of which this process has a part: NotImplementedError."""
-        return DTensor()
-
-
-def distribute_tensor(
-    tensor: Tensor,
-    device_mesh: Any = None,
-    placements: Any = None,
-    *,
-    src_data_rank: int | None = 0,
-) -> DTensor:
-    """Lay a tensor out on a mesh: NotImplementedError."""
-    return DTensor()

@@ -25,9 +25,12 @@ class Placement:
 
 @dataclass(frozen=True)
 class Shard(Placement):
-    """A slice along `dim` on each device."""
+    """A slice along `dim` on each device, as `torch.chunk` cuts; the last ones may be empty."""
 
     dim: int
+
+    def __str__(self) -> str:
+        return f"S({self.dim})"
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,18 @@ class _StridedShard(Shard):
 class Replicate(Placement):
     """The whole on each device."""
 
+    def __str__(self) -> str:
+        return "R"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Partial(Placement):
-    """A term on each device, which `reduce_op` makes the whole."""
+    """A term on each device, which `reduce_op` (sum, avg, product, min, max) makes the whole."""
 
     reduce_op: str = "sum"
+
+    def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
+
+    def __str__(self) -> str:
+        return f"P({self.reduce_op})"

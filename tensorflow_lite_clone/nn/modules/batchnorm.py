@@ -135,13 +135,17 @@ class _BatchNorm(_NormBase):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        factor = 0.0 if self.momentum is None else self.momentum
+    def _count_batch(self) -> float:
+        """The share of this batch in the running statistics."""
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # a cumulative mean; waits for the device
-                factor = 1.0 / float(self.num_batches_tracked)
+                return 1.0 / float(self.num_batches_tracked)
+        return 0.0 if self.momentum is None else self.momentum
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        factor = self._count_batch()
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
         track = not self.training or self.track_running_stats
         return F.batch_norm(
@@ -245,7 +249,8 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation of (N, C, ...) over the batches of all processes of a group.
 
-    In a world of one process it is `BatchNorm1d` and its kin for any number of dimensions.
+    Batches may be of unequal size. In evaluation, and where there is one process, it is
+    `BatchNorm1d` and its kin for any number of dimensions.
     """
 
     def __init__(
@@ -269,6 +274,25 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
             raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training:
+            return super().forward(input)
+        from tensorflow_lite_clone.distributed.sync_batch_norm import (
+            SyncBatchNormFunction,
+            group_of_several,
+        )
+
+        group = group_of_several(self.process_group)
+        if group is None:
+            return super().forward(input)
+        self._check_input_dim(input)
+        factor = self._count_batch()
+        tracks = self.track_running_stats
+        running = (self.running_mean, self.running_var) if tracks else (None, None)
+        return SyncBatchNormFunction.apply(
+            input, self.weight, self.bias, *running, factor, self.eps, group
+        )
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

@@ -12,7 +12,8 @@ from tensorflow_lite_clone.tensor.tensor import Tensor
 __all__ = ["gather", "scatter", "scatter_kwargs"]
 
 
-def _device(index: int | str | Device) -> Device:
+def device_of(index: int | str | Device) -> Device:
+    """A device, or the CUDA device of a number; -1 is the CPU."""
     if isinstance(index, int):
         return Device("cuda", index) if index >= 0 else Device("cpu")
     return Device(index)
@@ -28,7 +29,7 @@ def scatter(inputs: Any, target_gpus: Sequence[int | str | Device], dim: int = 0
     Tuples, lists and dictionaries are gone through. There are as many as there are pieces of the
     first tensor, at most one per device.
     """
-    devices = [_device(each) for each in target_gpus]
+    devices = [device_of(each) for each in target_gpus]
 
     def pieces(value: Any) -> list[Any]:
         if isinstance(value, Tensor):
@@ -66,7 +67,7 @@ def gather(outputs: Sequence[Any], target_device: int | str | Device, dim: int =
 
     Numbers without dimensions become a vector; None stays None.
     """
-    device = _device(target_device)
+    device = device_of(target_device)
 
     def join(parts: Sequence[Any]) -> Any:
         first = parts[0]

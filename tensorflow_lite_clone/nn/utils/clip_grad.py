@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
@@ -21,6 +21,11 @@ from tensorflow_lite_clone.ops.update import (
 from tensorflow_lite_clone.tensor import Tensor
 
 Tensors = Tensor | Iterable[Tensor]
+
+#: Each is given parameters, their gradients and a norm's order, and gives the norm of the gradients
+#: if other processes have parts of them, or None; entered by `distributed`. Where the parameters
+#: are not known, the gradients stand for them.
+norms_over_processes: list[Callable[[list[Tensor], list[Tensor], float], Tensor | None]] = []
 
 
 def _listed(tensors: Tensors) -> list[Tensor]:
@@ -43,15 +48,16 @@ def get_total_norm(
     RuntimeError with `error_if_nonfinite` when it is NaN or infinite.
     """
     entries = _listed(tensors)
-    norm_type = float(norm_type)
-    if not entries:
-        return scalar_tensor(0.0)
-    if of_one_kind(entries):
-        total = total_norm(entries, norm_type)
-    else:
-        device = entries[0].device
-        norms = [vector_norm(entry, norm_type).to(device) for entry in entries]
-        total = vector_norm(stack(norms), norm_type)
+    return _norm(entries, entries, float(norm_type), error_if_nonfinite)
+
+
+def _norm(
+    parameters: list[Tensor], grads: list[Tensor], norm_type: float, error_if_nonfinite: bool
+) -> Tensor:
+    found = [norm(parameters, grads, norm_type) for norm in norms_over_processes]
+    total = next((norm for norm in found if norm is not None), None)
+    if total is None:
+        total = _norm_of_own(grads, norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
@@ -59,6 +65,16 @@ def get_total_norm(
             "non-finite norm anyway, set `error_if_nonfinite=False`"
         )
     return total
+
+
+def _norm_of_own(entries: list[Tensor], norm_type: float) -> Tensor:
+    if not entries:
+        return scalar_tensor(0.0)
+    if of_one_kind(entries):
+        return total_norm(entries, norm_type)
+    device = entries[0].device
+    norms = [vector_norm(entry, norm_type).to(device) for entry in entries]
+    return vector_norm(stack(norms), norm_type)
 
 
 @no_grad()
@@ -88,7 +104,8 @@ def clip_grad_norm_(
     Returns the norm before, without reading it back from the device.
     """
     entries = _listed(parameters)
-    total = get_total_norm(_gradients(entries), norm_type, error_if_nonfinite, foreach)
+    with no_grad():
+        total = _norm(entries, _gradients(entries), float(norm_type), error_if_nonfinite)
     clip_grads_with_norm_(entries, float(max_norm), total, foreach)
     return total
 

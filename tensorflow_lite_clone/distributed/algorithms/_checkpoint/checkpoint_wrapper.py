@@ -1,4 +1,4 @@
-"""Modules whose activations are calculated again in the backward pass."""
+"""Modules whose activations are calculated again in the backward pass, or wait in host memory."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
+from tensorflow_lite_clone.autograd.saved import save_on_cpu
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.utils.checkpoint import checkpoint
 
 __all__ = [
+    "ActivationWrapper",
     "CheckpointImpl",
     "CheckpointWrapper",
+    "OffloadWrapper",
     "apply_activation_checkpointing",
     "checkpoint_wrapper",
+    "offload_wrapper",
 ]
 
 _WRAPPED = "_checkpoint_wrapped_module"
@@ -28,36 +32,22 @@ class CheckpointImpl(Enum):
     NO_REENTRANT = auto()
 
 
-class CheckpointWrapper(Module):
-    """A module under `utils.checkpoint`; its state dict is the module's own."""
+class ActivationWrapper(Module):
+    """A module whose activations are kept in another way; its state dict is the module's own.
 
-    def __init__(
-        self,
-        mod: Module,
-        checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT,
-        checkpoint_fn: Callable[..., Any] | None = None,
-        **checkpoint_fn_kwargs: Any,
-    ) -> None:
+    Subclasses define `forward`.
+    """
+
+    def __init__(self, mod: Module) -> None:
         super().__init__()
         self._checkpoint_wrapped_module = mod
-        self.checkpoint_impl = checkpoint_impl
-        reentrant = checkpoint_impl is CheckpointImpl.REENTRANT
-        self.checkpoint_fn = (
-            partial(checkpoint, use_reentrant=reentrant, **checkpoint_fn_kwargs)
-            if checkpoint_fn is None
-            else partial(checkpoint_fn, **checkpoint_fn_kwargs)
-        )
         self.register_state_dict_post_hook(_without_prefix)
         self.register_load_state_dict_pre_hook(_with_prefix)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.checkpoint_fn(self._checkpoint_wrapped_module, *args, **kwargs)
-
     def __getattr__(self, name: str) -> Any:
-        try:
+        if name == _WRAPPED:  # before there is one
             return super().__getattr__(name)
-        except AttributeError:
-            return getattr(super().__getattr__(_WRAPPED), name)
+        return getattr(self._checkpoint_wrapped_module, name)
 
     def __getitem__(self, key: Any) -> Any:
         wrapped: Any = self._checkpoint_wrapped_module
@@ -68,6 +58,46 @@ class CheckpointWrapper(Module):
     ) -> Iterator[tuple[str, Parameter]]:
         for name, parameter in super().named_parameters(prefix, recurse, remove_duplicate):
             yield name.replace(f"{_WRAPPED}.", ""), parameter
+
+
+class CheckpointWrapper(ActivationWrapper):
+    """A module under `utils.checkpoint`, or under `checkpoint_fn`."""
+
+    def __init__(
+        self,
+        mod: Module,
+        checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT,
+        checkpoint_fn: Callable[..., Any] | None = None,
+        **checkpoint_fn_kwargs: Any,
+    ) -> None:
+        super().__init__(mod)
+        self.checkpoint_impl = checkpoint_impl
+        reentrant = checkpoint_impl is CheckpointImpl.REENTRANT
+        self.checkpoint_fn = (
+            partial(checkpoint, use_reentrant=reentrant, **checkpoint_fn_kwargs)
+            if checkpoint_fn is None
+            else partial(checkpoint_fn, **checkpoint_fn_kwargs)
+        )
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        wrapped: Any = self._checkpoint_wrapped_module
+        if self.checkpoint_impl is not CheckpointImpl.REENTRANT or not kwargs:
+            return self.checkpoint_fn(wrapped, *args, **kwargs)
+        names, count = list(kwargs), len(args)  # that form takes no keywords
+
+        def call(*values: Any) -> Any:
+            return wrapped(*values[:count], **dict(zip(names, values[count:], strict=True)))
+
+        return self.checkpoint_fn(call, *args, *kwargs.values())
+
+
+class OffloadWrapper(ActivationWrapper):
+    """A module whose activations wait for the backward pass in host memory (`save_on_cpu`)."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        wrapped: Any = self._checkpoint_wrapped_module
+        with save_on_cpu(pin_memory=True):
+            return wrapped(*args, **kwargs)
 
 
 def _without_prefix(module: Module, state: dict[str, Any], prefix: str, metadata: Any) -> None:
@@ -90,16 +120,43 @@ def checkpoint_wrapper(
     return CheckpointWrapper(module, checkpoint_impl, checkpoint_fn, **checkpoint_fn_kwargs)
 
 
+def offload_wrapper(module: Module) -> Module:
+    """`module` in an `OffloadWrapper`."""
+    return OffloadWrapper(module)
+
+
 def apply_activation_checkpointing(
     model: Module,
     checkpoint_wrapper_fn: Callable[[Module], Module] = checkpoint_wrapper,
     check_fn: Callable[[Module], bool] = lambda module: True,
-    auto_wrap_policy: Any = None,
+    auto_wrap_policy: Callable[..., bool] | None = None,
 ) -> None:
-    """Wrap, in place, those modules within `model` for which `check_fn` says so."""
-    if auto_wrap_policy is not None:
-        raise NotImplementedError("auto_wrap_policy (planned: several devices and processes)")
+    """Wrap, in place, those modules within `model` for which `check_fn` says so.
+
+    An `auto_wrap_policy` decides in its stead, as in `distributed.fsdp`. It is called with
+    `module`, `recurse` and `nonwrapped_numel`: first with `recurse` True, whether to look at the
+    modules within, then with False, whether to wrap the module, and with how many elements its
+    parameters have that are not in something wrapped.
+    """
+
+    def checked(module: Module, recurse: bool, nonwrapped_numel: int) -> bool:
+        return recurse or check_fn(module)
+
+    _wrap_children(model, checkpoint_wrapper_fn, auto_wrap_policy or checked)
+
+
+def _wrap_children(
+    model: Module, wrap: Callable[[Module], Module], policy: Callable[..., bool]
+) -> int:
+    """Wrap modules within `model`; how many elements their parameters have."""
+    total = 0
     for name, child in list(model.named_children()):
-        apply_activation_checkpointing(child, checkpoint_wrapper_fn, check_fn)
-        if check_fn(child):
-            setattr(model, name, checkpoint_wrapper_fn(child))
+        count = sum([parameter.numel() for parameter in child.parameters()])
+        wrapped = 0
+        if policy(module=child, recurse=True, nonwrapped_numel=count):
+            wrapped = _wrap_children(child, wrap, policy)
+        if policy(module=child, recurse=False, nonwrapped_numel=count - wrapped):
+            setattr(model, name, wrap(child))
+            wrapped = count
+        total += wrapped
+    return total

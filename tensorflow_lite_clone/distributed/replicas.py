@@ -1,0 +1,100 @@
+"""The same module in each process of a group: checks that it is, and copies of one process's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.dtypes import uint8
+from tensorflow_lite_clone.distributed.collectives import broadcast
+from tensorflow_lite_clone.distributed.flat_buffer import FlatBuffer, alike
+from tensorflow_lite_clone.distributed.objects import all_gather_object
+from tensorflow_lite_clone.tensor import Tensor
+
+Named = Sequence[tuple[str, Tensor]]
+
+
+def expect_same_parameters(group: Any, named: Named) -> None:
+    """Raise RuntimeError in every process unless all have parameters of the same description.
+
+    That is their names, shapes, dtypes and whether they want gradients, in the same order.
+    """
+
+    def description(tensor: Tensor) -> str:
+        frozen = "" if tensor.requires_grad else ", without gradient"
+        return f"{tensor.dtype} of shape {list(tensor.shape)}{frozen}"
+
+    _expect_same(group, [(name, description(tensor)) for name, tensor in named])
+
+
+def expect_same_values(group: Any, named: Named) -> None:
+    """Raise RuntimeError in every process unless tensors have the same values in all of them."""
+    _expect_same(group, [(name, f"values with digest {_digest(value)}") for name, value in named])
+
+
+def _digest(tensor: Tensor) -> str:
+    flat = tensor.detach().contiguous().reshape(-1).view(uint8).cpu()
+    return hashlib.blake2b(flat.numpy().tobytes(), digest_size=8).hexdigest()
+
+
+def _expect_same(group: Any, described: list[tuple[str, str]]) -> None:
+    """Digests are compared first, so that the descriptions travel only when there is an error."""
+    own = hashlib.blake2b(repr(described).encode(), digest_size=16).hexdigest()
+    if len(set(_gathered(group, own))) == 1:
+        return
+    first, *others = _gathered(group, described)
+    for rank, other in enumerate(others, 1):
+        if other != first:
+            raise RuntimeError(
+                "DistributedDataParallel expects the same model in all processes: "
+                + _difference(first, rank, other)
+            )
+
+
+def _gathered(group: Any, value: Any) -> list[Any]:
+    values: list[Any] = [None] * group.size()
+    all_gather_object(values, value, group=group)
+    return values
+
+
+def _difference(first: list, rank: int, other: list) -> str:
+    """What is the first difference between the descriptions in rank 0 and in `rank`."""
+    for (name, mine), (other_name, theirs) in zip(first, other):
+        if name != other_name:
+            return f"where rank 0 has the parameter '{name}', rank {rank} has '{other_name}'"
+        if mine != theirs:
+            return f"the parameter '{name}' has {mine} in rank 0, but {theirs} in rank {rank}"
+    longer, named = (0, first) if len(first) > len(other) else (rank, other)
+    extra = named[min(len(first), len(other))][0]
+    return (
+        f"rank 0 has {len(first)} parameters, rank {rank} has {len(other)}; only rank {longer} has "
+        f"'{extra}'"
+    )
+
+
+@no_grad()
+def broadcast_coalesced(
+    group: Any, tensors: Sequence[Tensor], source: int = 0, most: float = 250 * 2**20
+) -> None:
+    """Give tensors the values that they have in the process `source` of the group.
+
+    They travel in buffers of at most `most` bytes (or of one tensor), by dtype and device.
+    """
+    for part in alike([tensor.detach() for tensor in tensors], most):
+        flat = FlatBuffer(part)
+        is_source = group.rank() == source
+        if is_source:
+            flat.fill(part)
+        broadcast(flat.memory, group=group, group_src=source)
+        if not is_source:
+            flat.spill(part)
+
+
+def sync_module_states(
+    group: Any, module: Any, source: int = 0, ignored: Callable[[str], bool] = lambda name: False
+) -> None:
+    """Give a module's parameters and buffers the values that they have in the process `source`."""
+    members = [*module.named_parameters(), *module.named_buffers()]
+    broadcast_coalesced(group, [x for name, x in members if not ignored(name)], source)

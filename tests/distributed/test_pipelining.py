@@ -1,0 +1,407 @@
+"""Pipelines of several processes compute what one process computes."""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import tensorflow_lite_clone as torch
+from tensorflow_lite_clone import distributed as dist
+from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.distributed.pipelining import (
+    PipelineStage,
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleLoopedBFS,
+)
+from tests.device import DEVICE
+from tests.distributed.worlds import World, gpu_world, world
+
+SINGLE = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+SEVERAL = {"interleaved": ScheduleInterleaved1F1B, "looped": ScheduleLoopedBFS}
+
+
+def processes(size: int) -> World:
+    return gpu_world(size) if DEVICE == "cuda" else world(size)
+
+
+class Layer(nn.Module):
+    """Takes a tensor, counts that want no gradient, and one that the model's first stage makes;
+    gives them on. Keyword arguments change the result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+        self.scale = nn.Parameter(torch.ones(6))
+
+    def forward(self, x, counts=None, extra=None, *, factor=None):
+        y = torch.tanh(self.linear(x)) * self.scale
+        if factor is not None:
+            y = y * factor
+        if counts is None:
+            return y, torch.arange(len(x), device=x.device), x.sum(1)
+        return y + counts[:, None].to(y.dtype) / 10 + extra[:, None], counts + 1, extra * 2
+
+
+class Last(Layer):
+    def forward(self, *args, **kwargs):
+        return super().forward(*args, **kwargs)[0]
+
+
+class Model(nn.Module):
+    """All stages in one process."""
+
+    def __init__(self, stages: int) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.stages = nn.ModuleList([Layer() for _ in range(stages - 1)] + [Last()])
+
+    def forward(self, x, **kwargs):
+        values = (x,)
+        for stage in self.stages[:-1]:
+            values = stage(*values, **kwargs)
+        return self.stages[-1](*values, **kwargs)
+
+
+def device_of(rank: int) -> str:
+    return f"cuda:{rank}" if DEVICE == "cuda" else "cpu"
+
+
+def loss_fn(output, target):
+    return nn.functional.mse_loss(output, target)
+
+
+def data(rows: int, device: str):
+    torch.manual_seed(5)
+    x, y, factor = torch.randn(rows, 6), torch.randn(rows, 6), torch.rand(rows, 1)
+    return [value.to(device) for value in (x, y, factor)]
+
+
+def own_stages(rank, size, model, group=None):
+    """The stages of this rank, on its device."""
+    return [
+        PipelineStage(
+            stage.to(device_of(rank)), index, len(model.stages), device_of(rank), group=group
+        )
+        for index, stage in enumerate(model.stages)
+        if index % size == rank
+    ]
+
+
+def gradients(model, indices):
+    return {
+        f"{index}.{name}": p.grad.cpu().numpy().copy()
+        for index in indices
+        for name, p in model.stages[index].named_parameters()
+    }
+
+
+def made(rank, size, kind, microbatches, per_rank=1, **options):
+    model = Model(size * per_rank)
+    stages = own_stages(rank, size, model)
+    if kind in SINGLE:
+        return model, SINGLE[kind](stages[0], microbatches, loss_fn, **options)
+    return model, SEVERAL[kind](stages, microbatches, loss_fn, **options)
+
+
+def train(rank, size, kind, microbatches, rows, steps, per_rank=1, scale_grads=True):
+    """Losses and outputs where the last stage is, gradients and final parameters of all stages."""
+    model, schedule = made(rank, size, kind, microbatches, per_rank, scale_grads=scale_grads)
+    indices = range(rank, size * per_rank, size)
+    optimizer = torch.optim.SGD(
+        [p for index in indices for p in model.stages[index].parameters()], lr=0.1
+    )
+    x, y, factor = data(rows, device_of(rank))
+    found = []
+    for _ in range(steps):
+        losses: list = []
+        optimizer.zero_grad()
+        args = (x,) if rank == 0 else ()
+        target = y if rank == size - 1 else None
+        output = schedule.step(*args, target=target, losses=losses, factor=factor)
+        found.append((
+            None if output is None else output.detach().cpu().numpy(),
+            [loss.item() for loss in losses],
+            gradients(model, indices),
+        ))  # fmt: skip
+        optimizer.step()
+    return found
+
+
+def reference(stages, microbatches, rows, steps, scale_grads=True):
+    """What `train` should find, in one process: micro-batches one after the other."""
+    model = Model(stages)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y, factor = [value.tensor_split(microbatches) for value in data(rows, "cpu")]
+    found = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        outputs = [model(part, factor=f) for part, f in zip(x, factor, strict=True)]
+        losses = [loss_fn(out, part) for out, part in zip(outputs, y, strict=True)]
+        (sum(losses) / (microbatches if scale_grads else 1)).backward()
+        found.append((
+            torch.cat(outputs).detach().numpy(),
+            [loss.item() for loss in losses],
+            gradients(model, range(stages)),
+        ))  # fmt: skip
+        optimizer.step()
+    return found
+
+
+def expect_equal(ranks, expected):
+    for step, (output, losses, wanted) in enumerate(expected):
+        for rank, found in enumerate(ranks):
+            last = rank == len(ranks) - 1
+            if last:
+                np.testing.assert_allclose(found[step][0], output, rtol=1e-4, atol=1e-5)
+                np.testing.assert_allclose(found[step][1], losses, rtol=1e-4)
+            else:
+                assert found[step][:2] == (None, [])
+        merged = {name: g for found in ranks for name, g in found[step][2].items()}
+        assert merged.keys() == wanted.keys()
+        for name, gradient in wanted.items():
+            np.testing.assert_allclose(
+                merged[name], gradient, rtol=1e-4, atol=1e-6, err_msg=f"step {step}, {name}"
+            )
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "microbatches"),
+    [
+        (kind, size, microbatches)
+        for kind in SINGLE
+        for size in (2, 4)
+        for microbatches in (1, 2, 4, 8)
+        if kind == "gpipe" or microbatches >= size  # else it is refused
+    ],
+)
+def test_steps_are_those_of_one_process(kind, size, microbatches):
+    found = processes(size).run(train, kind, microbatches, 8, 3)
+    expect_equal(found, reference(size, microbatches, 8, 3))
+
+
+@pytest.mark.parametrize("kind", SEVERAL)
+def test_several_stages_in_each_process(kind):
+    found = processes(2).run(train, kind, 4, 8, 2, 2)
+    expect_equal(found, reference(4, 4, 8, 2))
+
+
+@pytest.mark.parametrize("kind", SINGLE)
+def test_a_batch_that_is_cut_unevenly(kind):
+    found = processes(2).run(train, kind, 4, 10, 2)
+    expect_equal(found, reference(2, 4, 10, 2))
+
+
+def test_gradients_may_be_sums():
+    found = processes(2).run(train, "1f1b", 4, 8, 1, 1, False)
+    expect_equal(found, reference(2, 4, 8, 1, False))
+
+
+def add_up(rank, size):
+    """The gradients after one step, and after another one."""
+    model, schedule = made(rank, size, "1f1b", 2)
+    x, y, _ = data(4, device_of(rank))
+    found = []
+    for _ in range(2):
+        schedule.step(*[x] * (rank == 0), target=y)
+        found.append(gradients(model, [rank]))
+    return found
+
+
+def test_gradients_of_steps_add_up():
+    for once, twice in processes(2).run(add_up):
+        for name, gradient in once.items():
+            np.testing.assert_allclose(twice[name], 2 * gradient, rtol=1e-5)
+
+
+def evaluate(rank, size, kind, per_rank, microbatches):
+    model, schedule = made(rank, size, kind, microbatches, per_rank)
+    x, y, factor = data(8, device_of(rank))
+    args, losses = (x,) if rank == 0 else (), []
+    with torch.no_grad():
+        output = schedule.eval(*args, target=y, losses=losses, factor=factor)
+    again = schedule.eval(*args, factor=factor)
+    assert all(p.grad is None for p in model.parameters())
+    schedule.step(*args, target=y, factor=factor, return_outputs=False)
+    if rank < size - 1:
+        return output, losses
+    assert again.requires_grad and torch.equal(again, output)
+    return output.cpu().numpy(), [loss.item() for loss in losses]
+
+
+@pytest.mark.parametrize(("kind", "per_rank"), [("gpipe", 1), ("1f1b", 1), ("interleaved", 2)])
+def test_evaluation(kind, per_rank):
+    first, last = processes(2).run(evaluate, kind, per_rank, 4)
+    output, losses, _ = reference(2 * per_rank, 4, 8, 1)[0]
+    assert first == (None, [])
+    np.testing.assert_allclose(last[0], output, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(last[1], losses, rtol=1e-4)
+
+
+def without_loss(rank, size):
+    model = Model(size)
+    schedule = ScheduleGPipe(own_stages(rank, size, model)[0], 2)
+    x, _, _ = data(8, device_of(rank))
+    output = schedule.step(*[x] * (rank == 0))
+    assert all(p.grad is None for p in model.parameters())
+    return None if output is None else output.detach().cpu().numpy()
+
+
+def test_without_a_loss_function_there_is_no_backward():
+    first, last = processes(2).run(without_loss)
+    assert first is None
+    model, parts = Model(2), data(8, "cpu")[0].tensor_split(2)
+    expected = torch.cat([model(part) for part in parts]).detach().numpy()
+    np.testing.assert_allclose(last, expected, rtol=1e-4, atol=1e-5)
+
+
+def frozen(rank, size):
+    """Three stages want no gradients of what comes in, or do not use it."""
+    model = Model(size)
+    model.stages[0].requires_grad_(False)
+    schedule = Schedule1F1B(own_stages(rank, size, model)[0], size, loss_fn)
+    x, y, _ = data(8, device_of(rank))
+    for _ in range(2):
+        schedule.step(*[x] * (rank == 0), target=y)
+    return {name: p.grad is not None for name, p in model.stages[rank].named_parameters()}
+
+
+def test_stages_without_gradients():
+    found = processes(2).run(frozen)
+    assert [{*each.values()} for each in found] == [{False}, {True}]
+
+
+class Pair(nn.Module):
+    """Gives two values, of which the next stage uses the second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unused, self.used = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x):
+        return self.unused(x), self.used(x)
+
+
+class Second(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+
+    def forward(self, first, second):
+        return self.linear(second)
+
+
+def unused(rank, size):
+    part = [Pair, Second][rank]().to(device_of(rank))
+    schedule = Schedule1F1B(PipelineStage(part, rank, size, device_of(rank)), 2, loss_fn)
+    x, y, _ = data(8, device_of(rank))
+    for _ in range(2):
+        schedule.step(*[x] * (rank == 0), target=y)
+    return {name for name, p in part.named_parameters() if p.grad is not None}
+
+
+def test_an_output_that_is_not_used_gets_no_gradient():
+    assert processes(2).run(unused) == [
+        {"used.weight", "used.bias"},
+        {"linear.weight", "linear.bias"},
+    ]
+
+
+def in_group(rank, size):
+    """The last two processes are a pipeline of their own."""
+    group = dist.new_group([size - 2, size - 1])
+    if rank < size - 2:
+        return None
+    model = Model(2)
+    index = rank - size + 2
+    stage = PipelineStage(
+        model.stages[index].to(device_of(rank)), index, 2, device_of(rank), group=group
+    )
+    x, y, _ = data(8, device_of(rank))
+    losses: list = []
+    ScheduleGPipe(stage, 2, loss_fn).step(*[x] * (index == 0), target=y, losses=losses)
+    return [loss.item() for loss in losses]
+
+
+def test_a_group_of_some_processes():
+    found = processes(4).run(in_group)
+    x, y, _ = [value.tensor_split(2) for value in data(8, "cpu")]
+    expected = [loss_fn(Model(2)(part), out).item() for part, out in zip(x, y, strict=True)]
+    assert found[:3] == [None, None, []]
+    np.testing.assert_allclose(found[3], expected, rtol=1e-4)
+
+
+class Counting(nn.Module):
+    """A wrapper as DistributedDataParallel is one: notes which passes share gradients."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module, self.sharing, self.seen = module, True, []
+
+    @contextmanager
+    def no_sync(self):
+        self.sharing = False
+        yield
+        self.sharing = True
+
+    def forward(self, *args):
+        self.seen.append(("F", self.sharing))
+        output = self.module(*args)
+        first = output[0] if isinstance(output, tuple) else output
+        first.register_hook(lambda gradient: self.seen.append(("B", self.sharing)))
+        return output
+
+
+def shared_gradients(rank, size, kind):
+    part = Counting(Model(size).stages[rank].to(device_of(rank)))
+    schedule = SINGLE[kind](PipelineStage(part, rank, size, device_of(rank)), 3, loss_fn)
+    x, y, _ = data(6, device_of(rank))
+    schedule.step(*[x] * (rank == 0), target=y)
+    return part.seen
+
+
+@pytest.mark.parametrize("kind", SINGLE)
+def test_wrapped_stages_share_gradients_with_the_last_microbatch(kind):
+    for seen in processes(2).run(shared_gradients, kind):
+        for which in "FB":
+            assert [sharing for each, sharing in seen if each == which] == [False, False, True]
+
+
+def most_alive(rank, size, kind, microbatches):
+    """How many micro-batches' activations are alive at a time, after the first step."""
+    alive: weakref.WeakSet = weakref.WeakSet()
+    counts = []
+
+    class Noting(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            saved = x.clone()
+            alive.add(saved)
+            ctx.saved = saved
+            counts.append(len(alive))
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 1
+
+    class Part(nn.Linear):
+        def forward(self, x):
+            return Noting.apply(super().forward(x))
+
+    stage = PipelineStage(Part(6, 6).to(device_of(rank)), rank, size, device_of(rank))
+    schedule = SINGLE[kind](stage, microbatches, loss_fn)
+    x, y, _ = data(16, device_of(rank))
+    for _ in range(2):
+        counts.clear()
+        schedule.step(*[x] * (rank == 0), target=y, return_outputs=False)
+    return max(counts)
+
+
+def test_activations_that_are_alive():
+    assert processes(4).run(most_alive, "gpipe", 8) == [8, 8, 8, 8]
+    assert processes(4).run(most_alive, "1f1b", 8) == [4, 3, 2, 1]
