@@ -164,9 +164,16 @@ def test_workers_end_with_the_launcher(sign, tmp_path):
 
 
 def test_a_worker_that_ignores_signals_is_killed(tmp_path):
-    source = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + SLEEPER
-    source += "\nif os.environ['RANK'] == '0': sys.exit(3)"
-    source = source.replace("time.sleep(60)", "time.sleep(60 * (os.environ['RANK'] != '0'))")
+    source = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + SLEEPER.replace(
+        "time.sleep(60)",
+        """
+if os.environ["RANK"] == "0":
+    while not os.path.exists(f"{sys.argv[1]}/1"):
+        time.sleep(0.01)
+    sys.exit(3)
+time.sleep(60)
+""",
+    )
     with pytest.raises(ChildFailedError, match=r"rank 0 .* ended with exit code 3"):
         launch(job(tmp_path, source, workers=2, grace=0.2))
     assert have_gone(processes(tmp_path, 2))
@@ -267,7 +274,7 @@ def test_restarts_go_on_from_a_file(tmp_path, capfd):
     assert steps == [("0", "0"), ("1", "2"), ("2", "3")]
     assert err.count("starting all workers again") == 2 and "ended with exit code 7" in err
     for rank in range(2):
-        (tmp_path / f"step_{rank}").unlink()
+        (tmp_path / f"step_{rank}").unlink(missing_ok=True)
     with pytest.raises(ChildFailedError, match="exit code 7"):
         launch(job(tmp_path, RESTARTING, workers=2, max_restarts=1))
 
