@@ -112,6 +112,7 @@ class Managed:
             if options.pin_memory and part.numel():
                 part = part.pin_memory()
         shard = ShardedParameter.over(part, cut)
+        shard.cut_before = getattr(parameter, "groups_of_parts", ())
         self.cut = cut
         self.given = shard.requires_grad_(parameter.requires_grad)
         self.whole: Parameter | None = None
@@ -139,7 +140,9 @@ class Managed:
                 f"rows of shape {self.cut.local_shape}"
             )
         requires_grad = present.requires_grad
+        before = self.given.cut_before
         self.given = ShardedParameter.over(present, self.cut).requires_grad_(requires_grad)
+        self.given.cut_before = before
         self.install(self.given)
 
     def fill(self, value: Tensor, arrived: Any) -> None:

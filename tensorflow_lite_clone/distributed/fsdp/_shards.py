@@ -94,6 +94,14 @@ class Sharded(Tensor):
     __slots__ = ()
 
     cut: Cut
+    #: Where what is cut here was a part already, the groups that have the others.
+    cut_before: tuple[ProcessGroup, ...] = ()
+
+    @property
+    def groups_of_parts(self) -> tuple[ProcessGroup, ...]:
+        """The groups whose processes have the other parts, one for each cut."""
+        own = () if self.cut.group is None else (self.cut.group,)
+        return own + self.cut_before
 
     @classmethod
     def over(cls, part: Tensor, cut: Cut) -> Self:
