@@ -16,11 +16,13 @@ class Cut:
     """How a tensor of `shape` is cut along its first dimension over the processes of `group`.
 
     Each process keeps ceil(rows / processes) rows, the last ones what is left, perhaps none.
-    Without a group there is one process, which keeps all.
+    Without a group there is one process, which keeps all. Where the tensor was a part before, the
+    groups `before` have the others.
     """
 
     shape: tuple[int, ...]
     group: ProcessGroup | None
+    before: tuple[ProcessGroup, ...] = ()
 
     @property
     def size(self) -> int:
@@ -94,14 +96,12 @@ class Sharded(Tensor):
     __slots__ = ()
 
     cut: Cut
-    #: Where what is cut here was a part already, the groups that have the others.
-    cut_before: tuple[ProcessGroup, ...] = ()
 
     @property
     def groups_of_parts(self) -> tuple[ProcessGroup, ...]:
         """The groups whose processes have the other parts, one for each cut."""
         own = () if self.cut.group is None else (self.cut.group,)
-        return own + self.cut_before
+        return own + self.cut.before
 
     @classmethod
     def over(cls, part: Tensor, cut: Cut) -> Self:
@@ -117,6 +117,12 @@ class Sharded(Tensor):
     def full_tensor(self) -> Tensor:
         """The whole tensor, from all processes of the group, each of which has to ask for it."""
         return self.cut.gathered(self)
+
+    def __shards__(self) -> tuple[tuple[int, ...], list[tuple[tuple[int, ...], Tensor]]]:
+        """The whole's shape, where the rows begin in it, and the rows: for checkpoints."""
+        rows = self.cut.own()
+        place = (rows.start, *[0] * (len(self.cut.shape) - 1))
+        return self.cut.shape, [(place, self.to_local())] if rows.start < rows.stop else []
 
     def detach(self) -> Sharded:
         """As of any tensor; what it gives knows the whole, too."""
