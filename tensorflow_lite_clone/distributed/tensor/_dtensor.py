@@ -261,8 +261,7 @@ class LocalParameter(Parameter):
     @property
     def groups_of_parts(self) -> tuple[ProcessGroup, ...]:
         """The groups whose processes have the other parts, one for each cut."""
-        cuts = enumerate(self.placements)
-        return tuple([self.device_mesh.get_group(i) for i, cut in cuts if isinstance(cut, Shard)])
+        return self._spec.groups_of_parts
 
     def to_local(self) -> LocalParameter:
         """This parameter: it is the part."""

@@ -6,8 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.distributed import norms  # noqa: F401  (which are entered)
 from tensorflow_lite_clone.distributed.tensor._dtensor import DTensor, LocalParameter
-from tensorflow_lite_clone.distributed.tensor._moves import move
-from tensorflow_lite_clone.distributed.tensor.placement_types import Replicate
+from tensorflow_lite_clone.distributed.tensor._moves import part_of
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.tensor import Tensor
@@ -44,8 +43,7 @@ def _take_parts(
         if isinstance(value, DTensor):
             value = value.redistribute(layout.mesh, layout.placements)
         elif isinstance(value, Tensor) and value.shape == layout.shape:
-            whole = layout.with_placements((Replicate(),) * layout.mesh.ndim)
-            value = DTensor(move(value.detach(), whole, layout.placements), layout)
+            value = DTensor(part_of(value.detach(), layout), layout)
         else:
             continue
         assign = metadata.get("assign_to_params_buffers")
