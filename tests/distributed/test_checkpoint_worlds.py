@@ -196,6 +196,41 @@ def test_a_failure_of_one_is_told_to_all(step, culprit, again, tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
+class Silent:
+    """Has no state to give in one process."""
+
+    def __init__(self, rank):
+        self.rank = rank
+
+    def state_dict(self):
+        if self.rank == 1:
+            raise KeyError("nothing")
+        return {}
+
+    def load_state_dict(self, state):
+        raise AssertionError
+
+
+def ask_the_silent(rank, size, path):
+    calls = (
+        lambda state: dcp.save(state, checkpoint_id=path),
+        lambda state: dcp.load(state, checkpoint_id=path),
+        lambda state: dcp.async_save(state, checkpoint_id=path).result(20),
+    )
+    failures = []
+    for call in calls:
+        with pytest.raises(dcp.CheckpointException, match="nothing") as error:
+            call({"a": Silent(rank)})
+        failures.append(list(error.value.failures))
+    return failures
+
+
+def test_objects_that_fail_to_give_their_states(tmp_path):
+    path = str(tmp_path / "saved")
+    assert world(2).run(ask_the_silent, path)[1] == [[1], [0, 1], [1]]
+    assert os.listdir(tmp_path) == []
+
+
 def load_what_one_lacks(rank, size, path):
     state = {"replicated": {"point": tlc.zeros(())}}
     if rank == 1:
