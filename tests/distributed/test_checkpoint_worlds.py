@@ -145,6 +145,34 @@ def test_a_group_of_some_processes(tmp_path):
     assert state == {"rank": 1, "of 1": 1, "of 3": 3}
 
 
+def load_one_file(rank, size, path):
+    options = {
+        "checkpoint_id": path,
+        "storage_reader": dcp.format_utils.BroadcastingTorchSaveReader(),
+        "planner": dcp.format_utils.DynamicMetaLoadPlanner(),
+    }
+    state = {"pieces": {}, "replicated": {}}
+    for name in SHAPES:
+        state["pieces"][name] = Pieces(whole(name) * 0, "rows", rank, size)
+        state["replicated"][name] = whole(name, tlc.float32) * 0
+    dcp.load(state, **options)
+    expect_filled({**state, "step": 12, f"rank {rank}": rank}, rank)
+    for values, message in (
+        ({"more": tlc.ones(1)}, "has no tensors .'more'"),
+        ({"replicated": {"line": tlc.ones(3)}}, "Size mismatch between saved torch.Size"),
+        ({"step": 3}, "Non-tensor value identified at step"),
+    ):
+        with pytest.raises(dcp.CheckpointException, match=message) as error:
+            dcp.load(values if rank == 1 else {}, **options)
+        assert list(error.value.failures) == [1]
+
+
+def test_one_file_for_all_processes(tmp_path):
+    path = str(tmp_path / "file.pt")
+    tlc.save(state_of(0, 1, None, True), path)
+    world(4).run(load_one_file, path)
+
+
 # What fails.
 
 
@@ -316,6 +344,3 @@ def test_a_process_that_ends_while_writing_leaves_what_was_there(tmp_path):
     (_, survivor), (_, dead) = few.outcomes(save_and_die, str(path))
     assert survivor is not None and "ended with" in dead
     load_and_save(0, 1, str(path), None)
-    few = World(2, "gloo", 20.0)
-    few.outcomes(save_and_die, str(tmp_path / "new"))
-    assert not (tmp_path / "new").exists()
