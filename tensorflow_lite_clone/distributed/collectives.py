@@ -44,18 +44,38 @@ def _expect_tensors(name: str, values: Any) -> None:
         )
 
 
-def _expect_like(what: str, tensors: Sequence[Tensor], like: Tensor, size: int) -> None:
+def _expect_dtype(tensors: Sequence[Tensor]) -> None:
+    for tensor in tensors:
+        if tensor.dtype is not tensors[0].dtype:
+            raise ValueError(
+                "Invalid usage of tensors with different dtypes: found "
+                f"{tensors[0].dtype} and {tensor.dtype}"
+            )
+
+
+def _expect_length(what: str, tensors: Sequence[Tensor], size: int) -> None:
     if len(tensors) != size:
         raise RuntimeError(
             f"ProcessGroup::{what}: invalid tensor list (expected length {size}, got "
             f"{len(tensors)})"
         )
+
+
+def _expect_like(what: str, tensors: Sequence[Tensor], like: Tensor, size: int) -> None:
+    _expect_length(what, tensors, size)
+    _expect_dtype([like, *tensors])
     for index, tensor in enumerate(tensors):
-        if tensor.shape != like.shape or tensor.dtype is not like.dtype:
+        if tensor.shape != like.shape:
             raise RuntimeError(
-                f"ProcessGroup::{what}: invalid tensor at index {index} (expected "
-                f"{tuple(like.shape)} of {like.dtype}, got {tuple(tensor.shape)} of {tensor.dtype})"
+                f"ProcessGroup::{what}: invalid tensor size at index {index} (expected "
+                f"{tuple(like.shape)}, got {tuple(tensor.shape)})"
             )
+
+
+def expect_root(rank: int | None, group_rank: int | None) -> None:
+    """ValueError where neither names a process."""
+    if rank is None and group_rank is None:
+        raise ValueError("Must specify the rank of a process in the world or in the group")
 
 
 def root_of(group: ProcessGroup, rank: int | None, group_rank: int | None) -> int:
@@ -101,6 +121,7 @@ def broadcast(
 ) -> Work | None:
     """Replace `tensor` by that of the process `src`."""
     expect_tensor("tensor", tensor)
+    expect_root(src, group_src)
     return _within(
         "broadcast",
         group,
@@ -119,6 +140,7 @@ def reduce(
 ) -> Work | None:
     """As `all_reduce`, in the process `dst` alone."""
     expect_tensor("tensor", tensor)
+    expect_root(dst, group_dst)
     return _within(
         "reduce",
         group,
@@ -156,7 +178,7 @@ def all_gather_into_tensor(
 def _parts(whole: Tensor, part: Tensor, size: int) -> list[Tensor]:
     """Views of `whole`, one for each process, in the shape of `part`."""
     if whole.numel() != part.numel() * size or whole.dtype is not part.dtype:
-        raise ValueError(
+        raise RuntimeError(
             f"one tensor must be {size} times the other: {tuple(whole.shape)} of {whole.dtype} and "
             f"{tuple(part.shape)} of {part.dtype}"
         )
@@ -253,12 +275,17 @@ def all_to_all(
     """Send input i to process i, and write what process i sends to output i."""
     _expect_tensors("output_tensor_list", output_tensor_list)
     _expect_tensors("input_tensor_list", input_tensor_list)
-    return _within(
-        "all_to_all",
-        group,
-        async_op,
-        lambda found: found.all_to_all(output_tensor_list, input_tensor_list),
-    )
+    found = group_of(group, "all_to_all")
+    if found is None:
+        return None
+    return _done(_exchange(found, output_tensor_list, input_tensor_list), async_op)
+
+
+def _exchange(found: ProcessGroup, outputs: list[Tensor], inputs: list[Tensor]) -> Work:
+    for tensors in (outputs, inputs):
+        _expect_length("all_to_all", tensors, found.size())
+    _expect_dtype([*outputs, *inputs])
+    return found.all_to_all(outputs, inputs)
 
 
 def all_to_all_single(
@@ -279,7 +306,7 @@ def all_to_all_single(
         list(whole.split(sizes or whole.shape[0] // found.size()))
         for whole, sizes in ((output, output_split_sizes), (input, input_split_sizes))
     ]
-    return _done(found.all_to_all(outputs, inputs), async_op)
+    return _done(_exchange(found, outputs, inputs), async_op)
 
 
 def barrier(

@@ -10,9 +10,10 @@ from typing import Any
 
 from tensorflow_lite_clone.distributed import engines, mpi, nccl
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
+from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import record_uncaught
 from tensorflow_lite_clone.distributed.process_group import Backend, ProcessGroup
 from tensorflow_lite_clone.distributed.rendezvous import rendezvous
-from tensorflow_lite_clone.distributed.store import HashStore, PrefixStore, Store
+from tensorflow_lite_clone.distributed.store import PrefixStore, Store
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.types import Device
 from tensorflow_lite_clone.utils.data import distributed as sampling
@@ -128,7 +129,8 @@ def init_process_group(
     `backend` is ``nccl`` (GPUs), ``mpi``, ``gloo`` (MPI where the program was started under it,
     shared memory within one host otherwise), or one for each kind of device, by default
     ``cpu:gloo,cuda:nccl``. Processes meet at `store`, or where `init_method` says: ``env://``
-    (by default: the environment of a launcher), ``tcp://HOST:PORT``, ``file://PATH``.
+    (by default: the environment of a launcher), ``tcp://HOST:PORT``, ``file://PATH``. With
+    ``mpi`` (also as in ``cpu:mpi,cuda:nccl``) and none of these, they meet over MPI.
 
     Raises:
         ValueError: a group exists, rank or size is missing, or the backend is unknown.
@@ -136,13 +138,13 @@ def init_process_group(
     """
     if _groups:
         raise ValueError("trying to initialize the default process group twice!")
+    record_uncaught()
     if store is not None and init_method is not None:
         raise ValueError("Cannot specify both init_method and store.")
     chosen = engines.by_device(backend)
     timeout = timeout or default_pg_timeout
-    if backend == Backend.MPI and rank < 0 and store is None and init_method is None:
-        rank, world_size = mpi.world()
-        store = HashStore()
+    if Backend.MPI in chosen.values() and rank < 0 and store is None and init_method is None:
+        store, rank, world_size = mpi.meet(timeout)
     elif store is None:
         store, rank, world_size = rendezvous(init_method or "env://", rank, world_size, timeout)
     elif world_size < 1 or rank < 0:

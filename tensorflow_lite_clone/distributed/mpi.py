@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import socket
 import sys
 import threading
 import time
@@ -28,6 +29,8 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import bfloat16, bool_, dtype_by_name, float16
 from tensorflow_lite_clone.distributed.communicator import Call, Communicator, expect_same
 from tensorflow_lite_clone.distributed.reduction import expect_reducible
+from tensorflow_lite_clone.distributed.store import Store
+from tensorflow_lite_clone.distributed.tcp_store import TCPStore
 from tensorflow_lite_clone.distributed.work import ReduceOp, Work, seconds
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -66,10 +69,20 @@ def is_launched(world_size: int) -> bool:
     return is_available() and str(world_size) in [os.environ.get(name) for name in _SIZES]
 
 
-def world() -> tuple[int, int]:
-    """This process's number, and the number of processes, as MPI knows them."""
+def meet(timeout: timedelta) -> tuple[Store, int, int]:
+    """A store of all processes, this one's number, and how many there are, as MPI knows them.
+
+    The store is a `TCPStore` of the first process, which tells the others its address over MPI.
+    """
     everyone = _mpi().COMM_WORLD
-    return everyone.rank, everyone.size
+    host = everyone.Split_type(_mpi().COMM_TYPE_SHARED)
+    name = "127.0.0.1" if host.size == everyone.size else socket.getfqdn()
+    host.Free()
+    first = everyone.rank == 0
+    opened = TCPStore(name, 0, None, True, timeout) if first else None
+    address = everyone.bcast((name, opened.port) if opened else None)
+    store = opened or TCPStore(*address, timeout=timeout)
+    return store, everyone.rank, everyone.size
 
 
 @cache

@@ -17,6 +17,7 @@ from tensorflow_lite_clone.distributed.distributed_c10d import _get_default_grou
 from tensorflow_lite_clone.distributed.grad_bucket import GradBucket
 from tensorflow_lite_clone.distributed.reducer import Reducer
 from tensorflow_lite_clone.distributed.replicas import (
+    Coalesced,
     broadcast_coalesced,
     expect_same_parameters,
     expect_same_values,
@@ -133,6 +134,7 @@ class DistributedDataParallel(Module, Joinable):
         self.batched_grad_copy = batched_grad_copy
         self.forward_sync_buffers = _syncs_buffers(broadcast_buffers, forward_sync_buffers)
         self.require_backward_grad_sync = True
+        self._coalesced: Coalesced | None = None  # made when they are first sent
         self._bucket_limits = _bucket_limits(bucket_cap_mb, bucket_cap_mb_list)
         named = [(n, p) for n, p in module.named_parameters() if not self._is_ignored(n)]
         expect_same_parameters(self.process_group, named)
@@ -181,13 +183,14 @@ class DistributedDataParallel(Module, Joinable):
 
     def __getstate__(self) -> dict[str, Any]:
         state = vars(self).copy()
-        del state["process_group"], state["reducer"]
+        del state["process_group"], state["reducer"], state["_coalesced"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.process_group = _get_default_group()
         super().__setstate__(state)
         self.require_backward_grad_sync = True
+        self._coalesced = None
         self._make_reducer(self._reduced(self.module))
 
     # -- a step -------------------------------------------------------------------------------
@@ -226,7 +229,9 @@ class DistributedDataParallel(Module, Joinable):
         if not buffers:
             return
         source = self._last_of(has_batch) if self._join_config.enable else 0
-        broadcast_coalesced(self.process_group, buffers, source)
+        if self._coalesced is None or not self._coalesced.is_of(buffers):
+            self._coalesced = Coalesced(buffers)
+        self._coalesced.broadcast(self.process_group, source)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -261,6 +266,11 @@ class DistributedDataParallel(Module, Joinable):
                 "register_comm_hook or register_builtin_comm_hook can only be called once."
             )
         self.reducer.hook = partial(hook, state)
+
+    def _set_static_graph(self) -> None:
+        """The older form of ``static_graph=True``, before the first iteration."""
+        self.static_graph = True
+        self._make_reducer(self._reduced(self.module))
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, names: Sequence[str]) -> None:
@@ -304,11 +314,11 @@ class DistributedDataParallel(Module, Joinable):
         """The group over which gradients are averaged."""
         return self.process_group
 
-    def _agree_on_reduction(self, wanted: bool) -> bool:
-        """Tell processes without batches whether the backward pass reduces, or ask."""
+    def _agree_on_reduction(self, wanted: bool) -> Tensor:
+        """Whether the backward pass reduces: processes with batches say it to the others."""
         says = tensor([float(wanted)], device=self.device)
         all_reduce(says, group=self.process_group)
-        return bool(says.item())
+        return says
 
     def _last_of(self, mine: bool) -> int:
         """The last process of the group that calls this with True."""
@@ -329,7 +339,7 @@ class _DDPJoinHook(JoinHook):
         model.reducer.active = None
         if model.reducer.syncs_buffers:
             model._sync_buffers(has_batch=False)
-        reduces = model._agree_on_reduction(False)
+        reduces = bool(model._agree_on_reduction(False).item())
         model.reducer.syncs_buffers = reduces and model.forward_sync_buffers
         if reduces:
             model.reducer.shadow()

@@ -131,3 +131,10 @@ def a_time_limit_of_its_own(rank: int, size: int) -> None:
         with pytest.raises(RuntimeError, match="recv.* timed out.*nothing came from rank 1"):
             d.irecv(tlc.zeros(2), 1, tag=9).wait(timedelta(seconds=0.05))
     d.barrier()
+
+
+@plain
+def rows_that_cannot_be_shared_out(rank: int, size: int) -> None:
+    x = tlc.zeros(size + 1)
+    with pytest.raises(RuntimeError, match=f"expected length {size}"):
+        d.all_to_all_single(x.clone(), x)
