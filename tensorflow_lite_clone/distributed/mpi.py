@@ -118,6 +118,19 @@ def _advance() -> None:
             communicator.advance()
 
 
+def _until(over: Callable[[], bool], limit: float) -> bool:
+    """Let everything go on until something is over, or False when the time is up."""
+    deadline = time.monotonic() + limit
+    for turn in count():
+        _advance()
+        if over():
+            return True
+        if time.monotonic() > deadline:
+            break
+        time.sleep(min(max(turn - 50, 0) * 5e-6, 1e-3))
+    return False
+
+
 class _Task(Work):
     """A communication as the steps that are left of it."""
 
@@ -151,13 +164,8 @@ class _Task(Work):
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         limit = seconds(timeout, self._owner.timeout)
-        deadline = time.monotonic() + limit
-        for turn in count():
-            if self.is_completed():
-                break
-            if time.monotonic() > deadline:
-                raise self._too_late(limit, final=timeout is None)
-            time.sleep(min(max(turn - 50, 0) * 5e-6, 1e-3))
+        if not _until(lambda: self._over, limit):
+            raise self._too_late(limit, final=timeout is None)
         if self._error is not None:
             raise self._error
         return True
@@ -265,15 +273,28 @@ class MpiCommunicator(Communicator):
                 f"rank {ranks[rank]} of the ranks {list(ranks)} is number {everyone.rank} of "
                 f"{everyone.size} for MPI: start the program by mpirun -n {max(ranks) + 1}"
             )
-        group = everyone.group.Incl(self.ranks)
-        self._comm = everyone.Create_group(group)
-        group.Free()
+        self._comm = self._meet(everyone)
         self._collectives: deque[_Task] = deque()
         self._messages: list[_Task] = []
         self._count = 0
         self._sent = 0
         self._ended = ""
         _open.append(self)
+
+    def _meet(self, everyone: Any) -> Any:
+        """MPI's communicator of the group. RuntimeError if some members do not come."""
+        group, made = everyone.group.Incl(self.ranks), []
+        # MPI has no nonblocking form of this, and others may wait for what is under way here.
+        thread = threading.Thread(
+            target=lambda: made.append(everyone.Create_group(group)), name="tlc-mpi", daemon=True
+        )
+        thread.start()
+        if not _until(lambda: not thread.is_alive(), self.timeout):
+            text = f"the group of the ranks {self.ranks} timed out after {self.timeout:g} seconds"
+            _timed_out.append(text)
+            raise RuntimeError(text)
+        group.Free()
+        return made[0]
 
     def advance(self) -> None:
         """Let the first collective and all messages go on as far as they can without waiting."""

@@ -170,3 +170,15 @@ def not_a_member(rank: int, size: int) -> None:
         with pytest.warns(UserWarning, match="does not belong to the given group"):
             assert d.all_reduce(x, group=group) is None
         expect(x, given(rank))
+
+
+@plain
+def groups_are_made_beside_collectives(rank: int, size: int) -> None:
+    x = given(rank)
+    work = d.all_reduce(x, async_op=True)
+    if rank:  # who makes the group first is not waited for in vain
+        work.wait()
+    group = d.new_group()
+    work.wait()
+    expect(x, reduced(everyone(size), ReduceOp.SUM))
+    d.destroy_process_group(group)
