@@ -1,6 +1,8 @@
 """The study's network, trained by one process on one device.
 
     python -m examples.cifar.baseline --data DIR --device cuda
+
+What the others are compared with.
 """
 
 from examples.cifar import study

@@ -18,9 +18,7 @@ def copied(model: nn.Module, world: World, group: object = None) -> nn.Module:
     """The model on this process's device, whose gradients are averaged over a group's processes
     (by default all)."""
     with aside(world.device):  # where steps run before one is captured
-        return nn.parallel.DistributedDataParallel(
-            model.to(world.device), process_group=group
-        )
+        return nn.parallel.DistributedDataParallel(model.to(world.device), process_group=group)
 
 
 def main() -> None:

@@ -98,7 +98,7 @@ def slowest(world: World, batch: int, options: argparse.Namespace, group: object
 
 
 def measure(world: World, options: argparse.Namespace) -> list[Measured]:
-    """The rows, in the process of rank 0; the others take part and return what is no measurement."""
+    """The rows as rank 0 measures them, the first process of each group."""
     rows = []
     alone = 0.0
     size = 1

@@ -51,6 +51,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     add("--epochs", type=positive, default=5)
     add("--batch_size", type=positive, default=256, help="of all processes together")
     add("--lr", type=float, default=0.04)
+    add("--decay", action="store_true", help="let the learning rate fall to nothing, step by step")
     add("--augment", action="store_true", help="move and mirror the training pictures")
     add("--norm", choices=sorted(NORMS), default="batch", help="the layers after convolutions")
     add("--dtype", choices=("float32", "bfloat16"), default="float32", help="of the forward pass")
@@ -98,13 +99,17 @@ def one_epoch(
     step: Step,
     train: loading.Training,
     world: World,
+    schedule: torch.optim.lr_scheduler.LRScheduler,
     steps: int | None,
     name: str,
 ) -> list[float]:
     """The losses of at most so many steps, each the mean over the processes."""
     model.train()
+    losses = []
     batches = progress(train, name) if world.speaks else train
-    losses = [step(images, labels) for images, labels in itertools.islice(batches, steps)]
+    for images, labels in itertools.islice(batches, steps):
+        losses.append(step(images, labels))
+        schedule.step()
     return (world.sum(torch.stack(losses)) / world.size).tolist()
 
 
@@ -139,6 +144,9 @@ def run(
         torch.cuda.reset_peak_memory_stats(gpu)
     dtype = getattr(torch, options.dtype)
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=MOMENTUM)
+    schedule = torch.optim.lr_scheduler.LinearLR(
+        optimizer, 1.0, 0.0 if options.decay else 1.0, options.epochs * len(train)
+    )
     step = training_step(model, optimizer, world.device, dtype)
     if getattr(options, "graph", False):
         step = Captured(step, world.device)
@@ -153,7 +161,8 @@ def run(
     for epoch in range(1, options.epochs + 1):
         since = time.perf_counter()
         train.set_epoch(epoch)
-        losses = one_epoch(model, step, train, world, left, f"epoch {epoch}/{options.epochs}")
+        name = f"epoch {epoch}/{options.epochs}"
+        losses = one_epoch(model, step, train, world, schedule, left, name)
         for gpu in gpus:
             torch.cuda.synchronize(gpu)
         result.losses += losses

@@ -1,6 +1,8 @@
 """The study's table, of what its programs wrote with ``--log``.
 
     python -m examples.cifar.table baseline.json ddp.json
+
+It is in Markdown, a line for each file.
 """
 
 import argparse

@@ -12,9 +12,11 @@ from examples.mnist.usage import Usage
 nn = torch.nn
 
 
-def parser(description: str) -> argparse.ArgumentParser:
+def basics(description: str) -> argparse.ArgumentParser:
     """The options that all of them have."""
-    options = argparse.ArgumentParser(description=description)
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--device", default="cpu")
     options.add_argument("--epochs", type=int, default=20)
     options.add_argument("--batch_size", type=int, default=32)
@@ -23,13 +25,19 @@ def parser(description: str) -> argparse.ArgumentParser:
     options.add_argument("--lr", type=float, default=2e-3, help="the largest learning rate")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--data", type=Path, default=SHIPPED, help="folder with the idx files")
-    options.add_argument("--output", type=Path, default=Path("runs"), help="folder for pictures")
-    options.add_argument("--log", type=Path, help="file to write every step's loss to")
-    options.add_argument("--logdir", type=Path, help="folder for what `watch` shows")
+    options.add_argument("--log", "--losses", type=Path, help="file to write every step's loss to")
     options.add_argument("--max_steps", type=int, help="stop training after so many steps")
     options.add_argument("--load", type=Path, help="file with weights to begin with")
     options.add_argument("--save", type=Path, help="file for the trained weights")
     options.add_argument("--evaluate", action="store_true", help="test only, train nothing")
+    return options
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """The options of those that run in one process."""
+    options = basics(description)
+    options.add_argument("--output", type=Path, default=Path("runs"), help="folder for pictures")
+    options.add_argument("--logdir", type=Path, help="folder for what `watch` shows")
     return options
 
 

@@ -1,4 +1,4 @@
-"""What a training takes: seconds of an epoch, a GPU's memory, and how much of the time it is busy."""
+"""What a training takes: seconds of an epoch, memory, and how much of the time a GPU is busy."""
 
 import statistics
 import subprocess
@@ -11,7 +11,7 @@ QUERY = ("nvidia-smi", "--query-gpu=pci.bus_id,utilization.gpu", "--format=csv,n
 
 
 def busy(device: str) -> float | None:
-    """The percentage of the last moments in which the GPU ran a kernel, None where it is unknown."""
+    """The percentage of the last moments in which the GPU ran a kernel; None if it is unknown."""
     try:
         lines = subprocess.run(QUERY, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):

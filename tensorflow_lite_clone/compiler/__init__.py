@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.compiler.function import Compiled, everyone, inside
+from tensorflow_lite_clone.compiler.function import Compiled, everyone, inside, runs_outside
 from tensorflow_lite_clone.compiler.module import OptimizedModule
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -70,7 +70,11 @@ def compile(
         model = model._orig_mod
     if isinstance(model, Compiled):
         model = model._function
-    compiled = Compiled(model, fullgraph, recompile_limit) if capturing else model
+    compiled: Any = model
+    if capturing and runs_outside(model):
+        compiled = model._around(Compiled(model.module, fullgraph, recompile_limit))
+    elif capturing:
+        compiled = Compiled(model, fullgraph, recompile_limit)
     return OptimizedModule(model, compiled) if isinstance(model, Module) else compiled
 
 

@@ -87,6 +87,12 @@ class _Observed:
             return "an argument is on another device: move it before the call"
         if graph and not trace.passes:
             self.kind = Differentiable
+            for module in trace.modules.values():
+                if runs_outside(module):
+                    return (
+                        f"it calls a {type(module).__name__}, and has no backward pass: compile "
+                        "the module itself, or a function with the whole step"
+                    )
             return "it steps an optimizer and returns a graph" if trace.optimizers else None
         return self.outside(tensors)
 
@@ -346,6 +352,15 @@ class Compiled:
     def _name(self) -> str:
         function: Any = self._function
         return f"'{getattr(function, '__qualname__', type(function).__name__)}'"
+
+
+def runs_outside(module: Any) -> bool:
+    """Whether a module does something at each call that a replay must not leave out.
+
+    It then has a method `_around`, which takes a captured form of its `module`, and gives a
+    function that does what its own ``forward`` does besides.
+    """
+    return hasattr(type(module), "_around")
 
 
 def _why(error: Exception) -> str:

@@ -179,7 +179,8 @@ class DeviceMesh:
         name = mesh_dim_name or "_".join(own)
         if self.ndim == 1 and own == (name,):
             return self
-        if name in root.mesh_dim_names:
+        outer = root.mesh_dim_names or ()
+        if name in outer:
             raise ValueError(
                 f"{name} already exists for submesh of the {root}. ",
                 f"The mesh_dim_names of submesh and flattened mesh are {own}. Please specify "
@@ -187,7 +188,7 @@ class DeviceMesh:
             )
         if name not in root._flattened:
             made = self._derived(self.mesh.flatten(), (name,), _joined(self.shape, self._strides))
-            dims = [root.mesh_dim_names.index(own_name) for own_name in own]
+            dims = [outer.index(own_name) for own_name in own]
             ends = list(range(-len(dims), 0))
             lines = root.mesh.movedim(dims, ends).reshape(-1, self.mesh.numel())
             made._groups = _own_group(lines)

@@ -14,7 +14,6 @@ from tensorflow_lite_clone.distributed.work import Followed, ReduceOp, Work
 from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.tensor import Tensor
 
-
 #: Starts a communication on an engine, of tensors that it writes and tensors that it reads.
 Start = Callable[[Communicator, list[Tensor], list[Tensor]], Work]
 

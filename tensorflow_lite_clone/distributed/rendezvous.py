@@ -55,6 +55,10 @@ def rendezvous(
     parts = urlsplit(url)
     if parts.scheme not in _MASTERS:
         raise RuntimeError(f"No rendezvous handler for {parts.scheme}://")
+    if parts.scheme == "tcp" and not (parts.hostname and parts.port):
+        raise _missing("tcp", "port number missing")
+    if parts.scheme == "file" and not parts.netloc + parts.path:
+        raise _missing("file", "path missing")
     if parts.scheme == "env":
         adopt_launcher(os.environ)
     rank = _number(parts, "rank") if rank < 0 else rank
@@ -144,14 +148,10 @@ def _of_environment(parts: SplitResult, rank: int, world_size: int, timeout: tim
 
 
 def _of_address(parts: SplitResult, rank: int, world_size: int, timeout: timedelta) -> Store:
-    if not parts.port or not parts.hostname:
-        raise _missing("tcp", "port number missing")
-    return _at_address(parts.hostname, parts.port, rank, timeout)
+    return _at_address(parts.hostname or "", parts.port or 0, rank, timeout)
 
 
 def _of_file(parts: SplitResult, rank: int, world_size: int, timeout: timedelta) -> Store:
-    if not parts.netloc + parts.path:
-        raise _missing("file", "path missing")
     return FileStore(parts.netloc + parts.path, world_size)
 
 
@@ -168,11 +168,11 @@ def _meet(store: Store, rank: int, world_size: int, timeout: timedelta) -> Store
     keys = [f"rank_{one}" for one in range(world_size)]
     store.compare_set(keys[rank], "", "here")
     try:
-        store.wait(keys, timeout)
+        found = store.multi_get(keys)
     except DistStoreError:
         for key in keys:
             store.compare_set(key, "", "missing")
-    found = store.multi_get(keys)
+        found = store.multi_get(keys)
     if b"missing" not in found:
         return store
     store.set(f"told_{rank}", "")

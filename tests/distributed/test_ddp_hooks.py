@@ -1,4 +1,4 @@
-"""Communication hooks of DistributedDataParallel: what they see, and what becomes of their results."""
+"""Communication hooks of DistributedDataParallel: what they see, what their results become."""
 
 from __future__ import annotations
 
@@ -82,9 +82,7 @@ ERRORS = {"a": 1e-6, "f": 2e-3, "b": 2e-2}  # of the dtypes in which the gradien
 
 
 def hooked(rank, size, name, views):
-    model = DistributedDataParallel(
-        layers(), bucket_cap_mb=SMALL, gradient_as_bucket_view=views
-    )
+    model = DistributedDataParallel(layers(), bucket_cap_mb=SMALL, gradient_as_bucket_view=views)
     model.register_comm_hook(None, HOOKS[name])
     for _ in range(3):
         model.zero_grad()

@@ -75,9 +75,8 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", OPTIONS)
-def test_losses_and_parameters_are_those_of_one_process(size, name):
+@pytest.mark.parametrize(("name", "size"), [*((name, 2) for name in OPTIONS), ("default", 4)])
+def test_losses_and_parameters_are_those_of_one_process(name, size):
     same(worlds(size).run(plain, OPTIONS[name], None), alone())
 
 
@@ -104,13 +103,18 @@ def test_norms():
 
 
 def mixed(rank, size, reduce_dtype):
+    net = model(dtype=torch.float32)
+    for block in net.blocks:
+        fully_shard(block, mp_policy=MixedPrecisionPolicy(torch.bfloat16, reduce_dtype))
     policy = MixedPrecisionPolicy(torch.bfloat16, reduce_dtype, output_dtype=torch.float32)
-    net = cut(model(dtype=torch.float32), mp_policy=policy)
+    fully_shard(net, mp_policy=policy)
     seen = []
-    net.blocks[0].register_forward_hook(
-        lambda module, args, out: seen.append((args[0].dtype, module.outer.dtype))
+    net.blocks[0].register_forward_pre_hook(
+        lambda module, args: seen.append((args[0].dtype, module.outer.dtype))
     )
     losses = train(net, rank, size)
+    with torch.no_grad():
+        assert net(batch(0)[0]).dtype is torch.float32
     assert seen[0] == (torch.bfloat16, torch.bfloat16)
     assert {p.dtype for p in net.parameters()} == {torch.float32}
     return losses
@@ -126,9 +130,6 @@ def test_mixed_precision_is_within_its_rounding(reduce_dtype):
 
 
 def hybrid(rank, size):
-    from tensorflow_lite_clone.distributed.fsdp import _fully_shard
-    from tensorflow_lite_clone.distributed.fsdp._group import Options
-
     rows = [dist.new_group(r) for r in ([0, 1], [2, 3])]
     columns = [dist.new_group(r) for r in ([0, 2], [1, 3])]
 
@@ -138,7 +139,6 @@ def hybrid(rank, size):
         def get_group(self, dim):
             return (columns[rank % 2], rows[rank // 2])[dim]
 
-    assert Options and _fully_shard
     net = cut(model(), mesh=Mesh())
     assert net.head.weight.shape == (4 if rank % 2 == 0 else 3, 12)
     losses = train(net, rank, size)
@@ -265,25 +265,30 @@ def lives(rank, size, views):
     seen: list[tuple[str, int]] = []
     arrays: list[Any] = []
 
-    def alive(*_):
-        gc.collect()
+    def alive():
         return sum(reference() is not None for reference in arrays)
 
-    def note(module, args):
-        storage = module.weight._storage
-        arrays.append(weakref.ref(storage.array if storage.root is None else storage.root.array))
-        seen.append(("forward", alive()))
+    def note(module, when):
+        arrays.append(weakref.ref(owner(module.weight._storage.array)))
+        seen.append((when, alive()))
 
     for layer in layers:
-        layer.register_forward_pre_hook(note)
+        layer.register_forward_pre_hook(lambda module, args: note(module, "forward"))
+        layer.register_forward_hook(
+            lambda module, args, out: out.register_hook(lambda g: note(module, "backward")) and None
+        )
     out = layers(torch.ones(2, 16, device=DEVICE))
     seen.append(("between", alive()))
-    x = out
-    for layer in layers:
-        layer._state().module.register_forward_pre_hook(note)
-    x.sum().backward()
+    out.sum().backward()
     seen.append(("after", alive()))
     return seen
+
+
+def owner(array):
+    """The array whose memory another one is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
 
 
 class Weighted(nn.Module):
@@ -306,8 +311,8 @@ def test_whole_parameters_die_with_their_modules_forward(views):
     if DEVICE == "cuda":
         pytest.skip("arrays of a GPU's pool have no weak references")
     for seen in world(2).run(lives, views):
-        assert [count for what, count in seen if what == "forward"] == [1, 1, 1, 1]
-        assert [count for what, count in seen if what != "forward"] == [0, 0]
+        steps = [("forward", 1)] * 4 + [("between", 0)] + [("backward", 1)] * 4 + [("after", 0)]
+        assert seen == steps
 
 
 LAYERS, FEATURES = 8, 64
@@ -335,10 +340,8 @@ def footprint(rank, size):
             if isinstance(found, torch.Tensor):
                 inner = found._storage.root or found._storage
                 if type(inner.array) is not storage.Absent:
-                    base = inner.array
-                    while getattr(base, "base", None) is not None and hasattr(base.base, "nbytes"):
-                        base = base.base
-                    roots[id(base)] = getattr(base, "nbytes", 0)
+                    array = owner(inner.array)
+                    roots[id(array)] = array.nbytes
         return sum(roots.values())
 
     before = held()
@@ -361,11 +364,11 @@ def test_memory_is_a_share_and_one_module():
     for size in SIZES:
         share = LAYERS * matrix / size
         for before, most, after in world(size).run(footprint):
-            # parameters and two moments; the rest is vectors
-            assert 3 * share <= before <= 3 * share + 0.2 * matrix
+            # parameters and two moments; and what the group's thread was given last
+            assert 3 * share <= before <= 3 * share + 1.1 * matrix
             # gradients besides; of one module the parameters, gradients, and those to reduce
-            assert most <= 4 * share + 3.2 * matrix
-            assert 4 * share <= after <= 4 * share + 0.2 * matrix
+            assert most <= 4 * share + 3.1 * matrix
+            assert 4 * share <= after <= 4 * share + 1.1 * matrix
 
 
 def peak(rank, size, layers, width):
@@ -550,11 +553,12 @@ def test_methods_beside_forward():
 
 def stale(rank, size):
     net = cut(model(), reshard_after_forward=False)
+    rows = list(net.parameters())  # what an optimizer has
     x, y = batch(0, rank, size)
     loss = nn.functional.cross_entropy(net(x), y)
     with torch.no_grad():
-        for p in net.blocks[1].__class__.__mro__[1]._state(net.blocks[1]).group.members:
-            p.given.add_(1.0)
+        for p in rows:
+            p.add_(1.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
     assert nn.functional.cross_entropy(net(x), y).item() != loss.item()  # gathered anew
@@ -576,7 +580,11 @@ def errors(rank, size):
         fully_shard(nn.ModuleList([net]))
     with pytest.raises(NotImplementedError):
         fully_shard([net])
-    for options in ({"reshard_after_forward": 2}, {"shard_placement_fn": print}, {"dp_mesh_dims": 1}):
+    for options in (
+        {"reshard_after_forward": 2},
+        {"shard_placement_fn": print},
+        {"dp_mesh_dims": 1},
+    ):
         with pytest.raises(NotImplementedError):
             fully_shard(net, **options)
     tied = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))

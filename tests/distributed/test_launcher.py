@@ -11,13 +11,28 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure as TheirFailure
 
+from tensorflow_lite_clone.distributed import (
+    DistError,
+    DistNetworkError,
+    DistStoreError,
+    PrefixStore,
+    TCPStore,
+)
+from tensorflow_lite_clone.distributed import run as torchrun
+from tensorflow_lite_clone.distributed.elastic import agent
 from tensorflow_lite_clone.distributed.elastic.agent import Job, launch
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.api import Logs, Std
-from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import ChildFailedError
+from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import (
+    ChildFailedError,
+    ProcessFailure,
+    record,
+)
 from tests.tools.markdown import ROOT
 
 #: The environment variables that `torchrun` of PyTorch 2.13 sets.
@@ -215,21 +230,16 @@ def test_workers_that_import_torch_meet(tmp_path):
 
 FAILING = """
 import os, time
-from torch.distributed.elastic.multiprocessing.errors import record, record_uncaught
-@record
-def main():
-    if os.environ["RANK"] == "1":
-        raise ValueError("the data are gone")
-    time.sleep(60)
-HOW()
+from torch.distributed.elastic.multiprocessing.errors import record_uncaught
+record_uncaught()
+if os.environ["RANK"] == "1":
+    raise ValueError("the data are gone")
+time.sleep(60)
 """
 
 
-@pytest.mark.parametrize("how", ["main", "record_uncaught(); main.__wrapped__"])
-def test_the_traceback_of_a_worker_reaches_the_summary(how, tmp_path):
-    status, _, err = run(
-        "--nproc_per_node=2", "--master_port=0", program(tmp_path, FAILING.replace("HOW", how))
-    )
+def test_the_traceback_of_a_worker_reaches_the_summary(tmp_path):
+    status, _, err = run("--nproc_per_node=2", program(tmp_path, FAILING))
     assert status == 1
     summary = err[err.index("program.py failed: rank 1") :]
     assert re.match(r".*program.py failed: rank 1 \(local rank 1, process \d+\) on ", summary)
@@ -279,23 +289,24 @@ def nodes(*arguments, count=2, backend="static"):
 
 
 PLACES = """
-import os
 from tensorflow_lite_clone.distributed.rendezvous import rendezvous
-store, rank, size = rendezvous()
-place = [os.environ[name] for name in ("GROUP_RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE")]
-print(f"{rank} {size} {' '.join(place)} {store.add('count', 1) > 0}\\n", end="")
+rendezvous()
+import os
+names = ("RANK", "WORLD_SIZE", "GROUP_RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+print(" ".join(os.environ[name] for name in names) + "\\n", end="")
 """
 
 
 @pytest.mark.parametrize("backend", ["static", "c10d"])
 def test_two_nodes(backend, tmp_path):
-    launchers = nodes("--nproc_per_node=2", program(tmp_path, PLACES), backend=backend)
+    source = PLACES if backend == "static" else PLACES[PLACES.index("import os") :]
+    launchers = nodes("--nproc_per_node=2", program(tmp_path, source), backend=backend)
     found = []
     for launcher in launchers:
         status, out, err = result(launcher)
         assert status == 0, err
         found += out.splitlines()
-    assert sorted(found) == [f"{r} 4 {r // 2} {r % 2} 2 True" for r in range(4)]
+    assert sorted(found) == [f"{r} 4 {r // 2} {r % 2} 2" for r in range(4)]
 
 
 def test_a_failure_on_one_node_ends_and_restarts_all(tmp_path):
@@ -342,14 +353,21 @@ def test_the_end_of_the_first_launcher_ends_all(tmp_path):
 
 def test_a_node_that_does_not_come_is_named(tmp_path):
     port = free_port()
-    options = "--nnodes=3", "--rdzv_conf=timeout=2", f"--master_port={port}"
-    ends = [start(*options, f"--node_rank={node}", "nothing.py") for node in (0, 2)]
-    for launcher in ends:
-        status, _, err = result(launcher)
-        assert status == 1
-    launcher = start("--nnodes=2", "--rdzv_conf=timeout=1", "--node_rank=1", "nothing.py")
-    status, _, err = result(launcher)
-    assert status == 1 and "while trying to connect to (127.0.0.1, 29500)" in err
+    three = {"nodes": (3, 3), "address": ("127.0.0.1", port), "timeout": 0.5}
+    with pytest.raises(DistStoreError, match=rf"nodes 1, 2 did not come to 127.0.0.1:{port}"):
+        launch(job(tmp_path, "", **three))
+    with pytest.raises(DistNetworkError, match=rf"connect to \(127.0.0.1, {port}\)"):
+        launch(job(tmp_path, "", node=1, **three))
+
+
+def test_nodes_from_a_least_to_a_largest_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(agent, "LAST_CALL", 0.3)
+    source = "import os, sys; open(f'{sys.argv[1]}/of_' + os.environ['WORLD_SIZE'], 'w')"
+    some = {"nodes": (1, 3), "node": None, "address": ("127.0.0.1", free_port())}
+    with ThreadPoolExecutor(2) as threads:
+        for ended in [threads.submit(launch, job(tmp_path, source, 2, **some)) for _ in range(2)]:
+            assert len(ended.result()) == 2
+    assert (tmp_path / "of_4").exists()
 
 
 def test_a_port_in_use(tmp_path):
@@ -357,8 +375,18 @@ def test_a_port_in_use(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        status, _, err = run("--nproc_per_node=1", f"--master_port={port}", "nothing.py")
-    assert status == 1 and f"port: {port}" in err and "EADDRINUSE" in err
+        with pytest.raises(DistNetworkError, match=f"port: {port}.* EADDRINUSE"):
+            torchrun.main([f"--master_port={port}", "nothing.py"])
+
+
+def test_places_that_are_taken_or_missing(tmp_path):
+    two = {"nodes": (2, 2), "address": ("127.0.0.1", free_port())}
+    held = TCPStore(*two["address"], is_master=True)
+    PrefixStore("launchers_of_none", held).set("place_1", "somebody")
+    with pytest.raises(DistError, match="two launchers are node 1"):
+        launch(job(tmp_path, "", node=1, **two))
+    with pytest.raises(DistError, match="is at work on 2 nodes; this is node 2"):
+        launch(job(tmp_path, "", node=2, **two))
 
 
 PRINTING = """
@@ -390,7 +418,11 @@ def test_what_workers_print_goes_to_files(tmp_path, capfd):
 def test_what_workers_print_goes_to_files_and_to_the_console(tmp_path, capfd):
     out, err, files = logged(tmp_path, capfd, tee={1: Std.ALL}, redirects={0: Std.ERR})
     assert out == ["[default1]:out 1", "out 0"] and err == ["[default1]:err 1"]
-    assert files == {"0/stderr.log": "err 0\n", "1/stderr.log": "err 1\n", "1/stdout.log": "out 1\n"}
+    assert files == {
+        "0/stderr.log": "err 0\n",
+        "1/stderr.log": "err 1\n",
+        "1/stdout.log": "out 1\n",
+    }
 
 
 def test_some_ranks_print_on_the_console(tmp_path, capfd):
@@ -405,12 +437,13 @@ def test_streams_of_ranks():
             Std.from_str(wrong)
 
 
-def test_log_dir(tmp_path):
+def test_log_dir(tmp_path, capfd):
     logs = tmp_path / "logs"
-    options = f"--log_dir={logs}", "-r", "1:1", "-t", "0:3", "--rdzv_id=job"
-    status, out, err = run("--nproc_per_node=2", *options, program(tmp_path, PRINTING))
+    options = f"--log_dir={logs}", "-r", "1:1", "-t", "0:3", "--rdzv_id=job", "--nproc_per_node=2"
+    torchrun.main([*options, str(program(tmp_path, PRINTING))])
+    out, err = capfd.readouterr()
     (folder,) = logs.iterdir()
-    assert status == 0 and folder.name.startswith("job_") and str(folder) in err
+    assert folder.name.startswith("job_") and str(folder) in err
     assert out == "[default0]:out 0\n" and "[default0]:err 0" in err and "err 1" in err
     kept = {str(path.relative_to(folder)) for path in folder.rglob("*.log")}
     assert kept == {f"attempt_0/{name}.log" for name in ("0/stdout", "0/stderr", "1/stdout")}
@@ -425,15 +458,52 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_programs(way, tmp_path):
+def test_programs(way, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
     program(tmp_path, "import os, sys; print(__name__, os.environ['WORLD_SIZE'], sys.argv[1:])")
-    command = [sys.executable, "-m", "tensorflow_lite_clone.distributed.run", *WAYS[way], "a", "-b"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "__main__ 1 ['a', '-b']\n"
+    torchrun.main([*WAYS[way], "a", "-b"])
+    assert capfd.readouterr().out == "__main__ 1 ['a', '-b']\n"
 
 
-def test_a_command_that_is_not_there(tmp_path):
-    status, _, err = run("--no_python", "/no/such/command")
-    assert status == 1 and "No such file or directory: '/no/such/command'" in err
+def test_a_command_that_is_not_there():
+    with pytest.raises(FileNotFoundError, match="/no/such/command"):
+        torchrun.main(["--no_python", "/no/such/command"])
+
+
+@pytest.mark.parametrize("options", [["--nnodes=0"], ["--nnodes=3:2"], ["--nproc_per_node=0"],
+                                     ["--nproc_per_node=some"], ["--no_python", "-m"]])  # fmt: skip
+def test_options_that_make_no_sense(options):
+    with pytest.raises(ValueError):
+        torchrun.main([*options, "nothing.py"])
+
+
+def test_numbers_of_processes(monkeypatch):
+    for gpus, expected in ((0, (os.cpu_count(), os.cpu_count())), (3, (3, os.cpu_count()))):
+        monkeypatch.setattr(torchrun.cuda, "device_count", lambda gpus=gpus: gpus)
+        assert tuple(map(torchrun.processes, ("auto", "cpu"))) == expected
+    assert torchrun.processes("gpu") == 3 and torchrun.processes("5") == 5
+
+
+def test_options_from_the_environment(monkeypatch):
+    monkeypatch.setenv("PET_NPROC_PER_NODE", "7")
+    monkeypatch.setenv("PET_MAX_RESTARTS", "2")
+    args = torchrun.get_args_parser().parse_args(["--max-restarts=3", "x.py", "--nnodes=2"])
+    assert (args.nproc_per_node, args.max_restarts, args.nnodes) == ("7", 3, "1:1")
+
+
+def test_record_writes_the_error_of_a_function(tmp_path, monkeypatch):
+    path = tmp_path / "error.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(path))
+
+    @record
+    def main(value):
+        return 1 / value
+
+    assert main(2) == 0.5 and not path.exists()
+    with pytest.raises(ZeroDivisionError):
+        main(0)
+    failure = ProcessFailure(0, 1, 1, str(path))
+    assert "return 1 / value" in failure.message and time.time() - failure.timestamp < 60
+    theirs = TheirFailure(0, 1, 1, str(path))  # PyTorch's launcher can read it
+    assert "return 1 / value" in theirs.error_file_data["message"]["extraInfo"]["py_callstack"]
+    assert theirs.timestamp == int(failure.timestamp)

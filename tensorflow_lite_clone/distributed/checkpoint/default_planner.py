@@ -290,7 +290,8 @@ def create_default_local_load_plan(
             and stored.size != shape_of(value)
         ):
             raise ValueError(
-                f"Size mismatch between saved {stored.size} and current: {shape_of(value)} for {name}"
+                f"Size mismatch between saved {stored.size} and current: {shape_of(value)} "
+                f"for {name}"
             )
         items += read_items(name, stored, value)
     return LoadPlan(items)

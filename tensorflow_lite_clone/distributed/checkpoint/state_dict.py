@@ -1,14 +1,31 @@
-"""State dicts of models and optimizers by the parameters' names; in a world of one process."""
+"""State dicts of models and optimizers by the parameters' names, whatever wraps the model.
+
+Names are those of the model without its wrappers. What is cut over processes stays so, or becomes
+whole with `full_state_dict`, and can be loaded in either form.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tensorflow_lite_clone.distributed import collectives, distributed_c10d, objects
+from tensorflow_lite_clone.distributed.checkpoint._shards import (
+    Boxes,
+    fill,
+    full_tensor,
+    is_sharded,
+    is_tensor,
+    narrowed,
+    shape_of,
+    shards_of,
+)
+from tensorflow_lite_clone.distributed.checkpoint.staging import boxes_on_host
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.modules.state import _IncompatibleKeys
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
+from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -23,11 +40,18 @@ __all__ = [
 ]
 
 
+#: Attributes by which wrappers have what they wrap.
+_WRAPPED = ("_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_orig_mod")
+
+
 @dataclass
 class StateDictOptions:
     """What goes into a state dict, and how strictly one is read.
 
-    `full_state_dict` and `broadcast_from_rank0` say nothing in a world of one.
+    With `full_state_dict` tensors are whole; with `cpu_offload` they lie in host memory, and if
+    both are set the first process has them and others an empty dictionary. With
+    `broadcast_from_rank0`, which wants `full_state_dict`, the first process has what is loaded.
+    `dsd_fqn_modifiers` changes nothing.
     """
 
     full_state_dict: bool = False
@@ -39,18 +63,65 @@ class StateDictOptions:
     flatten_optimizer_state_dict: bool = False
     dsd_fqn_modifiers: str = "_fqn_modifiers"
 
+    @property
+    def _only_first_keeps(self) -> bool:
+        return self.full_state_dict and self.cpu_offload and _rank() != 0
+
+
+def _checked(options: StateDictOptions | None) -> StateDictOptions:
+    options = options or StateDictOptions()
+    if options.broadcast_from_rank0 and not options.full_state_dict:
+        raise ValueError("full_state_dict must be True when broadcast_from_rank0 is True.")
+    return options
+
+
+def _rank() -> int:
+    return distributed_c10d.get_rank() if distributed_c10d.is_initialized() else 0
+
 
 def _clean(name: str, model: Module) -> str:
-    """A parameter's name without the wrapper's `module.` in front."""
-    return name.removeprefix("module.") if isinstance(model, DistributedDataParallel) else name
+    """The name of a parameter or a buffer without the names of wrappers."""
+    parts, module = [], model
+    for part in name.split("."):
+        wrapped = part == "module" and isinstance(module, DistributedDataParallel)
+        if not wrapped and part not in _WRAPPED:
+            parts.append(part)
+        module = getattr(module, part, module)
+    return ".".join(parts)
 
 
 def _names(model: Module) -> dict[int, str]:
     return {id(p): _clean(name, model) for name, p in model.named_parameters()}
 
 
-def _moved(value: Any, options: StateDictOptions) -> Any:
-    return value.cpu() if options.cpu_offload and isinstance(value, Tensor) else value
+def _given(value: Any, options: StateDictOptions) -> Any:
+    """A value as it goes into a state dict; all processes ask for those that are sharded."""
+    if options.full_state_dict:
+        value = full_tensor(value)
+    if not options.cpu_offload or not is_tensor(value):
+        return value
+    return boxes_on_host(value) if is_sharded(value) else value.cpu()
+
+
+def _from_first(flat: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The names and values of the first process's dictionary, one by one, on all processes."""
+    place = distributed_c10d._get_default_group().carried()
+    kinds: list[Any] = []
+    for name, value in flat.items():
+        tensor = isinstance(value, Tensor)
+        kinds.append((name, tensor, (tuple(value.shape), value.dtype) if tensor else value))
+    contents = [kinds]
+    objects.broadcast_object_list(contents, src=0)
+    for name, tensor, value in contents[0]:
+        if not tensor:
+            yield name, value
+            continue
+        if _rank() == 0:
+            sent = flat[name].detach().to(place).contiguous()
+        else:
+            sent = empty(value[0], dtype=value[1], device=place)
+        collectives.broadcast(sent, src=0)
+        yield name, sent
 
 
 def get_model_state_dict(
@@ -59,25 +130,47 @@ def get_model_state_dict(
     submodules: set[Module] | None = None,
     options: StateDictOptions | None = None,
 ) -> dict[str, Any]:
-    """The state dict of a model, without the names of wrappers."""
+    """The state dict of a model, or of some modules within it, without the names of wrappers.
+
+    All processes call it together where parameters are sharded.
+    """
+    options = _checked(options)
+    frozen = {_clean(name, model) for name, p in model.named_parameters() if not p.requires_grad}
+    prefixes = None
     if submodules is not None:
-        raise NotImplementedError("submodules (planned: several devices and processes)")
-    options = options or StateDictOptions()
-    frozen = {name for name, p in model.named_parameters() if not p.requires_grad}
-    return {
-        _clean(name, model): _moved(value, options)
-        for name, value in model.state_dict().items()
-        if not (options.ignore_frozen_params and name in frozen)
-    }
+        prefixes = [
+            f"{_clean(name, model)}." for name, m in model.named_modules() if m in submodules
+        ]
+    found = {}
+    for full_name, value in model.state_dict().items():
+        name = _clean(full_name, model)
+        if options.ignore_frozen_params and name in frozen:
+            continue
+        if prefixes is not None:
+            prefix = next((prefix for prefix in prefixes if name.startswith(prefix)), None)
+            if prefix is None:
+                continue
+            name = name if options.keep_submodule_prefixes else name.removeprefix(prefix)
+        found[name] = _given(value, options)
+    return {} if options._only_first_keeps else found
 
 
 def set_model_state_dict(
     model: Module, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> _IncompatibleKeys:
-    """Load what `get_model_state_dict` gave."""
-    options = options or StateDictOptions()
-    own = {_clean(name, model): name for name in model.state_dict()}
-    state = {own.get(name, name): value for name, value in model_state_dict.items()}
+    """Load what `get_model_state_dict` gave, in either form; raises as `load_state_dict` does."""
+    options = _checked(options)
+    own = {_clean(name, model): (name, value) for name, value in model.state_dict().items()}
+    pairs: Iterable[tuple[str, Any]] = model_state_dict.items()
+    if options.broadcast_from_rank0:
+        pairs = _from_first(model_state_dict)
+    state = {}
+    for name, value in pairs:
+        full_name, target = own.get(name, (name, None))
+        if is_sharded(target) and is_tensor(value) and shape_of(target) == shape_of(value):
+            fill(target, value)
+            value = target
+        state[full_name] = value
     return model.load_state_dict(state, strict=options.strict)
 
 
@@ -103,6 +196,35 @@ def _listed(optimizers: Optimizer | Iterable[Optimizer]) -> list[Optimizer]:
     return [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
 
 
+def _whole(parameter: Any) -> Any:
+    """What knows of which tensor a parameter is a part; DTensors' parameters keep it aside."""
+    return getattr(parameter, "dtensor", parameter)
+
+
+def _cut_alike(value: Any, parameter: Any) -> Any:
+    """A value of an optimizer's state: of the shape of a parameter's part, it is cut as that is."""
+    whole = _whole(parameter)
+    if not isinstance(value, Tensor) or not is_sharded(whole) or is_sharded(value):
+        return value
+    if value.shape != parameter.shape:
+        return value
+    return Boxes(
+        shape_of(whole), value.dtype, [(offsets, value) for offsets, _ in shards_of(whole)]
+    )
+
+
+def _own_part(value: Any, parameter: Any, present: Any) -> Any:
+    """The part of a whole or cut value that goes with a parameter's part, in place of `present`."""
+    whole = _whole(parameter)
+    if is_sharded(value):
+        boxes = shards_of(value)
+        return boxes[0][1] if boxes else present
+    if isinstance(value, Tensor) and is_sharded(whole) and value.shape == shape_of(whole):
+        places = shards_of(whole)
+        return narrowed(value, places[0][0], places[0][1].shape) if places else present
+    return value
+
+
 def get_optimizer_state_dict(
     model: Module,
     optimizers: Optimizer | Iterable[Optimizer],
@@ -110,23 +232,30 @@ def get_optimizer_state_dict(
     submodules: set[Module] | None = None,
     options: StateDictOptions | None = None,
 ) -> dict[str, Any]:
-    """The states of optimizers, with the names of the model's parameters in place of numbers."""
-    if submodules is not None:
-        raise NotImplementedError("submodules (planned: several devices and processes)")
-    options = options or StateDictOptions()
+    """The states of optimizers, with the names of the model's parameters in place of numbers.
+
+    All processes call it together where parameters are sharded. As in PyTorch, `submodules`
+    changes nothing.
+    """
+    options = _checked(options)
     names = _names(model)
     result: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in _listed(optimizers):
         _init_optim_state(optimizer)
         raw = optimizer.state_dict()
-        order = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        order = [names[id(p)] for p in parameters]
         for number, entry in raw["state"].items():
-            moved = {key: _moved(value, options) for key, value in entry.items()}
-            result["state"][order[number]] = moved
+            result["state"][order[number]] = {
+                key: _given(_cut_alike(value, parameters[number]), options)
+                for key, value in entry.items()
+            }
         for group in raw["param_groups"]:
             result["param_groups"].append(
                 {**group, "params": [order[number] for number in group["params"]]}
             )
+    if options._only_first_keeps:
+        return {}
     return _flattened(result) if options.flatten_optimizer_state_dict else result
 
 
@@ -149,23 +278,49 @@ def set_optimizer_state_dict(
     *,
     options: StateDictOptions | None = None,
 ) -> None:
-    """Load what `get_optimizer_state_dict` gave, in either form."""
+    """Load what `get_optimizer_state_dict` gave, in any form.
+
+    Raises RuntimeError for a parameter whose state is missing, unless `strict` is False.
+    """
+    options, optimizers = _checked(options), _listed(optimizers)
     names = _names(model)
     flat = optim_state_dict
     if "param_groups" in flat and "state" in flat:
         flat = _flattened(optim_state_dict)
-    for optimizer in _listed(optimizers):
-        _init_optim_state(optimizer)
+    parts: dict[str, Any] = {}
+    wanted = _wanted(optimizers, names)
+    for name, value in _from_first(flat) if options.broadcast_from_rank0 else flat.items():
+        parts[name] = _own_part(value, *wanted[name]) if name in wanted else value
+    for optimizer in optimizers:
         raw = optimizer.state_dict()
         order = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
         for number, entry in raw["state"].items():
             for key in entry:
-                entry[key] = flat[f"state.{order[number]}.{key}"]
+                name = f"state.{order[number]}.{key}"
+                if name in parts:
+                    entry[key] = parts[name]
+                elif options.strict:
+                    raise RuntimeError(
+                        f"Missing optimizer state for parameter '{order[number]}' in checkpoint: "
+                        f"there is no '{key}'. To load anyway, use StateDictOptions(strict=False)."
+                    )
         for group in raw["param_groups"]:
             for key in group:
                 if key != "params" and group["params"]:
-                    group[key] = flat[f"param_groups.{order[group['params'][0]]}.{key}"]
+                    name = f"param_groups.{order[group['params'][0]]}.{key}"
+                    group[key] = parts.get(name, group[key])
         optimizer.load_state_dict(raw)
+
+
+def _wanted(optimizers: list[Optimizer], names: dict[int, str]) -> dict[str, tuple[Any, Any]]:
+    """Flat name of a value of an optimizer's state -> the parameter, and the present value."""
+    found = {}
+    for optimizer in optimizers:
+        _init_optim_state(optimizer)
+        for parameter, entry in optimizer.state.items():
+            for key, value in entry.items():
+                found[f"state.{names[id(parameter)]}.{key}"] = parameter, value
+    return found
 
 
 def get_state_dict(

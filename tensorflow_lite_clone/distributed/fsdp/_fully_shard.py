@@ -21,7 +21,7 @@ from tensorflow_lite_clone.distributed.fsdp._group import (
 )
 from tensorflow_lite_clone.distributed.fsdp._schedule import State, around, attach, state_of
 from tensorflow_lite_clone.distributed.fsdp._shards import ShardedParameter
-from tensorflow_lite_clone.distributed.fsdp._state_dicts import load_rows
+from tensorflow_lite_clone.distributed.fsdp._state_dicts import adopt_rows, load_rows
 from tensorflow_lite_clone.distributed.fsdp.api import (
     CPUOffloadPolicy,
     MixedPrecisionPolicy,
@@ -109,8 +109,8 @@ def fully_shard(
     mesh: DeviceMesh | None = None,
     reshard_after_forward: bool | int | None = None,
     shard_placement_fn: Callable[..., Any] | None = None,
-    mp_policy: MixedPrecisionPolicy = MixedPrecisionPolicy(),
-    offload_policy: OffloadPolicy = OffloadPolicy(),
+    mp_policy: MixedPrecisionPolicy = MixedPrecisionPolicy(),  # noqa: B008  (nobody changes it)
+    offload_policy: OffloadPolicy = OffloadPolicy(),  # noqa: B008
     ignored_params: set[Parameter] | None = None,
     dp_mesh_dims: Any = None,
 ) -> Any:
@@ -171,6 +171,7 @@ def fully_shard(
     state = attach(module, group_of_members(module, set(ignored_params or ()), options))
     state.reshard_after_forward = reshard_after_forward  # type: ignore[assignment]
     module.register_load_state_dict_pre_hook(load_rows)
+    module.register_load_state_dict_post_hook(adopt_rows)
     kind_of = type(module)
     module.__class__ = type(f"FSDP{kind_of.__name__}", (FSDPModule, kind_of), {})
     return module

@@ -113,7 +113,7 @@ class Managed:
                 part = part.pin_memory()
         shard = ShardedParameter.over(part, cut)
         self.cut = cut
-        self.given = shard.requires_grad_(parameter.requires_grad)
+        self.rows = shard.requires_grad_(parameter.requires_grad)
         self.whole: Parameter | None = None
         self.install(shard)
 
@@ -122,25 +122,21 @@ class Managed:
         for module, name in self.places:
             module.__dict__[name] = parameter
 
-    @property
-    def shard(self) -> ShardedParameter:
-        """The rows: what the modules have while the whole is not there."""
+    def look(self) -> ShardedParameter:
+        """The rows, or what was put in their place: by ``load_state_dict(assign=True)``, say."""
         module, name = self.places[0]
         present = module.__dict__[name]
-        if present is not self.whole and present is not self.given:
-            self._adopt(present)
-        return self.given
-
-    def _adopt(self, present: Any) -> None:
-        """Another parameter was put in the place: ``load_state_dict(assign=True)``, say."""
+        if present is self.whole or present is self.rows:
+            return self.rows
         if tuple(present.shape) != self.cut.local_shape:
             raise RuntimeError(
                 f"{self.name}: a parameter of shape {tuple(present.shape)} was put where there are "
                 f"rows of shape {self.cut.local_shape}"
             )
         requires_grad = present.requires_grad
-        self.given = ShardedParameter.over(present, self.cut).requires_grad_(requires_grad)
-        self.install(self.given)
+        self.rows = ShardedParameter.over(present, self.cut).requires_grad_(requires_grad)
+        self.install(self.rows)
+        return self.rows
 
     def fill(self, value: Tensor, arrived: Any) -> None:
         """Put the whole parameter in place; `arrived` is called when its gradient is complete."""
@@ -151,8 +147,8 @@ class Managed:
         else:
             storage = Lent(value._storage.array, value._storage.backend)
             self.whole = Parameter(new_tensor(storage), requires_grad=False)
-        self.whole.requires_grad_(self.given.requires_grad)
-        if self.given.requires_grad and not self.whole._post_accumulate_hooks:
+        self.whole.requires_grad_(self.rows.requires_grad)
+        if self.rows.requires_grad and not self.whole._post_accumulate_hooks:
             self.whole.register_post_accumulate_grad_hook(arrived)
         self.install(self.whole)
 
@@ -164,7 +160,7 @@ class Managed:
             f"the parameter {self.name} is cut over processes, and is whole only while its module "
             "calculates: unshard() gathers it"
         )
-        self.install(self.given)
+        self.install(self.rows)
 
 
 class ParameterGroup:
@@ -185,7 +181,7 @@ class ParameterGroup:
 
     def start_gather(self, streams: Streams) -> None:
         """Begin to gather, unless that was done."""
-        versions = [(m.shard._storage, m.shard._version) for m in self.members]
+        versions = [(m.look()._storage, m.rows._version) for m in self.members]
         if self.is_whole and versions != self._versions:
             self.give_up()  # the optimizer has changed the rows
         if self.is_whole or self._under_way is not None:
@@ -208,17 +204,17 @@ class ParameterGroup:
         return found
 
     def _dtype(self, member: Managed) -> DType:
-        dtype = member.given.dtype
+        dtype = member.rows.dtype
         return (self.options.param_dtype or dtype) if dtype.is_floating_point else dtype
 
     def _ask(self, dtype: DType, members: list[Managed]) -> tuple[list[Managed], Tensor, Any]:
         device = self.options.device
         room = sum([member.cut.room for member in members])
-        first = members[0].given
+        first = members[0].rows
         line = first.new_empty(room, dtype=dtype, device=device)
         place = 0
         for member in members:
-            part = member.given.to_local()
+            part = member.rows.to_local()
             line[place : place + part.numel()].copy_(part.view(-1), non_blocking=True)
             if part.numel() < member.cut.room:
                 line[place + part.numel() : place + member.cut.room].zero_()
@@ -234,7 +230,7 @@ class ParameterGroup:
         with no_grad():
             if self.options.shard_group is None:
                 for member in self.members:
-                    value = member.given.to_local()
+                    value = member.rows.to_local()
                     member.fill(value.to(self.options.device, self._dtype(member)), self._note)
             for members, gathered, work in self._under_way:
                 work.wait()
@@ -317,7 +313,7 @@ class ParameterGroup:
     def _hand_over(self, members: list[Managed], reduced: Tensor) -> None:
         place = 0
         for member in members:
-            shard = member.given
+            shard = member.rows
             part = reduced[place : place + shard.numel()].view(shard.shape)
             part = part.to(shard.device, shard.dtype)
             if shard.grad is None:

@@ -110,6 +110,12 @@ class Sharded(Tensor):
         """The whole tensor, from all processes of the group, each of which has to ask for it."""
         return self.cut.gathered(self)
 
+    def __shards__(self) -> tuple[tuple[int, ...], list[tuple[tuple[int, ...], Tensor]]]:
+        """The whole's shape, where the rows begin in it, and the rows: for checkpoints."""
+        rows = self.cut.own()
+        place = (rows.start, *[0] * (len(self.cut.shape) - 1))
+        return self.cut.shape, [(place, self.to_local())] if rows.start < rows.stop else []
+
     def detach(self) -> Sharded:
         """As of any tensor; what it gives knows the whole, too."""
         return Sharded.over(self.to_local(), self.cut)

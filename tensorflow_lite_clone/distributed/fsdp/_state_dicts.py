@@ -35,9 +35,7 @@ def keys_of(module: Module, prefix: str) -> Iterator[tuple[str, Managed]]:
                 yield f"{path}.{name}" if path else name, member
 
 
-def load_rows(
-    module: Module, state_dict: Any, prefix: str, metadata: dict, *rest: Any
-) -> None:
+def load_rows(module: Module, state_dict: Any, prefix: str, metadata: dict, *rest: Any) -> None:
     """Before a cut module is loaded: whole tensors in the state dict become this process's rows."""
     state = state_of(module)
     assert state is not None
@@ -50,7 +48,13 @@ def load_rows(
                 state_dict[key] = rows_of(value, member.cut, key)
             except ValueError as error:
                 errors.append(str(error))
-                state_dict[key] = member.given.to_local()
+                state_dict[key] = member.rows.to_local()
+
+
+def adopt_rows(module: Module, keys: Any) -> None:
+    """After a cut module is loaded: parameters that were put in place of rows know the whole."""
+    for member in members_below(module):
+        member.look()
 
 
 def optimizer_state(
@@ -123,4 +127,4 @@ def whole_state_dict(module: Module) -> dict[str, Tensor]:
 @no_grad()
 def write_back(member: Managed, whole: Tensor) -> None:
     """Let a parameter's rows be those of a whole tensor."""
-    member.given.copy_(member.cut.part_of(whole.detach()))
+    member.rows.copy_(member.cut.part_of(whole.detach()))

@@ -18,6 +18,7 @@ from tensorflow_lite_clone.distributed.fsdp._group import Managed, Options
 from tensorflow_lite_clone.distributed.fsdp._schedule import attach, state_of
 from tensorflow_lite_clone.distributed.fsdp._shards import Sharded
 from tensorflow_lite_clone.distributed.fsdp._state_dicts import (
+    adopt_rows,
     load_rows,
     members_below,
     optimizer_rows,
@@ -162,6 +163,7 @@ class FullyShardedDataParallel(Module):
             _cast_buffers(module, precision.buffer_dtype)
         self._register_state_dict_hook(_without_prefix)
         self.register_load_state_dict_pre_hook(_with_prefix)
+        self.register_load_state_dict_post_hook(adopt_rows)
 
     @property
     def module(self) -> Module:
@@ -259,7 +261,8 @@ class FullyShardedDataParallel(Module):
             members += state.group.members
         with ExitStack() as stack:
             for member in members:
-                stack.enter_context(_summoned(member, writeback, rank0_only, offload_to_cpu, with_grads))
+                summoned = _summoned(member, writeback, rank0_only, offload_to_cpu, with_grads)
+                stack.enter_context(summoned)
             yield
 
     # -- state dicts --------------------------------------------------------------------------
@@ -278,7 +281,9 @@ class FullyShardedDataParallel(Module):
         kinds = _CONFIGS[state_dict_type]
         for given, kind in zip((state_dict_config, optim_state_dict_config), kinds, strict=True):
             if given is not None and type(given) is not kind:
-                raise RuntimeError(f"Expected state_dict_config of type {kind} but got {type(given)}")
+                raise RuntimeError(
+                    f"Expected state_dict_config of type {kind} but got {type(given)}"
+                )
         settings = StateDictSettings(
             state_dict_type, state_dict_config or kinds[0](), optim_state_dict_config or kinds[1]()
         )
@@ -368,7 +373,7 @@ class FullyShardedDataParallel(Module):
 def _summoned(
     member: Managed, writeback: bool, rank0_only: bool, to_cpu: bool, with_grads: bool
 ) -> Iterator[None]:
-    shard, cut = member.given, member.cut
+    shard, cut = member.rows, member.cut
     value = cut.gathered(shard)
     gradient = cut.gathered(shard.grad) if with_grads and shard.grad is not None else None
     whole = Parameter(value.cpu() if to_cpu else value, shard.requires_grad)
@@ -387,9 +392,7 @@ def _summoned(
                 shard.grad = Sharded.over(cut.part_of(whole.grad).to(shard.device).clone(), cut)
 
 
-def _groups(
-    given: Any, mesh: Any, strategy: ShardingStrategy
-) -> tuple[ProcessGroup | None, Any]:
+def _groups(given: Any, mesh: Any, strategy: ShardingStrategy) -> tuple[ProcessGroup | None, Any]:
     """The group that shares parameters and the one that averages gradients besides."""
     if mesh is not None:
         given = mesh.get_group(0) if mesh.ndim == 1 else (mesh.get_group(1), mesh.get_group(0))
@@ -412,7 +415,7 @@ def _ignored(modules: Any, states: Any) -> tuple[set[Module], set[Any]]:
         raise ValueError("ignored_modules is a part of ignored_states: give only one")
     given = list(modules or states or ())
     ignored = {m for value in given if isinstance(value, Module) for m in value.modules()}
-    parameters = {p for module in ignored for p in module.__dict__.values() if isinstance(p, Parameter)}
+    parameters = {p for module in ignored for p in module.parameters(recurse=False)}
     return ignored, parameters | {value for value in given if isinstance(value, Parameter)}
 
 

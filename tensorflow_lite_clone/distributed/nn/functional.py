@@ -160,8 +160,8 @@ class AllToAllSingle(Function):
         ctx.received, ctx.sent, ctx.group = received, sent, group
         rows = len(tensor) if received is None else sum(received)
         result = tensor.new_empty((rows, *tensor.shape[1:]))
-        splits = [None if sizes is None else list(sizes) for sizes in (received, sent)]
-        collectives.all_to_all_single(result, tensor.contiguous(), *splits, group=group)
+        there, here = [None if sizes is None else list(sizes) for sizes in (received, sent)]
+        collectives.all_to_all_single(result, tensor.contiguous(), there, here, group)
         return result
 
     @staticmethod

@@ -89,7 +89,7 @@ class Exchange:
     that. From then on the host reads nothing, and waits only where `wait` of a communication does.
     """
 
-    def __init__(self, device: Any, group: ProcessGroup | None) -> None:
+    def __init__(self, device: Any, group: ProcessGroup) -> None:
         self._device = device
         self._group = group
         self._known: dict[Action, Layouts] = {}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from traceback import format_exception_only
 from typing import Any
 
+from tensorflow_lite_clone.distributed.distributed_c10d import _get_default_group
 from tensorflow_lite_clone.distributed.pipelining import plan
 from tensorflow_lite_clone.distributed.pipelining.exchange import (
     Exchange,
@@ -26,6 +30,9 @@ __all__ = [
     "ScheduleInterleaved1F1B",
     "ScheduleLoopedBFS",
 ]
+
+
+_numbers = count()
 
 
 class _Schedule:
@@ -55,6 +62,9 @@ class _Schedule:
         self._args_chunk_spec, self._kwargs_chunk_spec = args_chunk_spec, kwargs_chunk_spec
         self._output_merge_spec = output_merge_spec
         self._scale = n_microbatches if scale_grads else 1
+        self._group = stages[0].group or _get_default_group()
+        # Processes make schedules, and call them, in the same order.
+        self._number, self._runs = next(_numbers), 0
         programs = plan.program(orders), plan.program(plan.forwards_only(orders))
         #: What each process does in each tick of a step; None where it waits.
         self.pipeline_order = {
@@ -62,7 +72,7 @@ class _Schedule:
         }
         # Activations want gradients in one and not in the other, so each learns its own layouts.
         self._training, self._evaluation = [
-            (program[rank], Exchange(stages[0].device, stages[0].group)) for program in programs
+            (program[rank], Exchange(stages[0].device, self._group)) for program in programs
         ]
 
     def step(
@@ -89,8 +99,16 @@ class _Schedule:
         micro-batch. In later steps they must be the same: PipeliningMetadataError. ValueError
         where the batch has fewer rows than there are micro-batches.
         """
-        training = self._loss_fn is not None
-        return self._run(training, args, kwargs, target, losses, return_outputs, loss_kwargs or {})
+        with self._failing_together():
+            return self._run(
+                self._loss_fn is not None,
+                args,
+                kwargs,
+                target,
+                losses,
+                return_outputs,
+                loss_kwargs or {},
+            )
 
     def eval(
         self, *args: Any, target: Any = None, losses: list | None = None, **kwargs: Any
@@ -99,7 +117,28 @@ class _Schedule:
 
         Its first call learns shapes and dtypes of its own.
         """
-        return self._run(False, args, kwargs, target, losses, True, {})
+        with self._failing_together():
+            return self._run(False, args, kwargs, target, losses, True, {})
+
+    @contextmanager
+    def _failing_together(self) -> Iterator[None]:
+        """Where one process fails, others wait for it in vain: all tell the error of the first."""
+        self._runs += 1
+        try:
+            yield
+        except Exception as error:
+            text = f"process {self._group.rank()}: {''.join(format_exception_only(error))}"
+            key = f"{self._group.group_name}/pipelining/{self._number}/{self._runs}"
+            try:
+                first = self._group.store.compare_set(key, "", text).decode()
+            except Exception:  # the store has ended with the process that served it
+                raise error from None
+            if first != text:
+                raise RuntimeError(f"The pipeline failed in {first}") from error
+            raise
+        finally:
+            for stage in self._stages.values():
+                stage.clear()
 
     def _run(
         self,
@@ -133,11 +172,7 @@ class _Schedule:
             scale=self._scale,
             keep_outputs=return_outputs,
         )
-        try:
-            step.run(ticks)
-        finally:
-            for stage in stages:
-                stage.clear()
+        step.run(ticks)
         numbers = range(self._n_microbatches)
         if losses is not None and last:
             losses[:] = [step.losses[index] for index in numbers] if loss else []

@@ -41,6 +41,7 @@ class DTensor(Tensor):
     def __new__(cls, local_tensor: Tensor, spec: Layout) -> DTensor:
         made: Any = object.__new__(cls)
         made._local_tensor, made._spec = local_tensor, spec
+        made._edge = made._view = None  # the part has a place in the graph
         return made
 
     @staticmethod
@@ -165,14 +166,15 @@ class DTensor(Tensor):
 
     def stride(self, dim: int | None = None) -> Any:
         """The strides that the whole would have."""
-        strides, step = [], 1
+        strides: list[int] = []
+        step = 1
         for size in reversed(self.shape):
             strides.insert(0, step)
             step *= size
         return tuple(strides) if dim is None else strides[dim]
 
     @property
-    def grad(self) -> DTensor | None:
+    def grad(self) -> Any:
         """The gradient, placed as the tensor is."""
         g = self._local_tensor.grad
         return None if g is None else self._like(g)
@@ -200,7 +202,7 @@ class DTensor(Tensor):
         return self
 
     @property
-    def _storage(self) -> Any:
+    def _storage(self) -> Any:  # type: ignore[override]
         raise NotImplementedError(
             "a DTensor has no operations here: take its part with to_local(), or the whole with "
             "full_tensor(); modules under the styles of torch.distributed.tensor.parallel compute "

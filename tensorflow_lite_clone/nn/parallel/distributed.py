@@ -262,6 +262,11 @@ class DistributedDataParallel(Module, Joinable):
             )
         self.reducer.hook = partial(hook, state)
 
+    def _set_static_graph(self) -> None:
+        """The older form of ``static_graph=True``, before the first iteration."""
+        self.static_graph = True
+        self._make_reducer(self._reduced(self.module))
+
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, names: Sequence[str]) -> None:
         """Before a module is wrapped: leave parameters and buffers of these names alone."""
@@ -304,11 +309,11 @@ class DistributedDataParallel(Module, Joinable):
         """The group over which gradients are averaged."""
         return self.process_group
 
-    def _agree_on_reduction(self, wanted: bool) -> bool:
-        """Tell processes without batches whether the backward pass reduces, or ask."""
+    def _agree_on_reduction(self, wanted: bool) -> Tensor:
+        """Whether the backward pass reduces: processes with batches say it to the others."""
         says = tensor([float(wanted)], device=self.device)
         all_reduce(says, group=self.process_group)
-        return bool(says.item())
+        return says
 
     def _last_of(self, mine: bool) -> int:
         """The last process of the group that calls this with True."""
@@ -329,7 +334,7 @@ class _DDPJoinHook(JoinHook):
         model.reducer.active = None
         if model.reducer.syncs_buffers:
             model._sync_buffers(has_batch=False)
-        reduces = model._agree_on_reduction(False)
+        reduces = bool(model._agree_on_reduction(False).item())
         model.reducer.syncs_buffers = reduces and model.forward_sync_buffers
         if reduces:
             model.reducer.shadow()

@@ -39,9 +39,9 @@ def parallel_apply(
     ):
         positional = tuple(given) if isinstance(given, list | tuple) else (given,)
         device = _place_of((positional, kwargs)) if place is None else device_of(place)
-        cuda = device is not None and device.type == "cuda"
+        current = device.index if device is not None and device.type == "cuda" else None
         try:
-            with device_index(device.index if cuda else None):
+            with device_index(current):
                 outputs.append(module(*positional, **kwargs))
         except Exception as error:
             error.add_note(f"raised in replica {number} on device {device}")

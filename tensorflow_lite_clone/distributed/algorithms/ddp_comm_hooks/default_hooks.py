@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16, float16
 from tensorflow_lite_clone.distributed.collectives import all_reduce
-from tensorflow_lite_clone.distributed.distributed_c10d import group_of
+from tensorflow_lite_clone.distributed.distributed_c10d import get_world_size
 from tensorflow_lite_clone.distributed.grad_bucket import GradBucket
 from tensorflow_lite_clone.futures import Future
 from tensorflow_lite_clone.tensor import Tensor
@@ -25,9 +25,9 @@ Hook = Callable[[Any, GradBucket], Future[Tensor]]
 
 def _average(group: Any, tensor: Tensor) -> Future[Any]:
     """A Future of a list of the tensor, which is divided before it is summed up in place."""
-    group = group_of(group)
-    tensor.div_(group.size())
-    return all_reduce(tensor, group=group, async_op=True).get_future()
+    tensor.div_(get_world_size(group))
+    work: Any = all_reduce(tensor, group=group, async_op=True)
+    return work.get_future()
 
 
 def allreduce_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]:

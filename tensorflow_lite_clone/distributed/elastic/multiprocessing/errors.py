@@ -53,7 +53,7 @@ class ProcessFailure:
         with suppress(OSError, ValueError, LookupError, TypeError), open(self.error_file) as file:
             told = json.load(file)["message"]
             self.message = str(told["extraInfo"]["py_callstack"]).rstrip()
-            self.timestamp = float(told["extraInfo"]["timestamp"])
+            self.timestamp = os.path.getmtime(self.error_file)
 
     def signal_name(self) -> str:
         """The signal that ended it; ``"<N/A>"`` if none did."""
@@ -156,7 +156,7 @@ def _write(error: Exception) -> None:
         "message": f"{type(error).__name__}: {error}",
         "extraInfo": {
             "py_callstack": "".join(traceback.format_exception(error)),
-            "timestamp": str(time.time()),
+            "timestamp": str(int(time.time())),
         },
     }
     with suppress(OSError):  # the error itself matters more

@@ -157,9 +157,10 @@ class RowwiseParallel(_LayerStyle):
             if module.max_norm is not None:
                 raise NotImplementedError("max_norm of an Embedding whose rows are cut")
             start, stop = _rows(module, device_mesh)
-            kept = module.padding_idx
+            table: Any = module
+            kept = table.padding_idx
             inside = kept is not None and start <= kept < stop
-            module.padding_idx = kept - start if inside else None
+            table.padding_idx = kept - start if inside else None
         return super()._apply(module, device_mesh)
 
     def _before(self, mesh: DeviceMesh, module: Any, inputs: tuple) -> tuple:
