@@ -78,10 +78,9 @@ def meet(timeout: timedelta) -> tuple[Store, int, int]:
     host = everyone.Split_type(_mpi().COMM_TYPE_SHARED)
     name = "127.0.0.1" if host.size == everyone.size else socket.getfqdn()
     host.Free()
-    first = everyone.rank == 0
-    opened = TCPStore(name, 0, None, True, timeout) if first else None
-    address = everyone.bcast((name, opened.port) if opened else None)
-    store = opened or TCPStore(*address, timeout=timeout)
+    opened = None if everyone.rank else TCPStore(name, 0, is_master=True, timeout=timeout)
+    address, port = everyone.bcast(opened and (name, opened.port))
+    store = opened or TCPStore(address, port, timeout=timeout)
     return store, everyone.rank, everyone.size
 
 
