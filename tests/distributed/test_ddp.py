@@ -343,3 +343,40 @@ def test_a_static_graph_with_checkpoints():
     (model.a(model.b(model.a(x))).pow(2).sum() / 2).backward()
     for found in ranks(2).run(reentrant):
         close(found, gradients(model))
+
+
+class Halves(nn.Module):
+    """Two layers on two devices."""
+
+    def __init__(self, first, second):
+        super().__init__()
+        one, *_, other = layers()
+        tlc.manual_seed(1)
+        self.one = one.to(first)
+        self.other = nn.Linear(7, 3).to(second, tlc.float64)
+        self.second = second
+
+    def forward(self, x):
+        return self.other(self.one(x).tanh().to(self.second))
+
+
+def split(rank, size):
+    """A module on two devices in each process; no GPUs are needed."""
+    import tests.pair_backend  # noqa: F401
+
+    group = dist.new_group(backend=f"{HERE}:{dist.get_backend()},pair:gloo")
+    model = DistributedDataParallel(
+        Halves("pair:0", "pair:1"), process_group=group, bucket_cap_mb=1
+    )
+    for _ in range(2):
+        model.zero_grad()
+        model(part(samples(4).to("pair:0"), rank, size)).pow(2).mean().backward()
+    return gradients(model), len(model.reducer.buckets), [str(p.device) for p in model.parameters()]
+
+
+def test_a_module_on_two_devices():
+    model = Halves("cpu", "cpu")
+    model(samples(4).cpu()).pow(2).mean().backward()
+    for found, buckets, devices in ranks(2).run(split):
+        assert buckets == 2 and devices == ["pair:0"] * 2 + ["pair:1"] * 2
+        close(found, gradients(model))
