@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -182,3 +183,35 @@ def groups_are_made_beside_collectives(rank: int, size: int) -> None:
     work.wait()
     expect(x, reduced(everyone(size), ReduceOp.SUM))
     d.destroy_process_group(group)
+
+
+@plain
+def threads(rank: int, size: int) -> None:
+    group = d.new_group()
+    xs = [given(rank, seed=i) for i in range(20)]
+
+    def reduce_within_the_group() -> None:
+        for x in xs[:10]:
+            d.all_reduce(x, group=group)
+
+    thread = threading.Thread(target=reduce_within_the_group)
+    thread.start()
+    for x in xs[10:]:
+        d.all_reduce(x)
+    thread.join(30)
+    for i, x in enumerate(xs):
+        expect(x, reduced(everyone(size, seed=i), ReduceOp.SUM))
+    d.destroy_process_group(group)
+
+
+@plain
+def training(rank: int, size: int) -> None:
+    def model() -> tlc.nn.Module:
+        tlc.manual_seed(0)
+        return tlc.nn.Linear(3, 1)
+
+    alone, together = model(), tlc.nn.parallel.DistributedDataParallel(model())
+    for net, x in ((alone, tlc.cat(everyone(size))), (together, given(rank))):
+        net(x).square().mean().backward()
+    for own, shared in zip(alone.parameters(), together.parameters(), strict=True):
+        assert tlc.allclose(own.grad, shared.grad, rtol=1e-5)
