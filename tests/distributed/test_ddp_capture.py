@@ -52,14 +52,16 @@ def trained(call, model, rank, size, count, device):
 # -- on a device that captures without a GPU ----------------------------------------------------
 
 
-def compiled_model(rank, size):
+def compiled_model(rank, size, way):
     import tests.tape_backend  # noqa: F401  (the device)
 
     group = dist.new_group(backend="cpu:gloo,tape:gloo")
     results = []
-    for compiled in (False, True):
+    for how in ("eager", way):
         model = DistributedDataParallel(network("tape"), process_group=group, bucket_cap_mb=SMALL)
-        call = tlc.compile(model) if compiled else model
+        call = tlc.compile(model) if how == "around" else model
+        if how == "in place":
+            model.compile()
         before = len(backends.load("tape").graphs.captured)
         losses = trained(call, model, rank, size, 12, "tape")
         results.append((losses, state(model)))
@@ -67,8 +69,9 @@ def compiled_model(rank, size):
     return results, len(graphs), max(graph.launches for graph in graphs)
 
 
-def test_a_compiled_model_reduces_at_each_replay():
-    found = world(2).run(compiled_model)
+@pytest.mark.parametrize("way", ["around", "in place"])
+def test_a_compiled_model_reduces_at_each_replay(way):
+    found = world(2).run(compiled_model, way)
     for (plain, compiled), graphs, launches in found:
         assert graphs >= 2 and launches > 5
         np.testing.assert_allclose(compiled[0], plain[0], 1e-5)
