@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone.distributed import engines, mpi, nccl
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
+from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import record_uncaught
 from tensorflow_lite_clone.distributed.process_group import Backend, ProcessGroup
 from tensorflow_lite_clone.distributed.rendezvous import rendezvous
 from tensorflow_lite_clone.distributed.store import PrefixStore, Store
@@ -137,6 +138,7 @@ def init_process_group(
     """
     if _groups:
         raise ValueError("trying to initialize the default process group twice!")
+    record_uncaught()
     if store is not None and init_method is not None:
         raise ValueError("Cannot specify both init_method and store.")
     chosen = engines.by_device(backend)
