@@ -20,12 +20,7 @@ class FlatBuffer:
         first = tensors[0]
         count = sum([tensor.numel() for tensor in tensors])
         self.memory = empty(count, dtype=first.dtype, device=first.device)
-        self.views: list[Tensor] = []
-        start = 0
-        for tensor in tensors:
-            strides = dense_strides(tensor.shape, tensor.stride())
-            self.views.append(self.memory.as_strided(tensor.shape, strides, start))
-            start += tensor.numel()
+        self.views = views_of(self.memory, tensors)
 
     def fill(self, tensors: Sequence[Tensor]) -> None:
         """Copy the tensors here."""
@@ -34,6 +29,17 @@ class FlatBuffer:
     def spill(self, tensors: Sequence[Tensor]) -> None:
         """Copy what is here to the tensors."""
         update(copy_each, list(tensors), self.views)
+
+
+def views_of(memory: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Parts of `memory` one after the other, with the shapes of tensors."""
+    views = []
+    start = 0
+    for tensor in tensors:
+        strides = dense_strides(tensor.shape, tensor.stride())
+        views.append(memory.as_strided(tensor.shape, strides, start))
+        start += tensor.numel()
+    return views
 
 
 def alike(tensors: Sequence[Tensor], most: float) -> list[list[Tensor]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tensorflow_lite_clone.distributed.flat_buffer import FlatBuffer
+from tensorflow_lite_clone.distributed.flat_buffer import FlatBuffer, views_of
 from tensorflow_lite_clone.ops.update import copy_each, update, zero_each
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -72,7 +72,9 @@ class GradBucket:
 
     def gradients(self) -> list[Tensor]:
         """The parts of the buffer, in the shapes of the parameters."""
-        return list(self._flat.views)
+        if self._buffer is self._flat.memory:
+            return list(self._flat.views)
+        return views_of(self._buffer, self._parameters)
 
     def parameters(self) -> list[Tensor]:
         """The parameters whose gradients these are."""

@@ -74,22 +74,40 @@ def _difference(first: list, rank: int, other: list) -> str:
     )
 
 
-@no_grad()
+class Coalesced:
+    """Tensors that travel together again and again, in buffers by dtype and device.
+
+    A buffer has at most `most` bytes, or one tensor.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor], most: float = 250 * 2**20) -> None:
+        self._storages = [tensor._storage for tensor in tensors]
+        parts = alike([tensor.detach() for tensor in tensors], most)
+        self._parts = [(FlatBuffer(part), part) for part in parts]
+
+    def is_of(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether these are the tensors, in the same memory."""
+        return [tensor._storage for tensor in tensors] == self._storages
+
+    @no_grad()
+    def broadcast(self, group: Any, source: int = 0) -> None:
+        """Give the tensors the values that they have in the process `source` of the group."""
+        if group.size() == 1:
+            return
+        is_source = group.rank() == source
+        for flat, part in self._parts:
+            if is_source:
+                flat.fill(part)
+            broadcast(flat.memory, group=group, group_src=source)
+            if not is_source:
+                flat.spill(part)
+
+
 def broadcast_coalesced(
     group: Any, tensors: Sequence[Tensor], source: int = 0, most: float = 250 * 2**20
 ) -> None:
-    """Give tensors the values that they have in the process `source` of the group.
-
-    They travel in buffers of at most `most` bytes (or of one tensor), by dtype and device.
-    """
-    for part in alike([tensor.detach() for tensor in tensors], most):
-        flat = FlatBuffer(part)
-        is_source = group.rank() == source
-        if is_source:
-            flat.fill(part)
-        broadcast(flat.memory, group=group, group_src=source)
-        if not is_source:
-            flat.spill(part)
+    """Give tensors the values that they have in the process `source` of the group, once."""
+    Coalesced(tensors, most).broadcast(group, source)
 
 
 def sync_module_states(

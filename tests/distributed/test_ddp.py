@@ -283,7 +283,7 @@ def test_outputs_in_containers():
         close(found, gradients(model))
 
 
-def many_ways(rank, size):
+def many_ways(rank, size, options):
     """Shared and frozen parameters, several forward passes, one that is not trained."""
     model = layers()
     model[2].bias.requires_grad_(False)
@@ -299,7 +299,7 @@ def many_ways(rank, size):
         def forward(self, x):
             return self.inner[:5](x) * self.inner[5](x)
 
-    wrapped = DistributedDataParallel(Model(), bucket_cap_mb=SMALL)
+    wrapped = DistributedDataParallel(Model(), bucket_cap_mb=SMALL, **options)
     x = samples(8 * size)
     with tlc.no_grad():
         wrapped(x)
@@ -316,8 +316,10 @@ def many_ways(rank, size):
     return found, gradients(plain)
 
 
-def test_shared_and_frozen_parameters_and_several_calls():
-    for found, expected in ranks(2).run(many_ways):
+@pytest.mark.parametrize("name", ["plain", "views", "search", "static"])
+def test_shared_and_frozen_parameters_and_several_calls(name):
+    options = {key: value for key, value in OPTIONS[name].items() if key != "bucket_cap_mb"}
+    for found, expected in ranks(2).run(many_ways, options):
         close(found, expected)
         assert sum(g is None for g in found) == 1
 
@@ -342,4 +344,84 @@ def test_a_static_graph_with_checkpoints():
     model, x = Branches(), samples(4)
     (model.a(model.b(model.a(x))).pow(2).sum() / 2).backward()
     for found in ranks(2).run(reentrant):
+        close(found, gradients(model))
+
+
+class Kinds(nn.Module):
+    """Parameters of several dtypes, shapes and layouts."""
+
+    def __init__(self):
+        super().__init__()
+        tlc.manual_seed(0)
+        self.conv = nn.Conv2d(3, 4, 2).to(HERE, memory_format=tlc.channels_last)
+        self.narrow = nn.Parameter(tlc.randn(3, 5).to(HERE, tlc.bfloat16))
+        self.turning = nn.Parameter(tlc.randn(4, dtype=tlc.complex64).to(HERE))
+        self.turned = nn.Parameter(tlc.randn(4, 3).T.to(HERE))
+        self.number = nn.Parameter(tlc.ones((), device=HERE))
+
+    def forward(self, x):
+        y = self.conv(x.reshape(-1, 3, 2, 2)).sum((2, 3)) * self.number
+        y = (y * self.turning).abs() @ self.turned.T
+        return y.sum() + (x[:, :5] @ self.narrow.float().T).pow(2).sum()
+
+
+def kinds(rank, size, views):
+    model = DistributedDataParallel(Kinds(), bucket_cap_mb=SMALL, gradient_as_bucket_view=views)
+    for _ in range(2):
+        model.zero_grad()
+        model(part(samples(4, 12, tlc.float32), rank, size)).backward()
+    parameters = list(model.parameters())
+    dtypes = [{p.dtype for p in b.parameters()} for b in model.reducer.buckets]
+    same = all(p.grad.stride() == p.stride() for p in parameters)
+    wide = [host(p.grad.to(tlc.complex128)) for p in parameters]
+    return wide, same, max(map(len, dtypes))
+
+
+@pytest.mark.parametrize("views", [False, True])
+def test_parameters_of_several_kinds(views):
+    model, x = Kinds(), samples(4, 12, tlc.float32)
+    sum(model(half) for half in x.chunk(2)).mul(0.5).backward()
+    expected = [host(p.grad.to(tlc.complex128)) for p in model.parameters()]
+    for found, same, dtypes in ranks(2).run(kinds, views):
+        assert dtypes == 1
+        assert same or not views
+        for (name, _), mine, theirs in zip(model.named_parameters(), found, expected, strict=True):
+            error = 2e-2 if name == "narrow" else 1e-5
+            np.testing.assert_allclose(mine, theirs, error, error, err_msg=name)
+
+
+class Halves(nn.Module):
+    """Two layers on two devices."""
+
+    def __init__(self, first, second):
+        super().__init__()
+        one, *_, other = layers()
+        tlc.manual_seed(1)
+        self.one = one.to(first)
+        self.other = nn.Linear(7, 3).to(second, tlc.float64)
+        self.second = second
+
+    def forward(self, x):
+        return self.other(self.one(x).tanh().to(self.second))
+
+
+def split(rank, size):
+    """A module on two devices in each process; no GPUs are needed."""
+    import tests.pair_backend  # noqa: F401
+
+    group = dist.new_group(backend=f"{HERE}:{dist.get_backend()},pair:gloo")
+    model = DistributedDataParallel(
+        Halves("pair:0", "pair:1"), process_group=group, bucket_cap_mb=1
+    )
+    for _ in range(2):
+        model.zero_grad()
+        model(part(samples(4).to("pair:0"), rank, size)).pow(2).mean().backward()
+    return gradients(model), len(model.reducer.buckets), [str(p.device) for p in model.parameters()]
+
+
+def test_a_module_on_two_devices():
+    model = Halves("cpu", "cpu")
+    model(samples(4).cpu()).pow(2).mean().backward()
+    for found, buckets, devices in ranks(2).run(split):
+        assert buckets == 2 and devices == ["pair:0"] * 2 + ["pair:1"] * 2
         close(found, gradients(model))

@@ -20,6 +20,7 @@ from tensorflow_lite_clone.distributed.collectives import (
 from tensorflow_lite_clone.distributed.fsdp._shards import Cut, Sharded, ShardedParameter
 from tensorflow_lite_clone.distributed.objects import all_gather_object
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
+from tensorflow_lite_clone.distributed.tensor._dtensor import LocalParameter
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.storage import Lent
@@ -103,7 +104,8 @@ class Managed:
     ) -> None:
         self.name = name
         self.places = places
-        cut = Cut(tuple(parameter.shape), options.shard_group)
+        within = parameter._spec if isinstance(parameter, LocalParameter) else None
+        cut = Cut(tuple(parameter.shape), options.shard_group, within)
         with no_grad():
             part = cut.part_of(parameter.detach())
             part = part.to("cpu" if options.offload else options.device)

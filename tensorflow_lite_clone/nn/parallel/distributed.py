@@ -17,6 +17,7 @@ from tensorflow_lite_clone.distributed.distributed_c10d import _get_default_grou
 from tensorflow_lite_clone.distributed.grad_bucket import GradBucket
 from tensorflow_lite_clone.distributed.reducer import Reducer
 from tensorflow_lite_clone.distributed.replicas import (
+    Coalesced,
     broadcast_coalesced,
     expect_same_parameters,
     expect_same_values,
@@ -133,6 +134,7 @@ class DistributedDataParallel(Module, Joinable):
         self.batched_grad_copy = batched_grad_copy
         self.forward_sync_buffers = _syncs_buffers(broadcast_buffers, forward_sync_buffers)
         self.require_backward_grad_sync = True
+        self._coalesced: Coalesced | None = None  # made when they are first sent
         self._bucket_limits = _bucket_limits(bucket_cap_mb, bucket_cap_mb_list)
         named = [(n, p) for n, p in module.named_parameters() if not self._is_ignored(n)]
         expect_same_parameters(self.process_group, named)
@@ -181,13 +183,14 @@ class DistributedDataParallel(Module, Joinable):
 
     def __getstate__(self) -> dict[str, Any]:
         state = vars(self).copy()
-        del state["process_group"], state["reducer"]
+        del state["process_group"], state["reducer"], state["_coalesced"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.process_group = _get_default_group()
         super().__setstate__(state)
         self.require_backward_grad_sync = True
+        self._coalesced = None
         self._make_reducer(self._reduced(self.module))
 
     # -- a step -------------------------------------------------------------------------------
@@ -201,6 +204,10 @@ class DistributedDataParallel(Module, Joinable):
         For `compile`: what happens here besides is for every call, and must not be captured.
         """
         return partial(self._forward, call)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the module's `forward` in place; what is done here runs at each call."""
+        self.module.compile(*args, **kwargs)
 
     def _forward(self, call: Callable[..., Any], *inputs: Any, **kwargs: Any) -> Any:
         work = Join.notify_join_context(self)
@@ -226,7 +233,9 @@ class DistributedDataParallel(Module, Joinable):
         if not buffers:
             return
         source = self._last_of(has_batch) if self._join_config.enable else 0
-        broadcast_coalesced(self.process_group, buffers, source)
+        if self._coalesced is None or not self._coalesced.is_of(buffers):
+            self._coalesced = Coalesced(buffers)
+        self._coalesced.broadcast(self.process_group, source)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
