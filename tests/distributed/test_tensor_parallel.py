@@ -12,7 +12,7 @@ import tensorflow_lite_clone as torch
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.distributed import collectives
-from tensorflow_lite_clone.distributed.device_mesh import init_device_mesh
+from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tensorflow_lite_clone.distributed.fsdp import fully_shard, whole_state_dict
 from tensorflow_lite_clone.distributed.tensor import DTensor, Replicate, Shard
 from tensorflow_lite_clone.distributed.tensor.parallel import (
@@ -551,3 +551,77 @@ def test_plans():
             "SequenceParallel(sequence_dim=1, use_local_output=False)]"
         )
         assert doubled == 2.0
+
+
+class Bypass(nn.Module):
+    """Two layers that are cut, and a plain way around them."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.gate, self.down = nn.Linear(4, 6), nn.Linear(4, 6), nn.Linear(6, 4)
+
+    def forward(self, x):
+        around = x.to_local() if isinstance(x, DTensor) else x
+        return self.down(self.up(x) * self.gate(x)) + around.sin()
+
+
+def bypassed(rank, size):
+    mesh = init_device_mesh(KIND, (size,))
+    torch.manual_seed(0)
+    whole = Bypass().double().to(KIND)
+    plan = {
+        "": PrepareModuleInput(input_layouts=Shard(0), desired_input_layouts=Replicate()),
+        "up": ColwiseParallel(),
+        "gate": ColwiseParallel(),
+        "down": RowwiseParallel(),
+    }
+    cut = parallelize_module(copy.deepcopy(whole), mesh, plan)
+    x = torch.randn(4, 4, dtype=torch.float64).to(KIND).requires_grad_()
+    own = x.detach().chunk(size)[rank].clone().requires_grad_()
+    y, expected = cut(own), whole(x)
+    y.pow(3).sum().backward()
+    expected.pow(3).sum().backward()
+    gradients = own.grad - x.grad.chunk(size)[rank]
+    largest = max((y - expected).abs().max().item(), gradients.abs().max().item())
+    return max(largest, worst(cut, whole, lambda p: p.grad))
+
+
+def test_a_whole_input_may_go_around_the_cut_layers():
+    assert max(processes(2).run(bypassed)) < 1e-10
+
+
+def captured(rank, size, device, plan):
+    """Losses of steps that run one by one, and of the same steps captured and replayed."""
+    group = dist.group.WORLD
+    if device == "tape":  # captures without a GPU, but cannot communicate meanwhile
+        import tests.tape_backend  # noqa: F401
+
+        group = [dist.new_group([each], backend="cpu:gloo,tape:gloo") for each in range(size)][rank]
+    mesh = DeviceMesh.from_group(group, device, mesh_dim_names=("tp",))
+    results = []
+    for capture in (False, True):
+        torch.manual_seed(0)
+        model = parallelize_module(Language().to(device), mesh, PLANS[plan]())
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+
+        def run(ids, model=model, optimizer=optimizer):
+            optimizer.zero_grad()
+            logits = model(ids[:, :-1])
+            loss = nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            return loss.detach()
+
+        call = torch.compile(run, fullgraph=True) if capture else run
+        torch.manual_seed(1)
+        batches = torch.randint(WORDS, (6, BATCH, LENGTH + 1)).to(device)
+        results.append([call(ids).item() for ids in batches])
+    return results
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_captured_step_equals_an_eager_one(plan):
+    device = KIND if KIND == "cuda" else "tape"
+    for eager, replayed in processes(2).run(captured, device, plan):
+        assert replayed == pytest.approx(eager, rel=1e-4)
