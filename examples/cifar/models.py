@@ -108,22 +108,24 @@ def stage(blocks: int, inputs: int, outputs: int, stride: int) -> nn.Sequential:
 class StudyNet(nn.Module):
     """A wide residual network that learns much in few epochs: (N, 3, 32, 32) -> (N, `classes`).
 
-    A convolution to 64 channels and a pooling to 16 x 16 pixels; three stages of two blocks with
-    128, 256 and 512 channels, of which the second and third begin by halving the picture, to 8 and
-    4 pixels (the first does not: of 2 x 2 pixels in the end less can be learnt); the mean of the 16
-    pixels; a linear layer. 14 layers with weights, as He et al. 2015 count, and 11 million
-    parameters.
+    A convolution to `width` channels and a pooling to 16 x 16 pixels; three stages of two blocks
+    with 2, 4 and 8 times as many channels, of which the second and third begin by halving the
+    picture, to 8 and 4 pixels (the first does not: of 2 x 2 pixels in the end less can be learnt);
+    the mean of the 16 pixels; a linear layer. 14 layers with weights, as He et al. 2015 count, and
+    11 million parameters.
     """
 
-    def __init__(self, norm: Norm = nn.BatchNorm2d, classes: int = 10) -> None:
+    def __init__(self, norm: Norm = nn.BatchNorm2d, width: int = 64, classes: int = 10) -> None:
         super().__init__()
         self.stem = nn.Sequential(
-            nn.Conv2d(3, 64, 3, padding=1, bias=False), norm(64), nn.ReLU(), nn.MaxPool2d(2)
+            nn.Conv2d(3, width, 3, padding=1, bias=False), norm(width), nn.ReLU(), nn.MaxPool2d(2)
         )
-        self.layer1 = wide_stage(64, 128, 1, norm)
-        self.layer2 = wide_stage(128, 256, 2, norm)
-        self.layer3 = wide_stage(256, 512, 2, norm)
-        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
+        self.layer1 = wide_stage(width, 2 * width, 1, norm)
+        self.layer2 = wide_stage(2 * width, 4 * width, 2, norm)
+        self.layer3 = wide_stage(4 * width, 8 * width, 2, norm)
+        self.head = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * width, classes)
+        )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return self.head(self.layer3(self.layer2(self.layer1(self.stem(images)))))

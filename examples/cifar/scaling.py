@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     add = command.add_argument
     add("--device", choices=("cpu", "cuda"), default="cpu")
     add("--batch_size", type=positive, default=256)
+    add("--width", type=positive, default=64, help="channels of the network's first layer")
     add("--steps", type=positive, default=100, help="that are measured")
     add("--dtype", choices=("float32", "bfloat16"), default="float32", help="of the forward pass")
     add("--graph", action="store_true", help="a training step is one CUDA graph")
@@ -81,7 +82,7 @@ def step_times(step: Step, batch: int, device: torch.device, steps: int) -> list
 def slowest(world: World, batch: int, options: argparse.Namespace, group: object) -> float:
     """The median milliseconds of a step of the processes in `group`, one of which this is."""
     torch.manual_seed(0)
-    model = StudyNet().to(world.device)
+    model = StudyNet(width=options.width).to(world.device)
     model.to(memory_format=torch.channels_last)
     if dist.get_world_size(group) > 1:
         model = copied(model, world, group)

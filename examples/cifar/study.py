@@ -53,6 +53,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     add("--lr", type=float, default=0.04)
     add("--decay", action="store_true", help="let the learning rate fall to nothing, step by step")
     add("--augment", action="store_true", help="move and mirror the training pictures")
+    add("--width", type=positive, default=64, help="channels of the network's first layer")
     add("--norm", choices=sorted(NORMS), default="batch", help="the layers after convolutions")
     add("--dtype", choices=("float32", "bfloat16"), default="float32", help="of the forward pass")
     add("--workers", type=int, default=2, help="that read pictures for each process")
@@ -88,7 +89,7 @@ def chosen(command: argparse.ArgumentParser) -> argparse.Namespace:
 def network(options: argparse.Namespace) -> StudyNet:
     """The initial network, on the CPU: the same in every process and program for a seed."""
     torch.manual_seed(options.seed)
-    model = StudyNet(NORMS[options.norm])
+    model = StudyNet(NORMS[options.norm], options.width)
     if options.device == "cuda":
         model.to(memory_format=torch.channels_last)  # as the pictures lie
     return model

@@ -135,7 +135,7 @@ class Sharded(Tensor):
         """As of any tensor; what it gives knows the whole, too."""
         return Sharded.over(self.to_local(), self.cut)
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return self.to_local().__reduce_ex__(protocol)  # a group means nothing elsewhere
 
 
