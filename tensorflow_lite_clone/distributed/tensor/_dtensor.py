@@ -275,6 +275,10 @@ class LocalParameter(Parameter):
             memo[id(self)] = LocalParameter(self.data.clone(), self.requires_grad, self._spec)
         return memo[id(self)]
 
+    def __repr__(self) -> str:
+        whole = f"of {tuple(self._spec.shape)} with placements={self.placements}"
+        return f"LocalParameter({self.data!r}, {whole})"
+
 
 def _attribute(name: str) -> property:
     return property(lambda self: getattr(self._local_tensor, name))
