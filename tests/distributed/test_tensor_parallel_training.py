@@ -9,6 +9,8 @@ import pytest
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.distributed import checkpoint
+from tensorflow_lite_clone.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tensorflow_lite_clone.distributed.fsdp import fully_shard, whole_state_dict
 from tensorflow_lite_clone.distributed.tensor.parallel import (
@@ -170,3 +172,32 @@ def test_a_captured_step_equals_an_eager_one(plan):
     device = KIND if KIND == "cuda" else "tape"
     for eager, replayed in processes(2).run(captured, device, plan):
         assert replayed == pytest.approx(eager, rel=1e-4)
+
+
+def continued(rank, size, folder, plan, saves):
+    """Losses and norms of steps after a checkpoint, which this world writes or reads."""
+    torch.manual_seed(rank)
+    model = Language().double().to(KIND)
+    if plan is not None:
+        parallelize_module(model, init_device_mesh(KIND, (size,)), PLANS[plan]())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    torch.manual_seed(5)
+    ids = torch.randint(WORDS, (BATCH, LENGTH + 1)).to(KIND)
+    if saves:
+        step(model, optimizer, ids)
+    weights, moments = get_state_dict(model, optimizer)
+    if saves:
+        checkpoint.save({"model": weights, "optimizer": moments}, checkpoint_id=folder)
+    else:
+        checkpoint.load({"model": weights, "optimizer": moments}, checkpoint_id=folder)
+        set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
+    return [step(model, optimizer, ids) for _ in range(3)]
+
+
+def test_a_checkpoint_is_read_by_other_numbers_of_processes(tmp_path):
+    folder = str(tmp_path)
+    expected = processes(2).run(continued, folder, "along_the_sequence", True)[0]
+    for size, plan in ((2, None), (4, "megatron")):
+        for found in processes(size).run(continued, folder, plan, False):
+            for here, there in zip(found, expected):
+                assert here == pytest.approx(there, rel=0, abs=1e-10)
