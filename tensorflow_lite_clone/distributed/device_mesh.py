@@ -239,6 +239,12 @@ class DeviceMesh:
     def __deepcopy__(self, memo: dict[int, Any]) -> DeviceMesh:
         return self  # its groups are there once
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a DeviceMesh is of the processes that made it, and so is what lies on it: save the "
+            "full_tensor() of each, or use torch.distributed.checkpoint"
+        )
+
     def __repr__(self) -> str:
         sizes = str(self.shape)
         if self.mesh_dim_names is not None:

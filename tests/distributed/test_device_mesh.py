@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import pytest
 
@@ -91,6 +92,13 @@ def test_flattened_dimensions():
         )
 
 
+def unpicklable(mesh):
+    try:
+        pickle.dumps(mesh)
+    except TypeError as error:
+        return "is of the processes that made it" in str(error)
+
+
 def other_grids(rank, size):
     part = DeviceMesh(KIND, [2, 0])  # in this order, and not of all
     inside = None
@@ -113,6 +121,7 @@ def other_grids(rank, size):
         hash(mesh) == hash(grid(2, 2, names=("a", "b"))),
         copy.deepcopy(mesh) is mesh,
         current,
+        unpicklable(mesh),
     )
 
 
@@ -123,6 +132,7 @@ def test_other_grids():
             ("DeviceMesh((w=4), 'cpu', stride=(1,))", True, "DeviceMesh((4,), 'cpu', stride=(1,))"),
             ("DeviceMesh((x=2, y=2), 'cpu', stride=(2, 1))", True),
             (True, False, False),
+            True,
             True,
             True,
             True,

@@ -241,6 +241,7 @@ def in_a_module(rank, size):
         torch.equal(weight.full_tensor(), 3 * whole),
         (type(copied[0].weight).__name__, torch.equal(copied[0].weight.full_tensor(), whole * 3)),
         weight.to_local() is weight and weight.dtensor.shape == (4, 3),
+        repr(weight).endswith("of (4, 3) with placements=(Shard(dim=0),))"),
         whole.cpu().numpy(),
     )
 
@@ -248,7 +249,7 @@ def in_a_module(rank, size):
 def test_parameters_of_a_module():
     results = processes(2).run(in_a_module)
     for found in results:
-        assert found[:7] == (
+        assert found[:8] == (
             ("LocalParameter", (2, 3), (Shard(0),), True),
             (True, "DTensor"),
             True,
@@ -256,8 +257,9 @@ def test_parameters_of_a_module():
             True,
             ("LocalParameter", True),  # what is assigned shares memory with what gave it
             True,
+            True,
         )
-        np.testing.assert_array_equal(found[7], results[0][7])  # the first process's values
+        np.testing.assert_array_equal(found[8], results[0][8])  # the first process's values
 
 
 def errors(rank, size):

@@ -9,11 +9,9 @@ from collections import Counter
 import pytest
 
 import tensorflow_lite_clone as torch
-from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.distributed import collectives
 from tensorflow_lite_clone.distributed.device_mesh import init_device_mesh
-from tensorflow_lite_clone.distributed.fsdp import fully_shard, whole_state_dict
 from tensorflow_lite_clone.distributed.tensor import DTensor, Replicate, Shard
 from tensorflow_lite_clone.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -25,231 +23,28 @@ from tensorflow_lite_clone.distributed.tensor.parallel import (
     SequenceParallel,
     parallelize_module,
 )
+from tests.distributed.cut_models import (
+    WIDTH,
+    Attention,
+    worst,
+)
 from tests.distributed.on_device import KIND, processes
-
-BATCH, LENGTH, WIDTH, HEADS, HIDDEN, WORDS = 4, 4, 8, 4, 6, 10
-
-
-class Attention(nn.Module):
-    """Causal attention that computes with as many heads as its maps give it."""
-
-    def __init__(self):
-        super().__init__()
-        self.q, self.k, self.v, self.o = [nn.Linear(WIDTH, WIDTH) for _ in range(4)]
-
-    def forward(self, x):
-        def heads(y):
-            return y.unflatten(-1, (-1, WIDTH // HEADS)).transpose(1, 2)
-
-        q, k, v = heads(self.q(x)), heads(self.k(x)), heads(self.v(x))
-        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.o(y.transpose(1, 2).flatten(2))
-
-
-class Block(nn.Module):
-    def __init__(self, hidden):
-        super().__init__()
-        self.before, self.after = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.attention = Attention()
-        self.up, self.down = nn.Linear(WIDTH, hidden), nn.Linear(hidden, WIDTH)
-
-    def forward(self, x):
-        x = x + self.attention(self.before(x))
-        return x + self.down(nn.functional.gelu(self.up(self.after(x))))
-
-
-class Language(nn.Module):
-    """A transformer of one block with a table of words in front and a map to words behind."""
-
-    def __init__(self, hidden=HIDDEN):
-        super().__init__()
-        self.words = nn.Embedding(WORDS, WIDTH, padding_idx=1)
-        self.blocks = nn.ModuleList([Block(hidden)])
-        self.norm = nn.LayerNorm(WIDTH)
-        self.head = nn.Linear(WIDTH, WORDS)
-
-    def forward(self, ids):
-        x = self.words(ids)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
-
-
-def megatron():
-    """Activations are whole between the layers."""
-    return {
-        "words": RowwiseParallel(input_layouts=Replicate()),
-        "blocks.*.attention.[qkv]": ColwiseParallel(),
-        "blocks.*.attention.o": RowwiseParallel(),
-        "blocks.*.up": ColwiseParallel(),
-        "blocks.*.down": RowwiseParallel(),
-        "head": ColwiseParallel(output_layouts=Replicate()),
-    }
-
-
-def along_the_sequence():
-    """Between the layers each process has a slice of the sequence."""
-    cut = Shard(1)
-    norm = SequenceParallel(use_local_output=True)
-    return {
-        "words": RowwiseParallel(input_layouts=Replicate(), output_layouts=cut),
-        "blocks.*.before": norm,
-        "blocks.*.after": norm,
-        "blocks.*.attention.[qkv]": ColwiseParallel(input_layouts=cut),
-        "blocks.*.attention.o": RowwiseParallel(output_layouts=cut),
-        "blocks.*.up": ColwiseParallel(input_layouts=cut),
-        "blocks.*.down": RowwiseParallel(output_layouts=cut),
-        "norm": SequenceParallel(),  # gives a DTensor
-        "head": ColwiseParallel(output_layouts=Replicate()),
-    }
-
-
-PLANS = {"megatron": megatron, "along_the_sequence": along_the_sequence}
-
-
-def step(model, optimizer, ids, groups=()):
-    """One step with clipping; the loss and the norm, averaged over groups that share the batch."""
-    logits = model(ids[:, :-1])
-    loss = nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-    optimizer.zero_grad()
-    loss.backward()
-    loss = loss.detach()
-    for group in groups:
-        for value in (loss, *[p.grad for p in model.parameters()]):
-            dist.all_reduce(value, dist.ReduceOp.AVG, group)
-    norm = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-    optimizer.step()
-    return loss.item(), norm.item()
-
-
-def worst(model, whole, what):
-    """The largest difference between a cut model's values, put together, and the whole model's."""
-    others = dict(whole.named_parameters())
-    found = 0.0
-    for name, parameter in model.named_parameters():
-        value, expected = what(parameter), what(others[name])
-        if hasattr(parameter, "dtensor"):
-            layout = parameter.device_mesh, parameter.placements
-            shape = {"shape": expected.shape, "stride": expected.stride()}
-            value = DTensor.from_local(value.detach(), *layout, **shape).full_tensor()
-        found = max(found, (value - expected).abs().max().item())
-    return found
-
-
-def trained(rank, size, plan, grid, hidden):
-    """Losses of ten steps of the whole and of the cut model; the differences after them."""
-    torch.manual_seed(rank)  # the plan takes the first process's values
-    model = Language(hidden).double().to(KIND)
-    mesh = init_device_mesh(KIND, grid, mesh_dim_names=("dp", "tp")[-len(grid) :])
-    whole = copy.deepcopy(model)
-    for value in whole.parameters():
-        dist.broadcast(value.data, 0)
-    groups = []
-    if "dp" in mesh.mesh_dim_names:
-        groups = [mesh.get_group("dp")]
-        for value in model.parameters():
-            dist.broadcast(value.data, 0)
-    parallelize_module(model, mesh["tp"], PLANS[plan]())
-    torch.manual_seed(5)
-    ids = torch.randint(WORDS, (BATCH, LENGTH + 1)).to(KIND)
-    rows = BATCH // (mesh.size(0) if groups else 1)
-    start = rows * mesh.get_local_rank("dp") if groups else 0
-    optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (model, whole)]
-    cut, expected, gradients = [], [], []
-    for _ in range(10):
-        cut.append(step(model, optimizers[0], ids[start : start + rows], groups))
-        expected.append(step(whole, optimizers[1], ids))
-        gradients.append(worst(model, whole, lambda p: p.grad))
-    values = worst(model, whole, lambda p: p.data)
-    parts = sum([p.numel() for p in model.parameters()])
-    return (
-        cut,
-        expected,
-        max(gradients),
-        values,
-        parts,
-        sum([p.numel() for p in whole.parameters()]),
-    )
-
-
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("grid", [(2,), (4,), (2, 2)])
-def test_a_transformer_trains_as_on_one_process(plan, grid):
-    size = 4 if grid == (2, 2) else grid[0]
-    hidden = 7 if plan == "megatron" and grid == (4,) else HIDDEN  # 2, 2, 2 and 1
-    for cut, expected, gradients, values, part, whole in processes(size).run(
-        trained, plan, grid, hidden
-    ):
-        for here, there in zip(cut, expected):
-            assert here == pytest.approx(there, rel=0, abs=1e-10)
-        assert gradients < 1e-10
-        assert values < 1e-8  # AdamW divides by roots of small numbers
-        assert part < 0.8 * whole
-        assert expected[-1][0] < expected[0][0]
-
-
-def over_data(rank, size, plan, wrapper):
-    """Losses and norms of a model that is cut, under a wrapper over the data, and of the whole."""
-    torch.manual_seed(0)
-    model = Language().double().to(KIND)
-    whole = copy.deepcopy(model)
-    mesh = init_device_mesh(KIND, (2, 2), mesh_dim_names=("dp", "tp"))
-    parallelize_module(model, mesh["tp"], PLANS[plan]())
-    if wrapper == "ddp":
-        model = nn.parallel.DistributedDataParallel(model, process_group=mesh.get_group("dp"))
-    else:
-        for module in (*model.blocks, model):
-            fully_shard(module, mesh=mesh["dp"])
-    torch.manual_seed(5)
-    ids = torch.randint(WORDS, (BATCH, LENGTH + 1)).to(KIND)
-    own = ids.chunk(2)[mesh.get_local_rank("dp")]
-    optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (model, whole)]
-    found = []
-    for _ in range(5):
-        loss, norm = step(model, optimizers[0], own)
-        mean = torch.tensor(loss, device=KIND, dtype=torch.float64)
-        dist.all_reduce(mean, dist.ReduceOp.AVG, mesh.get_group("dp"))
-        found.append(((mean.item(), norm), step(whole, optimizers[1], ids)))
-    if wrapper == "ddp":
-        return found, None
-    state, expected = whole_state_dict(model), whole.state_dict()
-    same = [torch.allclose(state[name], expected[name], rtol=0, atol=1e-8) for name in expected]
-    boxes = {name: value.__shards__() for name, value in model.state_dict().items()}
-    covered = torch.zeros(expected["blocks.0.down.weight"].shape, device=KIND)
-    shape, own = boxes["blocks.0.down.weight"]
-    for (row, column), part in own:
-        covered[row : row + part.shape[0], column : column + part.shape[1]] += 1
-    dist.all_reduce(covered)
-    with torch.no_grad():
-        for value in model.parameters():
-            value.zero_()
-    model.load_state_dict(expected)
-    logits = model(ids[:, :-1]) - whole(ids[:, :-1])
-    return found, (
-        all(same),
-        shape == covered.shape,
-        covered.unique().tolist(),
-        logits.abs().max().item(),
-    )
-
-
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("wrapper", ["ddp", "fsdp"])
-def test_under_wrappers_over_the_data(plan, wrapper):
-    for steps, states in processes(4).run(over_data, plan, wrapper):
-        for here, there in steps:
-            assert here == pytest.approx(there, rel=0, abs=1e-10)
-        if states is not None:
-            same, shape, times, difference = states
-            assert same and shape and times == [1.0] and difference < 1e-10
 
 
 def counted(rank, size, plan):
-    """The collectives of a forward and of a backward pass of two layers."""
+    """The collectives of a forward and of a backward pass of two layers, or of attention."""
     mesh = init_device_mesh(KIND, (size,))
-    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 4)).to(KIND)
     cut = None if plan == "megatron" else Shard(1)
-    styles = {"0": ColwiseParallel(input_layouts=cut), "2": RowwiseParallel(output_layouts=cut)}
+    if plan == "attention":
+        model, gather = Attention().to(KIND), Replicate()
+        styles = {
+            "": PrepareModuleInput(input_layouts=cut, desired_input_layouts=gather),
+            "[qkv]": ColwiseParallel(),
+            "o": RowwiseParallel(output_layouts=cut),
+        }
+    else:
+        model = nn.Sequential(nn.Linear(WIDTH, 6), nn.ReLU(), nn.Linear(6, 4)).to(KIND)
+        styles = {"0": ColwiseParallel(input_layouts=cut), "2": RowwiseParallel(output_layouts=cut)}
     parallelize_module(model, mesh, styles)
     seen = []
     originals = {name: getattr(collectives, name) for name in collectives.__all__}
@@ -261,7 +56,7 @@ def counted(rank, size, plan):
 
         return call
 
-    x = torch.randn(2, 4, 4, device=KIND, requires_grad=True)
+    x = torch.randn(2, 4, WIDTH, device=KIND, requires_grad=True)
     try:
         for name in originals:
             setattr(collectives, name, noting(name))
@@ -281,6 +76,7 @@ def test_collectives_of_two_layers():
     # Korthikanti et al. 2022, figure 6: an all_gather and a reduce_scatter each way.
     both = {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1}
     assert processes(2).run(counted, "along the sequence") == [(both, both)] * 2
+    assert processes(2).run(counted, "attention") == [(both, both)] * 2
 
 
 def layers(rank, size, make, style, shape, ids=False, kwargs=None):
@@ -528,3 +324,40 @@ def test_plans():
             "SequenceParallel(sequence_dim=1, use_local_output=False)]"
         )
         assert doubled == 2.0
+
+
+class Bypass(nn.Module):
+    """Two layers that are cut, and a plain way around them."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.gate, self.down = nn.Linear(4, 6), nn.Linear(4, 6), nn.Linear(6, 4)
+
+    def forward(self, x):
+        around = x.to_local() if isinstance(x, DTensor) else x
+        return self.down(self.up(x) * self.gate(x)) + around.sin()
+
+
+def bypassed(rank, size):
+    mesh = init_device_mesh(KIND, (size,))
+    torch.manual_seed(0)
+    whole = Bypass().double().to(KIND)
+    plan = {
+        "": PrepareModuleInput(input_layouts=Shard(0), desired_input_layouts=Replicate()),
+        "up": ColwiseParallel(),
+        "gate": ColwiseParallel(),
+        "down": RowwiseParallel(),
+    }
+    cut = parallelize_module(copy.deepcopy(whole), mesh, plan)
+    x = torch.randn(4, 4, dtype=torch.float64).to(KIND).requires_grad_()
+    own = x.detach().chunk(size)[rank].clone().requires_grad_()
+    y, expected = cut(own), whole(x)
+    y.pow(3).sum().backward()
+    expected.pow(3).sum().backward()
+    gradients = own.grad - x.grad.chunk(size)[rank]
+    largest = max((y - expected).abs().max().item(), gradients.abs().max().item())
+    return max(largest, worst(cut, whole, lambda p: p.grad))
+
+
+def test_a_whole_input_may_go_around_the_cut_layers():
+    assert max(processes(2).run(bypassed)) < 1e-10

@@ -88,11 +88,10 @@ class DTensor(Tensor):
 
     def to_local(self, *, grad_placements: Sequence[Any] | None = None) -> Tensor:
         """This process's part. Its gradient is placed as the tensor is, or as is said here."""
-        places = self.placements
-        if grad_placements is None:
-            return self._local_tensor
-        gradient = normalized(grad_placements, self.device_mesh, self.ndim)
-        return moved(self._local_tensor, self._spec, places, gradient)
+        gradient = None
+        if grad_placements is not None:
+            gradient = normalized(grad_placements, self.device_mesh, self.ndim)
+        return moved(self._local_tensor, self._spec, self.placements, gradient)
 
     def full_tensor(self, *, grad_placements: Sequence[Any] | None = None) -> Tensor:
         """The whole tensor, in every process."""
@@ -275,6 +274,10 @@ class LocalParameter(Parameter):
         if id(self) not in memo:
             memo[id(self)] = LocalParameter(self.data.clone(), self.requires_grad, self._spec)
         return memo[id(self)]
+
+    def __repr__(self) -> str:
+        whole = f"of {tuple(self._spec.shape)} with placements={self.placements}"
+        return f"LocalParameter({self.data!r}, {whole})"
 
 
 def _attribute(name: str) -> property:

@@ -21,11 +21,21 @@ Placements = tuple[Placement, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """A whole tensor's shape, and its placement along each dimension of a mesh."""
+    """A whole tensor's shape, and its placement along each dimension of a mesh.
+
+    `gradient` is how the gradient of this process's part has to be placed, where that does not
+    follow from `placements`: as terms, for a whole input of several layers that are cut.
+    """
 
     mesh: DeviceMesh
     placements: Placements
     shape: Size
+    gradient: Placements | None = None
+
+    @property
+    def placements_of_gradient(self) -> Placements:
+        """How the gradient of this process's part has to be placed."""
+        return resting(self.placements) if self.gradient is None else self.gradient
 
     @property
     def device_mesh(self) -> DeviceMesh:
@@ -39,7 +49,7 @@ class Layout:
         return tuple([self.mesh.get_group(i) for i in cuts])
 
     def with_placements(self, placements: Placements) -> Layout:
-        """The same tensor, placed otherwise."""
+        """The same tensor, placed otherwise, as its gradient is."""
         return Layout(self.mesh, placements, self.shape)
 
 

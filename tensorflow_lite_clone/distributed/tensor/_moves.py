@@ -55,7 +55,7 @@ class Move(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple:
-        back = resting(ctx.source.placements)
+        back = ctx.source.placements_of_gradient
         gx = Move.apply(g, ctx.source.with_placements(ctx.gradient), back, back)
         return gx, None, None, None
 
@@ -65,7 +65,7 @@ def moved(
 ) -> Tensor:
     """`Move`, where there is anything to do."""
     gradient = resting(target) if gradient is None else gradient
-    if source.placements == target and resting(target) == gradient:
+    if source.placements == target and source.placements_of_gradient == gradient:
         return local
     return Move.apply(local, source, target, gradient)
 

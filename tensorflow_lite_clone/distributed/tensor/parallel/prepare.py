@@ -6,8 +6,16 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh
-from tensorflow_lite_clone.distributed.tensor.parallel.style import ParallelStyle, as_dtensor
-from tensorflow_lite_clone.distributed.tensor.placement_types import Placement
+from tensorflow_lite_clone.distributed.tensor._dtensor import DTensor
+from tensorflow_lite_clone.distributed.tensor._layout import Layout
+from tensorflow_lite_clone.distributed.tensor._moves import moved
+from tensorflow_lite_clone.distributed.tensor.parallel.style import (
+    TERMS,
+    WHOLE,
+    ParallelStyle,
+    as_dtensor,
+)
+from tensorflow_lite_clone.distributed.tensor.placement_types import Placement, Replicate
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -26,6 +34,10 @@ def _laid_out(
         return value
     assert isinstance(value, Tensor), "expecting input to be a torch.Tensor!"
     result = as_dtensor(value, mesh, (layout,))
+    if desired == Replicate() and not local:
+        # Layers that are cut each have a term of the gradient: they are added here, all at once.
+        whole = moved(result._local_tensor, result._spec, WHOLE, TERMS)
+        return DTensor(whole, Layout(mesh, WHOLE, result.shape, TERMS))
     if desired is not None:
         result = result.redistribute(placements=(desired,))
     return result.to_local() if local else result
