@@ -19,6 +19,8 @@ import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.distributed.checkpoint as dcp
 from tensorflow_lite_clone.distributed.checkpoint import _nested, _pickles, _shards
 from tests.device import DEVICE
+from tests.distributed import test_checkpoint_worlds as worlds
+from tests.distributed.worlds import world
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it compiles with what is deprecated
@@ -110,6 +112,21 @@ def test_the_contents_are_told_as_by_torch(tmp_path):
     assert sorted(os.listdir(tmp_path / "ours")) == sorted(os.listdir(tmp_path / "theirs"))
     read = dcp.FileSystemReader(tmp_path / "theirs").read_metadata()
     assert str(read) == str(theirs)
+
+
+def test_torch_reads_what_several_processes_write(tmp_path):
+    world(4).run(worlds.save, str(tmp_path), "grid")
+    state = {"pieces": {}, "replicated": {}, "step": 0, "rank 3": 0}
+    for name, shape in worlds.SHAPES.items():
+        state["pieces"][name] = torch.zeros(shape, dtype=torch.float64)
+        state["replicated"][name] = torch.zeros(shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it loads alone
+        torch_dcp.load(state, checkpoint_id=tmp_path, no_dist=True)
+    assert state["step"] == 12 and state["rank 3"] == 3
+    for name in worlds.SHAPES:
+        assert same(state["pieces"][name], worlds.whole(name))
+        assert same(state["replicated"][name], worlds.whole(name).to(tlc.float32))
 
 
 @pytest.mark.parametrize(
