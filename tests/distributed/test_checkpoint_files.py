@@ -428,6 +428,23 @@ def test_async_save_tells_of_failures_later(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_async_save_with_a_stager(tmp_path):
+    values = tlc.ones(2)
+    for path, later in (("one", True), ("two", False)):
+        stager = dcp.staging.DefaultStager(dcp.staging.StagingOptions(use_async_staging=later))
+        saved = dcp.async_save(
+            {"a": values}, checkpoint_id=tmp_path / path, async_stager=stager, no_dist=True
+        )
+        if later:
+            saved.staging_completion.result(10)
+        values.add_(1)
+        (saved.upload_completion if later else saved).result(10)
+        state = {"a": tlc.zeros(2)}
+        load(state, tmp_path / path)
+        assert state["a"].tolist() == [1.0 if later else 2.0] * 2
+        stager.close()
+
+
 # Other forms.
 
 
