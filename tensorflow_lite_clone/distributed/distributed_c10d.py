@@ -12,7 +12,7 @@ from tensorflow_lite_clone.distributed import engines, mpi, nccl
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import record_uncaught
 from tensorflow_lite_clone.distributed.process_group import Backend, ProcessGroup
-from tensorflow_lite_clone.distributed.rendezvous import rendezvous
+from tensorflow_lite_clone.distributed.rendezvous import adopt_launcher, rendezvous
 from tensorflow_lite_clone.distributed.store import PrefixStore, Store
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.types import Device
@@ -130,7 +130,8 @@ def init_process_group(
     shared memory within one host otherwise), or one for each kind of device, by default
     ``cpu:gloo,cuda:nccl``. Processes meet at `store`, or where `init_method` says: ``env://``
     (by default: the environment of a launcher), ``tcp://HOST:PORT``, ``file://PATH``. With
-    ``mpi`` (also as in ``cpu:mpi,cuda:nccl``) and none of these, they meet over MPI.
+    ``mpi`` (also as in ``cpu:mpi,cuda:nccl``), and where MPI's launcher tells no address, they meet
+    over MPI.
 
     Raises:
         ValueError: a group exists, rank or size is missing, or the backend is unknown.
@@ -143,7 +144,10 @@ def init_process_group(
         raise ValueError("Cannot specify both init_method and store.")
     chosen = engines.by_device(backend)
     timeout = timeout or default_pg_timeout
-    if Backend.MPI in chosen.values() and rank < 0 and store is None and init_method is None:
+    unsaid = rank < 0 and store is None and init_method in (None, "env://")
+    if unsaid:
+        adopt_launcher(os.environ)
+    if unsaid and (Backend.MPI in chosen.values() or _over_mpi_only()):
         store, rank, world_size = mpi.meet(timeout)
     elif store is None:
         store, rank, world_size = rendezvous(init_method or "env://", rank, world_size, timeout)
@@ -157,6 +161,11 @@ def init_process_group(
     _names.clear()
     _make_group(chosen, backend, range(world_size), rank, world_size, timeout, store, group_name)
     sampling.group = lambda: (get_world_size(), get_rank())
+
+
+def _over_mpi_only() -> bool:
+    """Whether the launcher has told no address, and is MPI's."""
+    return "MASTER_ADDR" not in os.environ and mpi.is_launched()
 
 
 def _make_group(

@@ -22,12 +22,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import cache
 from importlib.util import find_spec
-from itertools import accumulate, chain, count
+from itertools import chain, count
 from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import bfloat16, bool_, dtype_by_name, float16
 from tensorflow_lite_clone.distributed.communicator import Call, Communicator, expect_same
+from tensorflow_lite_clone.distributed.mpi_buffers import Row, flat, numbers, words
 from tensorflow_lite_clone.distributed.reduction import expect_reducible
 from tensorflow_lite_clone.distributed.store import Store
 from tensorflow_lite_clone.distributed.tcp_store import TCPStore
@@ -64,9 +65,10 @@ def is_available() -> bool:
     return find_spec("mpi4py") is not None
 
 
-def is_launched(world_size: int) -> bool:
-    """Whether this process was started under MPI as one of `world_size`."""
-    return is_available() and str(world_size) in [os.environ.get(name) for name in _SIZES]
+def is_launched(world_size: int | None = None) -> bool:
+    """Whether this process was started under MPI, as one of `world_size` if that is given."""
+    sizes = [os.environ[name] for name in _SIZES if name in os.environ]
+    return is_available() and (str(world_size) in sizes if world_size else bool(sizes))
 
 
 def meet(timeout: timedelta) -> tuple[Store, int, int]:
@@ -78,10 +80,9 @@ def meet(timeout: timedelta) -> tuple[Store, int, int]:
     host = everyone.Split_type(_mpi().COMM_TYPE_SHARED)
     name = "127.0.0.1" if host.size == everyone.size else socket.getfqdn()
     host.Free()
-    first = everyone.rank == 0
-    opened = TCPStore(name, 0, None, True, timeout) if first else None
-    address = everyone.bcast((name, opened.port) if opened else None)
-    store = opened or TCPStore(*address, timeout=timeout)
+    opened = None if everyone.rank else TCPStore(name, 0, is_master=True, timeout=timeout)
+    address, port = everyone.bcast(opened and (name, opened.port))
+    store = opened or TCPStore(address, port, timeout=timeout)
     return store, everyone.rank, everyone.size
 
 
@@ -118,6 +119,19 @@ def _advance() -> None:
             communicator.advance()
 
 
+def _until(over: Callable[[], bool], limit: float) -> bool:
+    """Let everything go on until something is over, or False when the time is up."""
+    deadline = time.monotonic() + limit
+    for turn in count():
+        _advance()
+        if over():
+            return True
+        if time.monotonic() > deadline:
+            break
+        time.sleep(min(max(turn - 50, 0) * 5e-6, 1e-3))
+    return False
+
+
 class _Task(Work):
     """A communication as the steps that are left of it."""
 
@@ -151,13 +165,8 @@ class _Task(Work):
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         limit = seconds(timeout, self._owner.timeout)
-        deadline = time.monotonic() + limit
-        for turn in count():
-            if self.is_completed():
-                break
-            if time.monotonic() > deadline:
-                raise self._too_late(limit, final=timeout is None)
-            time.sleep(min(max(turn - 50, 0) * 5e-6, 1e-3))
+        if not _until(lambda: self._over, limit):
+            raise self._too_late(limit, final=timeout is None)
         if self._error is not None:
             raise self._error
         return True
@@ -180,59 +189,6 @@ class _Task(Work):
         if self.source < 0:
             return super().source_rank()
         return self.source
-
-
-class _Row:
-    """Arrays one after the other in one memory: their own where they lie so, else a copy."""
-
-    def __init__(self, arrays: Sequence[Any], *, filled: bool) -> None:
-        self.counts = [part.size for part in arrays]
-        self.starts = list(accumulate(self.counts, initial=0))
-        self.code = _mpi().Datatype.fromcode(arrays[0].dtype.char)
-        width = arrays[0].itemsize
-        starts = [start * width for start in self.starts]
-        self._parts = [(part, start) for part, start in zip(arrays, starts) if part.size]
-        places = [part.__array_interface__["data"][0] - start for part, start in self._parts]
-        self._apart = len(set(places)) > 1
-        total = starts[-1]
-        if not self._apart:
-            self.memory = _mpi().buffer.fromaddress(places[0] if places else 0, total)
-        elif filled:
-            self.memory = b"".join([part.view("u1") for part in arrays])
-        else:
-            self.memory = bytearray(total)
-
-    def even(self) -> list[Any]:
-        """For collectives whose parts are of one size."""
-        return [self.memory, self.counts[0], self.code]
-
-    def uneven(self) -> list[Any]:
-        """For collectives whose parts have sizes of their own."""
-        return [self.memory, self.counts, self.starts[:-1], self.code]
-
-    def hand_out(self) -> None:
-        """Write what came to the arrays."""
-        if self._apart:
-            for part, start in self._parts:
-                part.view("u1")[...] = memoryview(self.memory)[start : start + part.nbytes]
-
-
-def _flat(tensor: Tensor) -> Any:
-    return tensor._storage.array.reshape(-1)
-
-
-def _words(tensor: Tensor) -> Any:
-    """The elements as integers, of which MPI knows all: for what is only moved."""
-    flat = _flat(tensor)
-    return flat.view(f"u{min(flat.itemsize, 8)}")
-
-
-def _numbers(tensor: Tensor) -> Any:
-    """The elements as MPI can reduce them: in place, but of two-byte floats a wider copy."""
-    flat = _flat(tensor)
-    if tensor.dtype in (float16, bfloat16):
-        return flat.astype("f4")
-    return flat.view("u1") if tensor.dtype is bool_ else flat
 
 
 def _operation(tensor: Tensor, op: ReduceOp) -> Any:
@@ -265,15 +221,28 @@ class MpiCommunicator(Communicator):
                 f"rank {ranks[rank]} of the ranks {list(ranks)} is number {everyone.rank} of "
                 f"{everyone.size} for MPI: start the program by mpirun -n {max(ranks) + 1}"
             )
-        group = everyone.group.Incl(self.ranks)
-        self._comm = everyone.Create_group(group)
-        group.Free()
+        self._comm = self._meet(everyone)
         self._collectives: deque[_Task] = deque()
         self._messages: list[_Task] = []
         self._count = 0
         self._sent = 0
         self._ended = ""
         _open.append(self)
+
+    def _meet(self, everyone: Any) -> Any:
+        """MPI's communicator of the group. RuntimeError if some members do not come."""
+        group, made = everyone.group.Incl(self.ranks), []
+        # MPI has no nonblocking form of this, and others may wait for what is under way here.
+        thread = threading.Thread(
+            target=lambda: made.append(everyone.Create_group(group)), name="tlc-mpi", daemon=True
+        )
+        thread.start()
+        if not _until(lambda: not thread.is_alive(), self.timeout):
+            text = f"the group of the ranks {self.ranks} timed out after {self.timeout:g} seconds"
+            _timed_out.append(text)
+            raise RuntimeError(text)
+        group.Free()
+        return made[0]
 
     def advance(self) -> None:
         """Let the first collective and all messages go on as far as they can without waiting."""
@@ -332,7 +301,7 @@ class MpiCommunicator(Communicator):
         expect_reducible(tensor, op)
 
         def move() -> _Steps:
-            made = _numbers(tensor)
+            made = numbers(tensor)
             yield self._comm.Iallreduce(_mpi().IN_PLACE, made, _operation(tensor, op))
             self._settle(tensor, made, op)
 
@@ -342,7 +311,7 @@ class MpiCommunicator(Communicator):
         expect_reducible(tensor, op)
 
         def move() -> _Steps:
-            made, operation = _numbers(tensor), _operation(tensor, op)
+            made, operation = numbers(tensor), _operation(tensor, op)
             if self.rank == root:
                 yield self._comm.Ireduce(_mpi().IN_PLACE, made, operation, root)
                 self._settle(tensor, made, op)
@@ -356,8 +325,9 @@ class MpiCommunicator(Communicator):
         expect_reducible(output, op)
 
         def move() -> _Steps:
-            made = _numbers(output)
-            given = _Row([_numbers(tensor) for tensor in inputs], filled=True)
+            made = numbers(output)
+            given = Row([numbers(tensor) for tensor in inputs], filled=True)
+            given.leave([made])
             yield self._comm.Ireduce_scatter_block(given.even(), made, _operation(output, op))
             self._settle(output, made, op)
 
@@ -368,18 +338,18 @@ class MpiCommunicator(Communicator):
         if op is ReduceOp.AVG:
             made /= self.size
         if tensor.dtype in (float16, bfloat16):
-            _flat(tensor)[...] = made
+            flat(tensor)[...] = made
 
     def broadcast(self, tensor: Tensor, root: int) -> Work:
         def move() -> _Steps:
-            yield self._comm.Ibcast(_words(tensor), root)
+            yield self._comm.Ibcast(words(tensor), root)
 
         return self._collective(Call.of("broadcast", tensor, f"rank {root}"), move, [tensor])
 
     def all_gather(self, outputs: Sequence[Tensor], input: Tensor) -> Work:
         def move() -> _Steps:
-            row = _Row([_words(tensor) for tensor in outputs], filled=False)
-            yield self._comm.Iallgather(_words(input), row.even())
+            row = Row([words(tensor) for tensor in outputs], filled=False)
+            yield self._comm.Iallgather(row.beside(words(input)), row.even())
             row.hand_out()
 
         return self._collective(Call.of("all_gather", input), move, outputs)
@@ -387,11 +357,11 @@ class MpiCommunicator(Communicator):
     def gather(self, outputs: Sequence[Tensor], input: Tensor, root: int) -> Work:
         def move() -> _Steps:
             if self.rank == root:
-                row = _Row([_words(tensor) for tensor in outputs], filled=False)
-                yield self._comm.Igather(_words(input), row.even(), root)
+                row = Row([words(tensor) for tensor in outputs], filled=False)
+                yield self._comm.Igather(row.beside(words(input)), row.even(), root)
                 row.hand_out()
             else:
-                yield self._comm.Igather(_words(input), None, root)
+                yield self._comm.Igather(words(input), None, root)
 
         return self._collective(Call.of("gather", input, f"to rank {root}"), move, outputs)
 
@@ -399,16 +369,19 @@ class MpiCommunicator(Communicator):
         def move() -> _Steps:
             given = None
             if self.rank == root:
-                given = _Row([_words(tensor) for tensor in inputs], filled=True).even()
-            yield self._comm.Iscatter(given, _words(output), root)
+                row = Row([words(tensor) for tensor in inputs], filled=True)
+                row.leave([words(output)])
+                given = row.even()
+            yield self._comm.Iscatter(given, words(output), root)
 
         return self._collective(Call.of("scatter", output, f"from rank {root}"), move, [output])
 
     def all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Work:
         def move() -> _Steps:
             yield from self._expect_counts(outputs, inputs)
-            given = _Row([_words(tensor) for tensor in inputs], filled=True)
-            row = _Row([_words(tensor) for tensor in outputs], filled=False)
+            given = Row([words(tensor) for tensor in inputs], filled=True)
+            given.leave([words(tensor) for tensor in outputs])
+            row = Row([words(tensor) for tensor in outputs], filled=False)
             yield self._comm.Ialltoallv(given.uneven(), row.uneven())
             row.hand_out()
 
@@ -438,7 +411,7 @@ class MpiCommunicator(Communicator):
 
         def steps() -> _Steps:
             announced = self._comm.Isend([_encoded(call), _mpi().BYTE], peer, 2 * tag)
-            sent = self._comm.Isend(_words(tensor), peer, place)
+            sent = self._comm.Isend(words(tensor), peer, place)
             yield announced
             yield sent
 
@@ -454,7 +427,7 @@ class MpiCommunicator(Communicator):
             yield self._comm.Irecv([text, _mpi().BYTE], source, 2 * tag)
             sent, task.source = _decoded(text), task.status.source
             (place,) = sent.counts
-            memory = _words(tensor) if sent.key() == call.key() else bytearray(_bytes(sent))
+            memory = words(tensor) if sent.key() == call.key() else bytearray(_bytes(sent))
             yield self._comm.Irecv(memory, task.source, place)
             expect_same([sent, call], [self.ranks[task.source], self.ranks[self.rank]])
             tensor._storage.bump()

@@ -263,42 +263,38 @@ class Nccl(Communicator):
         return self._queue(call, [*outputs, *inputs], outputs, start)
 
     def send(self, tensor: Tensor, peer: int, tag: int) -> Work:
-        return self._point_to_point(tensor, peer, "send")
+        return self.exchange([("send", tensor, peer, tag)])[0]
 
     def receive(self, tensor: Tensor, peer: int | None, tag: int) -> Work:
         if peer is None:
             raise ValueError("NCCL receives from a rank that is named, not from any")
-        work = self._point_to_point(tensor, peer, "receive")
-        tensor._storage.bump()
-        return work
+        return self.exchange([("receive", tensor, peer, tag)])[0]
 
-    def _point_to_point(self, tensor: Tensor, peer: int, what: str) -> Work:
-        channel = self._pair(peer, tensor.device.index)
-        array = tensor._storage.array
-        other = int(peer > self.rank)
-        event = channel.queue(lambda channel: getattr(channel, what)(array, other))
-        work = _OnStream(channel, event, [tensor], [array])
+    def exchange(self, steps: Sequence[tuple[str, Tensor, int, int]]) -> list[Work]:
+        index = steps[0][1].device.index
+        peers = {peer for _, _, peer, _ in steps}
+        for peer in sorted(peers, key=lambda peer: sorted((peer, self.rank))):
+            self._pair(peer, index)  # in one order on all ranks, which have to meet
+        channels = [self._pairs[peer] for _, _, peer, _ in steps]
+        with layer("runtime").on(index):
+            with layer("nccl").group():
+                for channel, (what, tensor, peer, _) in zip(channels, steps, strict=True):
+                    channel.fork()
+                    getattr(channel, what)(tensor._storage.array, int(peer > self.rank))
+            return [
+                self._underway(channel, channel.record(), step)
+                for channel, step in zip(channels, steps, strict=True)
+            ]
+
+    def _underway(self, channel: Any, event: Any, step: tuple[str, Tensor, int, int]) -> Work:
+        """The work of a send or receive that has been queued."""
+        what, tensor, peer, _ = step
+        if what == "receive":
+            tensor._storage.bump()
+        work = _OnStream(channel, event, [tensor], [tensor._storage.array])
         if not work._captured:
             self._watch.add(event, Call.of(f"{what}, rank {self.ranks[peer]},", tensor))
         return work
-
-    def exchange(self, steps: Sequence[tuple[str, Tensor, int, int]]) -> list[Work]:
-        peers = [peer for _, _, peer, _ in steps]
-        for peer in sorted(set(peers), key=lambda peer: sorted((peer, self.rank))):
-            self._pair(peer, steps[0][1].device.index)  # in one order on all ranks
-        channels = []
-        with layer("nccl").group():
-            for what, tensor, peer, _ in steps:
-                channel = self._pairs[peer]
-                channel.fork()
-                getattr(channel, what)(tensor._storage.array, int(peer > self.rank))
-                channels.append(channel)
-        works: list[Work] = []
-        for channel, (what, tensor, _, _) in zip(channels, steps, strict=True):
-            if what == "receive":
-                tensor._storage.bump()
-            works.append(_OnStream(channel, channel.record(), [tensor], [tensor._storage.array]))
-        return works
 
     def barrier(self) -> Work:
         token = zeros(1, device=Device("cuda", self._on().index))

@@ -58,6 +58,7 @@ class Reducer:
         count = len(self._parameters)
         self._expecting = False  # a backward pass is announced
         self._begun = False  # ... and the first gradient is there
+        self._waiting = False  # ... and its end is waited for
         self._ready: set[int] = set()  # the places of parameters whose gradients are there
         self._unused: Sequence[int] = ()  # of which no gradient will come in this pass
         self._used = [False] * count  # here, since the last reduction
@@ -66,6 +67,7 @@ class Reducer:
         # Of a static graph, after its first pass: how often each gradient comes.
         self._arrivals: list[int] | None = None
         self._counts = [0] * count
+        self._told = False  # what is used anywhere: a static graph's processes say it once
 
         self._arrange(range(count - 1, -1, -1))
         reference = weakref.ref(self)
@@ -139,12 +141,10 @@ class Reducer:
 
         Backward passes inside that one, of checkpoints, do not count.
         """
-        waiting = False
 
         def begin(_: Tensor) -> None:
-            nonlocal waiting
-            if not waiting:
-                waiting = True
+            if not self._waiting:
+                self._waiting = True
                 queue_callback(self._reduce_all)
 
         for output in outputs:
@@ -171,6 +171,7 @@ class Reducer:
         self._mark(place)
 
     def _reduce_all(self) -> None:
+        self._waiting = False
         for place in range(len(self._parameters)):
             self._mark(place)
 
@@ -218,19 +219,22 @@ class Reducer:
         self._expecting = self._begun = False
         self._used = [False] * len(self._used)
         if self._learns:
-            self._arrivals, self._used_anywhere = self._counts, used
+            self._arrivals = self._counts
             self._unused = [place for place, count in enumerate(self._counts) if not count]
         self._follow_order()
 
     def _used_by_anyone(self) -> list[bool]:
         """Which parameters have a gradient in any process; others keep theirs as they are."""
-        if not (self._searches or self._learns):
+        if not self._searches and (not self._static or self._told):
             return self._used_anywhere
         counts = new_tensor(self._used, dtype=int32, device=self._parameters[0].device)
         all_reduce(counts, group=self._group)
-        if all(self._used):  # no need to look, and to wait
-            return self._used
-        return [count > 0 for count in counts.tolist()]
+        used = self._used
+        if not all(used):  # else there is no need to look, and to wait
+            used = [count > 0 for count in counts.tolist()]
+        if self._static:
+            self._used_anywhere, self._told = used, True
+        return used
 
     def _follow_order(self) -> None:
         """Once, arrange the buckets in the order in which the gradients came in rank 0."""
@@ -256,11 +260,9 @@ class Reducer:
         for bucket in self.buckets:
             bucket.clear()
             works.append(self._launch(bucket))
-        used = self._used_by_anyone()
+        self._used_by_anyone()
         for bucket, work in zip(self.buckets, works):
             self._result(bucket, work)
-        if self._learns:
-            self._used_anywhere = used
         self._follow_order()
 
     def _complain(self) -> None:

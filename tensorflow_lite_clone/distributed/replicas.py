@@ -92,6 +92,8 @@ class Coalesced:
     @no_grad()
     def broadcast(self, group: Any, source: int = 0) -> None:
         """Give the tensors the values that they have in the process `source` of the group."""
+        if group.size() == 1:
+            return
         is_source = group.rank() == source
         for flat, part in self._parts:
             if is_source:

@@ -26,10 +26,6 @@ from tensorflow_lite_clone.distributed.errors import DistError
 
 __all__ = ["get_args_parser", "main", "run"]
 
-#: On the path of a process, this folder makes ``import torch`` mean this package: see
-#: `tensorflow_lite_clone.dropin`.
-_STAND_INS = Path(__file__).parents[1] / "dropin" / "path"
-
 
 class _Parser(argparse.ArgumentParser):
     """Options are spelled with dashes or underscores; ``PET_NNODES`` is the default of one."""
@@ -130,7 +126,7 @@ def job_of(args: argparse.Namespace, folder: Path) -> Job:
         name=name,
         role=args.role,
         max_restarts=args.max_restarts,
-        timeout=float(options.get("join_timeout", options.get("timeout", 600))),
+        timeout=float(options.get("join_timeout") or options.get("timeout") or 600),
         grace=args.shutdown_timeout,
         signals=args.signals_to_handle.split(","),
         environment=_environment(workers),
@@ -173,15 +169,10 @@ def command(args: argparse.Namespace) -> list[str]:
 
 def _environment(workers: int) -> dict[str, str]:
     """What workers need beside their places."""
-    paths = [str(_STAND_INS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    checkout = str(Path(__file__).parents[2])
-    if sys.path[0] == checkout:  # the current folder, which a worker's path does not begin with
-        paths.append(checkout)
-    found = {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
-    if workers > 1 and "OMP_NUM_THREADS" not in os.environ:
-        print("OMP_NUM_THREADS is not set: each process has one thread", file=sys.stderr)
-        found["OMP_NUM_THREADS"] = "1"
-    return found
+    if workers == 1 or "OMP_NUM_THREADS" in os.environ:
+        return {}
+    print("OMP_NUM_THREADS is not set: each process has one thread", file=sys.stderr)
+    return {"OMP_NUM_THREADS": "1"}
 
 
 def main(args: list[str] | None = None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import tensorflow_lite_clone as tlc
@@ -23,11 +25,13 @@ from tensorflow_lite_clone.distributed.tensor.parallel import (
     RowwiseParallel,
     parallelize_module,
 )
+from tests.distributed.ranks import HERE, ranks
 from tests.distributed.worlds import world
 
 
 def tensor_parallel(model):
-    mesh = tlc.distributed.init_device_mesh("cpu", (tlc.distributed.get_world_size(),))
+    size = tlc.distributed.get_world_size()
+    mesh = tlc.distributed.init_device_mesh(model[0].weight.device.type, (size,))
     return parallelize_module(model, mesh, {"0": ColwiseParallel(), "1": RowwiseParallel()})
 
 
@@ -51,16 +55,16 @@ def filled(shape, start):
     return ((tlc.arange(count) + start) * 0.37).sin().reshape(shape)
 
 
-def made(kind=None, values=True):
+def made(kind=None, values=True, device="cpu"):
     """A model, wrapped in a way, and its optimizer after a step; or both as they are at first."""
     model = tlc.nn.Sequential(tlc.nn.Linear(3, 5), tlc.nn.Linear(5, 1))
     with tlc.no_grad():
         for number, parameter in enumerate(model.parameters()):
             parameter.copy_(filled(parameter.shape, number) * values)
-    model = WRAPS[kind](model)
+    model = WRAPS[kind](model.to(device))
     optimizer = tlc.optim.Adam(model.parameters(), lr=0.1 if values else 9.0)
     if values:
-        model(filled((2, 3), 5)).pow(2).sum().backward()
+        model(filled((2, 3), 5).to(device)).pow(2).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
     return model, optimizer
@@ -169,6 +173,85 @@ def test_modules_give_and_take_their_parts(kind, tmp_path):
     for name, value in found[0].items():
         assert tlc.tensor(value).allclose(tlc.tensor(wanted[name]), 1e-5, 1e-6)
     assert found[0] == found[1] and len(found[0]) == 4
+
+
+def save_while_training(rank, size, path, kind):
+    model, optimizer = made(kind, device=HERE)
+    weights, states = get_state_dict(model, optimizer)
+    future = dcp.async_save({"model": weights, "optimizer": states}, checkpoint_id=path)
+    for _ in range(3):
+        model(filled((2, 3), 7).to(HERE)).sum().backward()
+        optimizer.step()
+    future.result(60)
+    model, optimizer = made(kind, values=False, device=HERE)
+    weights, states = get_state_dict(model, optimizer)
+    dcp.load({"model": weights, "optimizer": states}, checkpoint_id=path)
+    set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=states)
+    first = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    whole = get_state_dict(model, optimizer, options=FULL)
+    model, optimizer = made(kind, values=False, device=HERE)
+    weights, states = whole if rank == 0 else ({}, {})
+    set_state_dict(
+        model, optimizer, model_state_dict=weights, optim_state_dict=states, options=first
+    )
+    return plain(get_state_dict(model, optimizer, options=FULL))
+
+
+@pytest.mark.parametrize("kind", list(WRAPS)[1:])
+def test_async_saves_of_what_is_trained(kind, tmp_path):
+    """With DEVICE=cuda on GPUs, over NCCL."""
+    expect(ranks(2).run(save_while_training, str(tmp_path / "saved"), kind))
+
+
+# A program that goes on where it was killed.
+
+
+def train(rank, size, folder, kind, killed_at=None):
+    """The losses of the steps that this call makes, by their numbers."""
+    tlc.manual_seed(rank)
+    layers = tlc.nn.Linear(3, 5), tlc.nn.Dropout(0.5), tlc.nn.Linear(5, 1)
+    model = WRAPS[kind](tlc.nn.Sequential(*layers))
+    optimizer = tlc.optim.Adam(model.parameters(), lr=0.1)
+    schedule = tlc.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+    def everything(step):
+        weights, states = get_state_dict(model, optimizer)
+        own = {f"random {rank}": tlc.get_rng_state()}
+        return {"model": weights, "optimizer": states, "schedule": schedule, "step": step, **own}
+
+    first, saved = 0, sorted(Path(folder).glob("step*"))
+    if saved:
+        state = everything(0)
+        dcp.load(state, checkpoint_id=saved[-1])
+        weights, states = state["model"], state["optimizer"]
+        set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=states)
+        tlc.set_rng_state(state[f"random {rank}"])
+        first = state["step"]
+    losses = {}
+    for step in range(first, 7):
+        if step == killed_at:
+            return losses
+        loss = (model(filled((4, 3), step + rank)) - step).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+        losses[step] = loss.item()
+        if step % 2 == 1:
+            dcp.save(everything(step + 1), checkpoint_id=f"{folder}/step{step + 1:03}")
+    return losses
+
+
+@pytest.mark.parametrize("kind", ["replicated", "cut in place"])
+def test_a_killed_program_goes_on_with_the_same_losses(kind, tmp_path):
+    unharmed = world(2).run(train, str(tmp_path / "unharmed"), kind)
+    folder = str(tmp_path / "killed")
+    before = world(2).run(train, folder, kind, 5)
+    after = world(2).run(train, folder, kind)
+    assert [list(losses) for losses in after] == [[4, 5, 6]] * 2
+    for rank in range(2):
+        assert {**before[rank], **after[rank]} == unharmed[rank]
+        assert before[rank][4] == after[rank][4]
 
 
 def test_names_within_wrappers():

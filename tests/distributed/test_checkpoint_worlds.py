@@ -145,6 +145,34 @@ def test_a_group_of_some_processes(tmp_path):
     assert state == {"rank": 1, "of 1": 1, "of 3": 3}
 
 
+def load_one_file(rank, size, path):
+    options = {
+        "checkpoint_id": path,
+        "storage_reader": dcp.format_utils.BroadcastingTorchSaveReader(),
+        "planner": dcp.format_utils.DynamicMetaLoadPlanner(),
+    }
+    state = {"pieces": {}, "replicated": {}}
+    for name in SHAPES:
+        state["pieces"][name] = Pieces(whole(name) * 0, "rows", rank, size)
+        state["replicated"][name] = whole(name, tlc.float32) * 0
+    dcp.load(state, **options)
+    expect_filled({**state, "step": 12, f"rank {rank}": rank}, rank)
+    for values, message in (
+        ({"more": tlc.ones(1)}, "has no tensors .'more'"),
+        ({"replicated": {"line": tlc.ones(3)}}, "Size mismatch between saved torch.Size"),
+        ({"step": 3}, "Non-tensor value identified at step"),
+    ):
+        with pytest.raises(dcp.CheckpointException, match=message) as error:
+            dcp.load(values if rank == 1 else {}, **options)
+        assert list(error.value.failures) == [1]
+
+
+def test_one_file_for_all_processes(tmp_path):
+    path = str(tmp_path / "file.pt")
+    tlc.save(state_of(0, 1, None, True), path)
+    world(4).run(load_one_file, path)
+
+
 # What fails.
 
 
@@ -194,6 +222,41 @@ def test_a_failure_of_one_is_told_to_all(step, culprit, again, tmp_path):
     results = world(4).run(save_and_fail, path, step, culprit)
     assert results == [([culprit], "OSError", 4)] * 4
     assert sorted(tmp_path.rglob("*")) == before
+
+
+class Silent:
+    """Has no state to give in one process."""
+
+    def __init__(self, rank):
+        self.rank = rank
+
+    def state_dict(self):
+        if self.rank == 1:
+            raise KeyError("nothing")
+        return {}
+
+    def load_state_dict(self, state):
+        raise AssertionError
+
+
+def ask_the_silent(rank, size, path):
+    calls = (
+        lambda state: dcp.save(state, checkpoint_id=path),
+        lambda state: dcp.load(state, checkpoint_id=path),
+        lambda state: dcp.async_save(state, checkpoint_id=path).result(20),
+    )
+    failures = []
+    for call in calls:
+        with pytest.raises(dcp.CheckpointException, match="nothing") as error:
+            call({"a": Silent(rank)})
+        failures.append(list(error.value.failures))
+    return failures
+
+
+def test_objects_that_fail_to_give_their_states(tmp_path):
+    path = str(tmp_path / "saved")
+    assert world(2).run(ask_the_silent, path)[1] == [[1], [0, 1], [1]]
+    assert os.listdir(tmp_path) == []
 
 
 def load_what_one_lacks(rank, size, path):
@@ -281,6 +344,3 @@ def test_a_process_that_ends_while_writing_leaves_what_was_there(tmp_path):
     (_, survivor), (_, dead) = few.outcomes(save_and_die, str(path))
     assert survivor is not None and "ended with" in dead
     load_and_save(0, 1, str(path), None)
-    few = World(2, "gloo", 20.0)
-    few.outcomes(save_and_die, str(tmp_path / "new"))
-    assert not (tmp_path / "new").exists()

@@ -283,7 +283,7 @@ def test_outputs_in_containers():
         close(found, gradients(model))
 
 
-def many_ways(rank, size):
+def many_ways(rank, size, options):
     """Shared and frozen parameters, several forward passes, one that is not trained."""
     model = layers()
     model[2].bias.requires_grad_(False)
@@ -299,7 +299,7 @@ def many_ways(rank, size):
         def forward(self, x):
             return self.inner[:5](x) * self.inner[5](x)
 
-    wrapped = DistributedDataParallel(Model(), bucket_cap_mb=SMALL)
+    wrapped = DistributedDataParallel(Model(), bucket_cap_mb=SMALL, **options)
     x = samples(8 * size)
     with tlc.no_grad():
         wrapped(x)
@@ -316,8 +316,10 @@ def many_ways(rank, size):
     return found, gradients(plain)
 
 
-def test_shared_and_frozen_parameters_and_several_calls():
-    for found, expected in ranks(2).run(many_ways):
+@pytest.mark.parametrize("name", ["plain", "views", "search", "static"])
+def test_shared_and_frozen_parameters_and_several_calls(name):
+    options = {key: value for key, value in OPTIONS[name].items() if key != "bucket_cap_mb"}
+    for found, expected in ranks(2).run(many_ways, options):
         close(found, expected)
         assert sum(g is None for g in found) == 1
 
@@ -343,6 +345,49 @@ def test_a_static_graph_with_checkpoints():
     (model.a(model.b(model.a(x))).pow(2).sum() / 2).backward()
     for found in ranks(2).run(reentrant):
         close(found, gradients(model))
+
+
+class Kinds(nn.Module):
+    """Parameters of several dtypes, shapes and layouts."""
+
+    def __init__(self):
+        super().__init__()
+        tlc.manual_seed(0)
+        self.conv = nn.Conv2d(3, 4, 2).to(HERE, memory_format=tlc.channels_last)
+        self.narrow = nn.Parameter(tlc.randn(3, 5).to(HERE, tlc.bfloat16))
+        self.turning = nn.Parameter(tlc.randn(4, dtype=tlc.complex64).to(HERE))
+        self.turned = nn.Parameter(tlc.randn(4, 3).T.to(HERE))
+        self.number = nn.Parameter(tlc.ones((), device=HERE))
+
+    def forward(self, x):
+        y = self.conv(x.reshape(-1, 3, 2, 2)).sum((2, 3)) * self.number
+        y = (y * self.turning).abs() @ self.turned.T
+        return y.sum() + (x[:, :5] @ self.narrow.float().T).pow(2).sum()
+
+
+def kinds(rank, size, views):
+    model = DistributedDataParallel(Kinds(), bucket_cap_mb=SMALL, gradient_as_bucket_view=views)
+    for _ in range(2):
+        model.zero_grad()
+        model(part(samples(4, 12, tlc.float32), rank, size)).backward()
+    parameters = list(model.parameters())
+    dtypes = [{p.dtype for p in b.parameters()} for b in model.reducer.buckets]
+    same = all(p.grad.stride() == p.stride() for p in parameters)
+    wide = [host(p.grad.to(tlc.complex128)) for p in parameters]
+    return wide, same, max(map(len, dtypes))
+
+
+@pytest.mark.parametrize("views", [False, True])
+def test_parameters_of_several_kinds(views):
+    model, x = Kinds(), samples(4, 12, tlc.float32)
+    sum(model(half) for half in x.chunk(2)).mul(0.5).backward()
+    expected = [host(p.grad.to(tlc.complex128)) for p in model.parameters()]
+    for found, same, dtypes in ranks(2).run(kinds, views):
+        assert dtypes == 1
+        assert same or not views
+        for (name, _), mine, theirs in zip(model.named_parameters(), found, expected, strict=True):
+            error = 2e-2 if name == "narrow" else 1e-5
+            np.testing.assert_allclose(mine, theirs, error, error, err_msg=name)
 
 
 class Halves(nn.Module):

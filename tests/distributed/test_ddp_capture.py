@@ -52,23 +52,30 @@ def trained(call, model, rank, size, count, device):
 # -- on a device that captures without a GPU ----------------------------------------------------
 
 
-def compiled_model(rank, size):
+def captured_model(rank, size, way):
     import tests.tape_backend  # noqa: F401  (the device)
 
     group = dist.new_group(backend="cpu:gloo,tape:gloo")
     results = []
-    for compiled in (False, True):
-        model = DistributedDataParallel(network("tape"), process_group=group, bucket_cap_mb=SMALL)
-        call = tlc.compile(model) if compiled else model
+    for how in ("eager", way):
         before = len(backends.load("tape").graphs.captured)
+        model = network("tape")
+        if how == "before":
+            sample = part(batches(1, "tape")[0], rank, size)
+            model = tlc.cuda.make_graphed_callables(model, (sample,))
+        model = DistributedDataParallel(model, process_group=group, bucket_cap_mb=SMALL)
+        call = tlc.compile(model) if how == "around" else model
+        if how == "in place":
+            model.compile()
         losses = trained(call, model, rank, size, 12, "tape")
         results.append((losses, state(model)))
     graphs = backends.load("tape").graphs.captured[before:]
     return results, len(graphs), max(graph.launches for graph in graphs)
 
 
-def test_a_compiled_model_reduces_at_each_replay():
-    found = world(2).run(compiled_model)
+@pytest.mark.parametrize("way", ["around", "in place", "before"])
+def test_a_captured_model_reduces_at_each_replay(way):
+    found = world(2).run(captured_model, way)
     for (plain, compiled), graphs, launches in found:
         assert graphs >= 2 and launches > 5
         np.testing.assert_allclose(compiled[0], plain[0], 1e-5)

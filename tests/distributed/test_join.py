@@ -54,10 +54,15 @@ def alone(counts, by_all):
 @pytest.mark.parametrize("by_all", [True, False])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}],
-    ids=["plain", "views", "search"],
+    [
+        {},
+        {"gradient_as_bucket_view": True},
+        {"find_unused_parameters": True},
+        {"static_graph": True},
+    ],
+    ids=["plain", "views", "search", "static"],
 )
-@pytest.mark.parametrize("counts", [(2, 5), (4, 3), (0, 2), (3, 3)])
+@pytest.mark.parametrize("counts", [(2, 5), (4, 3), (0, 3), (3, 3)])
 def test_uneven_batches(counts, options, by_all):
     expected = alone(counts, by_all)
     for found in ranks(2).run(trained, counts, by_all, options):

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from torch.distributed.elastic.multiprocessing.errors import ProcessFailure as TheirFailure
 
 from tensorflow_lite_clone.distributed import (
     DistError,
@@ -24,14 +23,11 @@ from tensorflow_lite_clone.distributed import (
     PrefixStore,
     TCPStore,
 )
-from tensorflow_lite_clone.distributed import run as torchrun
 from tensorflow_lite_clone.distributed.elastic import agent
 from tensorflow_lite_clone.distributed.elastic.agent import Job, launch
-from tensorflow_lite_clone.distributed.elastic.multiprocessing.api import Logs, Std
+from tensorflow_lite_clone.distributed.elastic.multiprocessing.api import Logs
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import (
     ChildFailedError,
-    ProcessFailure,
-    record,
 )
 from tests.tools.markdown import ROOT
 
@@ -168,9 +164,16 @@ def test_workers_end_with_the_launcher(sign, tmp_path):
 
 
 def test_a_worker_that_ignores_signals_is_killed(tmp_path):
-    source = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + SLEEPER
-    source += "\nif os.environ['RANK'] == '0': sys.exit(3)"
-    source = source.replace("time.sleep(60)", "time.sleep(60 * (os.environ['RANK'] != '0'))")
+    source = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + SLEEPER.replace(
+        "time.sleep(60)",
+        """
+if os.environ["RANK"] == "0":
+    while not os.path.exists(f"{sys.argv[1]}/1"):
+        time.sleep(0.01)
+    sys.exit(3)
+time.sleep(60)
+""",
+    )
     with pytest.raises(ChildFailedError, match=r"rank 0 .* ended with exit code 3"):
         launch(job(tmp_path, source, workers=2, grace=0.2))
     assert have_gone(processes(tmp_path, 2))
@@ -271,7 +274,7 @@ def test_restarts_go_on_from_a_file(tmp_path, capfd):
     assert steps == [("0", "0"), ("1", "2"), ("2", "3")]
     assert err.count("starting all workers again") == 2 and "ended with exit code 7" in err
     for rank in range(2):
-        (tmp_path / f"step_{rank}").unlink()
+        (tmp_path / f"step_{rank}").unlink(missing_ok=True)
     with pytest.raises(ChildFailedError, match="exit code 7"):
         launch(job(tmp_path, RESTARTING, workers=2, max_restarts=1))
 
@@ -370,13 +373,20 @@ def test_nodes_from_a_least_to_a_largest_number(tmp_path, monkeypatch):
     assert (tmp_path / "of_4").exists()
 
 
-def test_a_port_in_use(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(DistNetworkError, match=f"port: {port}.* EADDRINUSE"):
-            torchrun.main([f"--master_port={port}", "nothing.py"])
+def test_a_launcher_that_falls_silent_ends_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(agent, "BEAT", 0.05)
+    monkeypatch.setattr(agent, "SILENCE", 0.3)
+    two = {"nodes": (2, 2), "address": ("127.0.0.1", free_port()), "timeout": 20, "grace": 0.2}
+
+    def come_and_vanish():
+        keys = PrefixStore("launchers_of_none", TCPStore(*two["address"]))
+        keys.set("place_1", "somebody")
+        keys.set("attempt_0_node_1", json.dumps({"workers": 1, "restarts": 0, "host": "there"}))
+
+    threading.Thread(target=come_and_vanish).start()
+    with pytest.raises(DistError, match=r"the launcher on there \(node 1\) is silent"):
+        launch(job(tmp_path, SLEEPER, 1, **two))
+    assert have_gone(processes(tmp_path, 1))
 
 
 def test_places_that_are_taken_or_missing(tmp_path):
@@ -387,123 +397,3 @@ def test_places_that_are_taken_or_missing(tmp_path):
         launch(job(tmp_path, "", node=1, **two))
     with pytest.raises(DistError, match="is at work on 2 nodes; this is node 2"):
         launch(job(tmp_path, "", node=2, **two))
-
-
-PRINTING = """
-import os, sys
-print("out", os.environ["RANK"])
-print("err", os.environ["RANK"], file=sys.stderr)
-"""
-
-
-def logged(tmp_path, capfd, **how):
-    logs = Logs(tmp_path / "logs", **how)
-    command = [sys.executable, "-S", "-c", PRINTING]
-    folders = launch(Job(command, "program", 2, logs))
-    out, err = capfd.readouterr()
-    files = {
-        f"{path.parent.name}/{path.name}": path.read_text()
-        for folder in folders.values()
-        for path in folder.iterdir()
-    }
-    return sorted(out.splitlines()), sorted(err.splitlines()), files
-
-
-def test_what_workers_print_goes_to_files(tmp_path, capfd):
-    out, err, files = logged(tmp_path, capfd, redirects=Std.OUT)
-    assert (out, err) == ([], ["err 0", "err 1"])
-    assert files == {"0/stdout.log": "out 0\n", "1/stdout.log": "out 1\n"}
-
-
-def test_what_workers_print_goes_to_files_and_to_the_console(tmp_path, capfd):
-    out, err, files = logged(tmp_path, capfd, tee={1: Std.ALL}, redirects={0: Std.ERR})
-    assert out == ["[default1]:out 1", "out 0"] and err == ["[default1]:err 1"]
-    assert files == {
-        "0/stderr.log": "err 0\n",
-        "1/stderr.log": "err 1\n",
-        "1/stdout.log": "out 1\n",
-    }
-
-
-def test_some_ranks_print_on_the_console(tmp_path, capfd):
-    out, err, files = logged(tmp_path, capfd, shown=frozenset({1}), tee={0: Std.OUT})
-    assert (out, err, files) == (["out 1"], ["err 1"], {"0/stdout.log": "out 0\n"})
-
-
-def test_streams_of_ranks():
-    assert Std.from_str("3") is Std.ALL and Std.from_str("0:1,12:2") == {0: Std.OUT, 12: Std.ERR}
-    for wrong in ("", "4", "0:", "0:1,", "a:1"):
-        with pytest.raises(ValueError, match="streams are"):
-            Std.from_str(wrong)
-
-
-def test_log_dir(tmp_path, capfd):
-    logs = tmp_path / "logs"
-    options = f"--log_dir={logs}", "-r", "1:1", "-t", "0:3", "--rdzv_id=job", "--nproc_per_node=2"
-    torchrun.main([*options, str(program(tmp_path, PRINTING))])
-    out, err = capfd.readouterr()
-    (folder,) = logs.iterdir()
-    assert folder.name.startswith("job_") and str(folder) in err
-    assert out == "[default0]:out 0\n" and "[default0]:err 0" in err and "err 1" in err
-    kept = {str(path.relative_to(folder)) for path in folder.rglob("*.log")}
-    assert kept == {f"attempt_0/{name}.log" for name in ("0/stdout", "0/stderr", "1/stdout")}
-
-
-WAYS = {
-    "module": ("-m", "program"),
-    "run_path": ("--run-path", "program.py"),
-    "no_python": ("--no_python", sys.executable, "program.py"),
-    "standalone": ("--standalone", "program.py"),
-}
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_programs(way, tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    program(tmp_path, "import os, sys; print(__name__, os.environ['WORLD_SIZE'], sys.argv[1:])")
-    torchrun.main([*WAYS[way], "a", "-b"])
-    assert capfd.readouterr().out == "__main__ 1 ['a', '-b']\n"
-
-
-def test_a_command_that_is_not_there():
-    with pytest.raises(FileNotFoundError, match="/no/such/command"):
-        torchrun.main(["--no_python", "/no/such/command"])
-
-
-@pytest.mark.parametrize("options", [["--nnodes=0"], ["--nnodes=3:2"], ["--nproc_per_node=0"],
-                                     ["--nproc_per_node=some"], ["--no_python", "-m"]])  # fmt: skip
-def test_options_that_make_no_sense(options):
-    with pytest.raises(ValueError):
-        torchrun.main([*options, "nothing.py"])
-
-
-def test_numbers_of_processes(monkeypatch):
-    for gpus, expected in ((0, (os.cpu_count(), os.cpu_count())), (3, (3, os.cpu_count()))):
-        monkeypatch.setattr(torchrun.cuda, "device_count", lambda gpus=gpus: gpus)
-        assert tuple(map(torchrun.processes, ("auto", "cpu"))) == expected
-    assert torchrun.processes("gpu") == 3 and torchrun.processes("5") == 5
-
-
-def test_options_from_the_environment(monkeypatch):
-    monkeypatch.setenv("PET_NPROC_PER_NODE", "7")
-    monkeypatch.setenv("PET_MAX_RESTARTS", "2")
-    args = torchrun.get_args_parser().parse_args(["--max-restarts=3", "x.py", "--nnodes=2"])
-    assert (args.nproc_per_node, args.max_restarts, args.nnodes) == ("7", 3, "1:1")
-
-
-def test_record_writes_the_error_of_a_function(tmp_path, monkeypatch):
-    path = tmp_path / "error.json"
-    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(path))
-
-    @record
-    def main(value):
-        return 1 / value
-
-    assert main(2) == 0.5 and not path.exists()
-    with pytest.raises(ZeroDivisionError):
-        main(0)
-    failure = ProcessFailure(0, 1, 1, str(path))
-    assert "return 1 / value" in failure.message and time.time() - failure.timestamp < 60
-    theirs = TheirFailure(0, 1, 1, str(path))  # PyTorch's launcher can read it
-    assert "return 1 / value" in theirs.error_file_data["message"]["extraInfo"]["py_callstack"]
-    assert theirs.timestamp == int(failure.timestamp)

@@ -82,8 +82,10 @@ def test_launchers_are_recognized(name, monkeypatch):
     for other in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"):
         monkeypatch.delenv(other, raising=False)
     assert not mpi.is_launched(4)
+    assert not mpi.is_launched()
     monkeypatch.setenv(name, "4")
     assert mpi.is_launched(4)
+    assert mpi.is_launched()
     assert not mpi.is_launched(2)
     monkeypatch.setattr(mpi, "is_available", lambda: False)
     assert not mpi.is_launched(4)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -13,7 +11,6 @@ import torch.distributed  # noqa: F401
 import tensorflow_lite_clone as tlc
 from tests.dropin.programs import printed
 from tests.nn.both import outcome
-from tests.tools.markdown import ROOT
 
 
 @pytest.fixture
@@ -293,15 +290,3 @@ def test_launchers(tmp_path):
     assert theirs.count("\n") == 4
     for launcher in ("run", "launch"):
         assert printed("-m", f"torch.distributed.{launcher}", *options, cwd=tmp_path) == theirs
-
-
-def test_launcher_of_several_is_refused(tmp_path):
-    command = [sys.executable, "-m", "tensorflow_lite_clone.distributed.run"]
-    done = subprocess.run(
-        [*command, "--nproc_per_node=2", "x.py"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1 and "1 machines with 2 processes" in done.stderr

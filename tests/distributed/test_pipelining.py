@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.distributed.fsdp import fully_shard
 from tensorflow_lite_clone.distributed.pipelining import (
     PipelineStage,
     Schedule1F1B,
@@ -21,12 +21,13 @@ from tensorflow_lite_clone.distributed.pipelining import (
 from tests.device import DEVICE
 from tests.distributed.worlds import World, gpu_world, world
 
+KIND = "cuda" if DEVICE == "cuda" else "cpu"
 SINGLE = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 SEVERAL = {"interleaved": ScheduleInterleaved1F1B, "looped": ScheduleLoopedBFS}
 
 
 def processes(size: int) -> World:
-    return gpu_world(size) if DEVICE == "cuda" else world(size)
+    return gpu_world(size) if KIND == "cuda" else world(size)
 
 
 class Layer(nn.Module):
@@ -68,7 +69,7 @@ class Model(nn.Module):
 
 
 def device_of(rank: int) -> str:
-    return f"cuda:{rank}" if DEVICE == "cuda" else "cpu"
+    return f"cuda:{rank}" if KIND == "cuda" else "cpu"
 
 
 def loss_fn(output, target):
@@ -184,10 +185,10 @@ def test_steps_are_those_of_one_process(kind, size, microbatches):
     expect_equal(found, reference(size, microbatches, 8, 3))
 
 
-@pytest.mark.parametrize("kind", SEVERAL)
-def test_several_stages_in_each_process(kind):
-    found = processes(2).run(train, kind, 4, 8, 2, 2)
-    expect_equal(found, reference(4, 4, 8, 2))
+@pytest.mark.parametrize(("kind", "size"), [("interleaved", 2), ("interleaved", 4), ("looped", 2)])
+def test_several_stages_in_each_process(kind, size):
+    found = processes(size).run(train, kind, 2 * size, 8, 2, 2)
+    expect_equal(found, reference(2 * size, 2 * size, 8, 2))
 
 
 @pytest.mark.parametrize("kind", SINGLE)
@@ -335,40 +336,44 @@ def test_a_group_of_some_processes():
     np.testing.assert_allclose(found[3], expected, rtol=1e-4)
 
 
-class Counting(nn.Module):
-    """A wrapper as DistributedDataParallel is one: notes which passes share gradients."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module, self.sharing, self.seen = module, True, []
-
-    @contextmanager
-    def no_sync(self):
-        self.sharing = False
-        yield
-        self.sharing = True
-
-    def forward(self, *args):
-        self.seen.append(("F", self.sharing))
-        output = self.module(*args)
-        first = output[0] if isinstance(output, tuple) else output
-        first.register_hook(lambda gradient: self.seen.append(("B", self.sharing)))
-        return output
-
-
-def shared_gradients(rank, size, kind):
-    part = Counting(Model(size).stages[rank].to(device_of(rank)))
-    schedule = SINGLE[kind](PipelineStage(part, rank, size, device_of(rank)), 3, loss_fn)
-    x, y, _ = data(6, device_of(rank))
-    schedule.step(*[x] * (rank == 0), target=y)
-    return part.seen
+def replicated(rank, size, kind, wrapper):
+    """Two pipelines of two processes; those of the same stage share their gradients."""
+    replica, index = divmod(rank, 2)
+    mesh = dist.init_device_mesh(KIND, (2, 2), mesh_dim_names=("replicas", "stages"))
+    part = Model(2).stages[index].to(device_of(rank))
+    if wrapper == "replicate":
+        part = nn.parallel.DistributedDataParallel(part, process_group=mesh.get_group("replicas"))
+    else:
+        fully_shard(part, mesh=mesh["replicas"])
+    stage = PipelineStage(part, index, 2, device_of(rank), group=mesh.get_group("stages"))
+    schedule = SINGLE[kind](stage, 3, loss_fn)
+    optimizer = torch.optim.SGD(part.parameters(), lr=0.0)
+    x, y, _ = [value.chunk(2)[replica] for value in data(12, device_of(rank))]
+    for _ in range(2):
+        schedule.eval(*[x] * (index == 0))  # has no part in it
+        optimizer.zero_grad()
+        schedule.step(*[x] * (index == 0), target=y)
+    found = {}
+    for name, parameter in part.named_parameters():
+        gradient = parameter.grad
+        gradient = gradient if wrapper == "replicate" else gradient.full_tensor()
+        found[f"{index}.{name.removeprefix('module.')}"] = gradient.cpu().numpy().copy()
+    return found
 
 
+@pytest.mark.parametrize("wrapper", ["replicate", "shard"])
 @pytest.mark.parametrize("kind", SINGLE)
-def test_wrapped_stages_share_gradients_with_the_last_microbatch(kind):
-    for seen in processes(2).run(shared_gradients, kind):
-        for which in "FB":
-            assert [sharing for each, sharing in seen if each == which] == [False, False, True]
+def test_stages_that_share_gradients_with_others(kind, wrapper):
+    found = processes(4).run(replicated, kind, wrapper)
+    model = Model(2)
+    x, y, _ = [value.tensor_split(6) for value in data(12, "cpu")]
+    losses = [loss_fn(model(part), out) for part, out in zip(x, y, strict=True)]
+    (sum(losses) / 6).backward()
+    expected = gradients(model, range(2))
+    assert {name for each in found for name in each} == {*expected}
+    for each in found:
+        for name, gradient in each.items():
+            np.testing.assert_allclose(gradient, expected[name], rtol=1e-4, atol=1e-6)
 
 
 def most_alive(rank, size, kind, microbatches):
@@ -405,3 +410,40 @@ def most_alive(rank, size, kind, microbatches):
 def test_activations_that_are_alive():
     assert processes(4).run(most_alive, "gpipe", 8) == [8, 8, 8, 8]
     assert processes(4).run(most_alive, "1f1b", 8) == [4, 3, 2, 1]
+
+
+def captured(rank, size, kind):
+    """A step as a CUDA graph: its losses and gradients for another batch."""
+    model, schedule = made(rank, size, kind, 4)
+    x, y, _ = data(8, device_of(rank))
+    losses: list = []
+
+    def step():
+        model.zero_grad()
+        schedule.step(*[x] * (rank == 0), target=y, losses=losses, return_outputs=False)
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    x.mul_(2)
+    graph.replay()
+    return [loss.item() for loss in losses], gradients(model, [rank])
+
+
+@pytest.mark.parametrize("kind", SINGLE)
+def test_a_step_as_a_cuda_graph(kind):
+    first, last = gpu_world(2).run(captured, kind)
+    model = Model(2)
+    x, y, _ = [value.tensor_split(4) for value in data(8, "cpu")]
+    losses = [loss_fn(model(2 * part), out) for part, out in zip(x, y, strict=True)]
+    (sum(losses) / 4).backward()
+    np.testing.assert_allclose(last[0], [loss.item() for loss in losses], rtol=1e-4)
+    for name, gradient in gradients(model, range(2)).items():
+        found = {**first[1], **last[1]}[name]
+        np.testing.assert_allclose(found, gradient, rtol=1e-4, atol=1e-6)

@@ -13,6 +13,7 @@ from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.distributed import collectives
 from tensorflow_lite_clone.distributed.device_mesh import init_device_mesh
+from tensorflow_lite_clone.distributed.fsdp import fully_shard, whole_state_dict
 from tensorflow_lite_clone.distributed.tensor import DTensor, Replicate, Shard
 from tensorflow_lite_clone.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -185,6 +186,62 @@ def test_a_transformer_trains_as_on_one_process(plan, grid):
         assert values < 1e-8  # AdamW divides by roots of small numbers
         assert part < 0.8 * whole
         assert expected[-1][0] < expected[0][0]
+
+
+def over_data(rank, size, plan, wrapper):
+    """Losses and norms of a model that is cut, under a wrapper over the data, and of the whole."""
+    torch.manual_seed(0)
+    model = Language().double().to(KIND)
+    whole = copy.deepcopy(model)
+    mesh = init_device_mesh(KIND, (2, 2), mesh_dim_names=("dp", "tp"))
+    parallelize_module(model, mesh["tp"], PLANS[plan]())
+    if wrapper == "ddp":
+        model = nn.parallel.DistributedDataParallel(model, process_group=mesh.get_group("dp"))
+    else:
+        for module in (*model.blocks, model):
+            fully_shard(module, mesh=mesh["dp"])
+    torch.manual_seed(5)
+    ids = torch.randint(WORDS, (BATCH, LENGTH + 1)).to(KIND)
+    own = ids.chunk(2)[mesh.get_local_rank("dp")]
+    optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (model, whole)]
+    found = []
+    for _ in range(5):
+        loss, norm = step(model, optimizers[0], own)
+        mean = torch.tensor(loss, device=KIND, dtype=torch.float64)
+        dist.all_reduce(mean, dist.ReduceOp.AVG, mesh.get_group("dp"))
+        found.append(((mean.item(), norm), step(whole, optimizers[1], ids)))
+    if wrapper == "ddp":
+        return found, None
+    state, expected = whole_state_dict(model), whole.state_dict()
+    same = [torch.allclose(state[name], expected[name], rtol=0, atol=1e-8) for name in expected]
+    boxes = {name: value.__shards__() for name, value in model.state_dict().items()}
+    covered = torch.zeros(expected["blocks.0.down.weight"].shape, device=KIND)
+    shape, own = boxes["blocks.0.down.weight"]
+    for (row, column), part in own:
+        covered[row : row + part.shape[0], column : column + part.shape[1]] += 1
+    dist.all_reduce(covered)
+    with torch.no_grad():
+        for value in model.parameters():
+            value.zero_()
+    model.load_state_dict(expected)
+    logits = model(ids[:, :-1]) - whole(ids[:, :-1])
+    return found, (
+        all(same),
+        shape == covered.shape,
+        covered.unique().tolist(),
+        logits.abs().max().item(),
+    )
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("wrapper", ["ddp", "fsdp"])
+def test_under_wrappers_over_the_data(plan, wrapper):
+    for steps, states in processes(4).run(over_data, plan, wrapper):
+        for here, there in steps:
+            assert here == pytest.approx(there, rel=0, abs=1e-10)
+        if states is not None:
+            same, shape, times, difference = states
+            assert same and shape and times == [1.0] and difference < 1e-10
 
 
 def counted(rank, size, plan):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone.distributed.checkpoint import (
+    api,
     default_planner,
     filesystem,
     format_utils,
     metadata,
     planner,
+    planner_helpers,
     staging,
     state_dict,
     state_dict_loader,
     state_dict_saver,
     stateful,
     storage,
+    utils,
 )
 from tensorflow_lite_clone.distributed.checkpoint.api import CheckpointException
 from tensorflow_lite_clone.distributed.checkpoint.default_planner import (
@@ -70,6 +73,7 @@ __all__ = [
     "StorageWriter",
     "TensorStorageMetadata",
     "WriteItem",
+    "api",
     "async_save",
     "default_planner",
     "filesystem",
@@ -78,6 +82,7 @@ __all__ = [
     "load_state_dict",
     "metadata",
     "planner",
+    "planner_helpers",
     "save",
     "save_state_dict",
     "staging",
@@ -86,4 +91,5 @@ __all__ = [
     "state_dict_saver",
     "stateful",
     "storage",
+    "utils",
 ]

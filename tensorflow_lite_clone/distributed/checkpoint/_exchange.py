@@ -50,7 +50,9 @@ def _attempted(function: Callable[[], Any]) -> tuple[_Report, BaseException | No
         calls = [
             (frame.filename, frame.lineno or 0, frame.name, frame.line or "") for frame in frames
         ]
-        return _Report(None, (type(error).__name__, str(error)), tuple(calls)), error
+        plain = len(error.args) == 1 and isinstance(error.args[0], str)
+        message = error.args[0] if plain else str(error)  # a KeyError's text has quotes around it
+        return _Report(None, (type(error).__name__, message), tuple(calls)), error
 
 
 def _same(value: Any) -> Any:

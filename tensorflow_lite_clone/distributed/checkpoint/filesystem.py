@@ -384,11 +384,11 @@ class FileSystemReader(StorageReader):
         except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
             raise RuntimeError(f"{where} cannot be read: {error}") from error
         for item in items:
-            _fill(planner, item, tensor)
+            give(planner, item, tensor)
 
 
 @no_grad()
-def _fill(planner: LoadPlanner, item: ReadItem, tensor: Tensor) -> None:
+def give(planner: LoadPlanner, item: ReadItem, tensor: Tensor) -> None:
     """Give the planner elements of a stored box."""
     part = narrowed(tensor, item.storage_offsets, item.lengths)
     target = planner.resolve_tensor(item).detach()

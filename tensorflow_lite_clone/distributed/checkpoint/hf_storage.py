@@ -1,4 +1,4 @@
-"""Such files in the form of safetensors: NotImplementedError; see `torch.save`."""
+"""Checkpoints in files of safetensors: NotImplementedError."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ class HuggingFaceStorageReader:
     """What reads them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("checkpoints of several processes: there is one process here")
+        raise NotImplementedError(
+            "checkpoints in files of safetensors: FileSystemWriter and FileSystemReader have "
+            "PyTorch's own format"
+        )
 
 
 class HuggingFaceStorageWriter(HuggingFaceStorageReader):

@@ -103,24 +103,27 @@ def _given(value: Any, options: StateDictOptions) -> Any:
     return boxes_on_host(value) if is_sharded(value) else value.cpu()
 
 
-def _from_first(flat: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The names and values of the first process's dictionary, one by one, on all processes."""
+def from_first(flat: dict[str, Any], root: int = 0) -> Iterator[tuple[str, Any]]:
+    """The names and values of one process's dictionary, one by one, on all processes.
+
+    Tensors lie where the group carries them.
+    """
     place = distributed_c10d._get_default_group().carried()
     kinds: list[Any] = []
     for name, value in flat.items():
         tensor = isinstance(value, Tensor)
         kinds.append((name, tensor, (tuple(value.shape), value.dtype) if tensor else value))
     contents = [kinds]
-    objects.broadcast_object_list(contents, src=0)
+    objects.broadcast_object_list(contents, src=root)
     for name, tensor, value in contents[0]:
         if not tensor:
             yield name, value
             continue
-        if _rank() == 0:
+        if _rank() == root:
             sent = flat[name].detach().to(place).contiguous()
         else:
             sent = empty(value[0], dtype=value[1], device=place)
-        collectives.broadcast(sent, src=0)
+        collectives.broadcast(sent, src=root)
         yield name, sent
 
 
@@ -163,7 +166,7 @@ def set_model_state_dict(
     own = {_clean(name, model): (name, value) for name, value in model.state_dict().items()}
     pairs: Iterable[tuple[str, Any]] = model_state_dict.items()
     if options.broadcast_from_rank0:
-        pairs = _from_first(model_state_dict)
+        pairs = from_first(model_state_dict)
     state = {}
     for name, value in pairs:
         full_name, target = own.get(name, (name, None))
@@ -289,7 +292,7 @@ def set_optimizer_state_dict(
         flat = _flattened(optim_state_dict)
     parts: dict[str, Any] = {}
     wanted = _wanted(optimizers, names)
-    for name, value in _from_first(flat) if options.broadcast_from_rank0 else flat.items():
+    for name, value in from_first(flat) if options.broadcast_from_rank0 else flat.items():
         parts[name] = _own_part(value, *wanted[name]) if name in wanted else value
     for optimizer in optimizers:
         raw = optimizer.state_dict()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.distributed.checkpoint._exchange import Exchange
@@ -47,12 +48,16 @@ def load(
     else:
         reader.reset(checkpoint_id)
     # Asking for a state may need all processes: in the same order on each.
-    objects = {
-        key: state_dict[key] for key in sorted(state_dict) if isinstance(state_dict[key], Stateful)
-    }
-    states = {**state_dict, **{key: value.state_dict() for key, value in objects.items()}}
+    names = sorted(state_dict)
+    objects = {key: state_dict[key] for key in names if isinstance(state_dict[key], Stateful)}
+    filled = dict(state_dict)
+
+    def states() -> dict[str, Any]:
+        filled.update({key: value.state_dict() for key, value in objects.items()})
+        return filled
+
     _load(states, reader, process_group, alone, 0, planner)
-    for key, state in states.items():
+    for key, state in filled.items():
         if key in objects:
             objects[key].load_state_dict(state)
         else:
@@ -75,11 +80,11 @@ def load_state_dict(
         stacklevel=2,
     )
     storage_reader.reset()
-    _load(state_dict, storage_reader, process_group, no_dist, coordinator_rank, planner)
+    _load(lambda: state_dict, storage_reader, process_group, no_dist, coordinator_rank, planner)
 
 
 def _load(
-    state_dict: dict[str, Any],
+    states: Callable[[], dict[str, Any]],
     reader: StorageReader,
     process_group: Any,
     no_dist: bool,
@@ -90,6 +95,7 @@ def _load(
     planner = planner or DefaultLoadPlanner()
 
     def plan_own() -> LoadPlan:
+        state_dict = states()
         metadata = reader.read_metadata()
         planner.set_up_planner(state_dict, metadata, exchange.is_coordinator)
         reader.set_up_storage_reader(metadata, exchange.is_coordinator)

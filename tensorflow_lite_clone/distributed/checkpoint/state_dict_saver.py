@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
@@ -70,7 +71,7 @@ def save(
         raise NotImplementedError("processes agree on what each writes: use_collectives=False")
     alone = is_alone(no_dist, "save")
     writer = _writer(checkpoint_id, storage_writer)
-    return _save(_states(state_dict), writer, process_group, alone, 0, planner)
+    return _save(lambda: _states(state_dict), writer, process_group, alone, 0, planner)
 
 
 def async_save(
@@ -99,14 +100,16 @@ def async_save(
     writer = _writer(checkpoint_id, storage_writer)
     group = None if alone else _group_of_threads(process_group)
     stager = async_stager or (writer if isinstance(writer, AsyncStager) else BlockingAsyncStager())
-    staged = stager.stage(_states(state_dict))
+    staged: Any = Future()
+    try:
+        staged = stager.stage(_states(state_dict))
+    except BaseException as error:  # for the thread to tell the other processes, too
+        staged.set_exception(error)
+        return _thread().submit(_save, staged.result, writer, group, alone, 0, planner)
     if not isinstance(staged, Future):
-        return _thread().submit(_save, staged, writer, group, alone, 0, planner)
-
-    def write() -> Metadata:
-        return _save(staged.result(), writer, group, alone, 0, planner)
-
-    return AsyncSaveResponse(staged, _thread().submit(write))  # type: ignore[arg-type]
+        return _thread().submit(_save, lambda: staged, writer, group, alone, 0, planner)
+    written = _thread().submit(_save, staged.result, writer, group, alone, 0, planner)
+    return AsyncSaveResponse(staged, written)  # type: ignore[arg-type]
 
 
 def save_state_dict(
@@ -125,11 +128,13 @@ def save_state_dict(
         stacklevel=2,
     )
     storage_writer.reset()
-    return _save(state_dict, storage_writer, process_group, no_dist, coordinator_rank, planner)
+    return _save(
+        lambda: state_dict, storage_writer, process_group, no_dist, coordinator_rank, planner
+    )
 
 
 def _save(
-    state_dict: dict[str, Any],
+    states: Callable[[], dict[str, Any]],
     writer: StorageWriter,
     process_group: Any,
     no_dist: bool,
@@ -142,7 +147,7 @@ def _save(
 
     def plan_own() -> SavePlan:
         planner.set_up_planner(
-            state_dict, storage_meta=writer.storage_meta(), is_coordinator=exchange.is_coordinator
+            states(), storage_meta=writer.storage_meta(), is_coordinator=exchange.is_coordinator
         )
         writer.set_up_storage_writer(exchange.is_coordinator)
         return writer.prepare_local_plan(planner.create_local_plan())

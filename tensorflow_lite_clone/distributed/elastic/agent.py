@@ -47,7 +47,9 @@ BEAT, SILENCE = 1.0, 30.0
 #: How long launchers above the least number are waited for.
 LAST_CALL = 30.0
 
-_DONE = b"done"
+#: On the path of a process, this folder makes ``import torch`` mean this package (see `dropin`).
+_STAND_INS = Path(__file__).parents[2] / "dropin" / "path"
+_CHECKOUT = str(Path(__file__).parents[3])
 
 
 @dataclass
@@ -213,6 +215,7 @@ class _Launcher:
             "LOCAL_WORLD_SIZE": job.workers,
             "MASTER_ADDR": self.address,
             "MASTER_PORT": self.port,
+            "PYTHONPATH": _python_path(),
             "ROLE_NAME": job.role,
             "ROLE_WORLD_SIZE": world,
             "TORCHELASTIC_MAX_RESTARTS": self.restarts,
@@ -255,8 +258,8 @@ class _Launcher:
             raise DistError(f"{self.job.name}: {event['reason']}")
         if not event:
             return None
-        first = {event["rank"]: ProcessFailure(**event["failure"])}
-        return ChildFailedError(self.job.program, {**first, **failures})
+        all_failures = {event["rank"]: ProcessFailure(**event["failure"]), **failures}
+        return ChildFailedError(self.job.program, all_failures)
 
     def _failures(self, workers: Sequence[Worker]) -> dict[int, ProcessFailure]:
         """How workers have failed by now, the first one first.
@@ -325,6 +328,14 @@ class _Verdict:
         return self.store.add(key, amount)
 
 
+def _python_path() -> str:
+    """Where workers look for modules: ``import torch`` means this package there."""
+    paths = [str(_STAND_INS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    if sys.path[0] == _CHECKOUT:  # the current folder, with which a worker's path does not begin
+        paths.append(_CHECKOUT)
+    return os.pathsep.join(dict.fromkeys(filter(None, paths)))
+
+
 def _store_of(job: Job) -> tuple[TCPStore, bool]:
     """The store of a job, and whether this process holds it."""
     host, port = job.address
@@ -344,20 +355,20 @@ def _caught(names: Sequence[str], tell: Callable[[SignalException], None]) -> It
     """Tell of signals, within, in place of what else they do. Ignored ones stay ignored."""
 
     def handler(number: int, frame: Any) -> None:
-        sign = signal.Signals(number)
-        tell(SignalException(f"the launcher got {sign.name}", sign))
+        got = signal.Signals(number)
+        tell(SignalException(f"the launcher got {got.name}", got))
 
-    previous: dict[int, Any] = {}
+    previous: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for name in names:
-            number = signal.Signals[name]
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                previous[number] = signal.signal(number, handler)
+            sign = signal.Signals[name]
+            if signal.getsignal(sign) is not signal.SIG_IGN:
+                previous[sign] = signal.signal(sign, handler)
     try:
         yield
     finally:
-        for number, old in previous.items():
-            signal.signal(number, old)
+        for sign, old in previous.items():
+            signal.signal(sign, old)
 
 
 def _say(line: str) -> None:

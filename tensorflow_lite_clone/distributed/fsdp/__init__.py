@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.distributed.fsdp import _norms, api  # noqa: F401  (norms are entered)
+from tensorflow_lite_clone.distributed import norms  # noqa: F401  (which are entered)
+from tensorflow_lite_clone.distributed.fsdp import api
 from tensorflow_lite_clone.distributed.fsdp._fully_shard import (
     FSDPModule,
     UnshardHandle,

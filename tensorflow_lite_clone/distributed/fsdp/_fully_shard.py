@@ -206,7 +206,7 @@ class FSDPModule:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """An instance of the class that the module had before."""
-        original = cls.__mro__[2]
+        original: Any = cls.__mro__[2]
         made = original.__new__(original)
         made.__init__(*args, **kwargs)
         return made
@@ -267,6 +267,10 @@ class FSDPModule:
         """Whether whole parameters are dropped after backward."""
         for state in self._states(recurse):
             state.reshard_after_backward = reshard_after_backward
+
+    def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
+        """Whether this module's backward needs its parameters; that of an embedding does not."""
+        self._state().unshard_in_backward = unshard_in_backward
 
     def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
         """Begin to gather these modules' parameters just before this one's forward."""

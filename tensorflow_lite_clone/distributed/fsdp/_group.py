@@ -20,6 +20,7 @@ from tensorflow_lite_clone.distributed.collectives import (
 from tensorflow_lite_clone.distributed.fsdp._shards import Cut, Sharded, ShardedParameter
 from tensorflow_lite_clone.distributed.objects import all_gather_object
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
+from tensorflow_lite_clone.distributed.tensor._dtensor import LocalParameter
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.storage import Lent
@@ -103,7 +104,8 @@ class Managed:
     ) -> None:
         self.name = name
         self.places = places
-        cut = Cut(tuple(parameter.shape), options.shard_group)
+        within = parameter._spec if isinstance(parameter, LocalParameter) else None
+        cut = Cut(tuple(parameter.shape), options.shard_group, within)
         with no_grad():
             part = cut.part_of(parameter.detach())
             part = part.to("cpu" if options.offload else options.device)
@@ -113,12 +115,14 @@ class Managed:
                 part = part.pin_memory()
         shard = ShardedParameter.over(part, cut)
         self.cut = cut
-        self.rows = shard.requires_grad_(parameter.requires_grad)
+        shard.requires_grad_(parameter.requires_grad)
+        self.rows = shard
         self.whole: Parameter | None = None
+        self._kind: tuple[Any, ...] = ()  # the dtype and device of the whole
         self.install(shard)
 
-    def install(self, parameter: Parameter) -> None:
-        """Let the modules have `parameter` in this one's place."""
+    def install(self, parameter: Tensor) -> None:
+        """Let the modules have a parameter in this one's place."""
         for module, name in self.places:
             module.__dict__[name] = parameter
 
@@ -133,24 +137,25 @@ class Managed:
                 f"{self.name}: a parameter of shape {tuple(present.shape)} was put where there are "
                 f"rows of shape {self.cut.local_shape}"
             )
-        requires_grad = present.requires_grad
-        self.rows = ShardedParameter.over(present, self.cut).requires_grad_(requires_grad)
+        self.rows = ShardedParameter.over(present, self.cut)
+        self.rows.requires_grad_(present.requires_grad)
         self.install(self.rows)
         return self.rows
 
     def fill(self, value: Tensor, arrived: Any) -> None:
         """Put the whole parameter in place; `arrived` is called when its gradient is complete."""
-        whole = self.whole
-        if whole is not None:
+        whole, kind = self.whole, (value.dtype, value.device)
+        if whole is not None and kind == self._kind:
             storage: Any = whole._storage
             storage.put_back(value._storage.array)
         else:
             storage = Lent(value._storage.array, value._storage.backend)
-            self.whole = Parameter(new_tensor(storage), requires_grad=False)
-        self.whole.requires_grad_(self.rows.requires_grad)
-        if self.rows.requires_grad and not self.whole._post_accumulate_hooks:
-            self.whole.register_post_accumulate_grad_hook(arrived)
-        self.install(self.whole)
+            self.whole = whole = Parameter(new_tensor(storage), requires_grad=False)
+            self._kind = kind
+        whole.requires_grad_(self.rows.requires_grad)
+        if self.rows.requires_grad and not whole._post_accumulate_hooks:
+            whole.register_post_accumulate_grad_hook(arrived)
+        self.install(whole)
 
     def empty(self) -> None:
         """Put the rows back in place, and drop the whole."""

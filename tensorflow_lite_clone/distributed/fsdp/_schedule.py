@@ -121,6 +121,7 @@ class State:
         self.root: Root | None = None
         self.reshard_after_forward: bool | None = None  # None: unless it is the root's module
         self.reshard_after_backward = True
+        self.unshard_in_backward = True
         self.sync = True
         self.forward_prefetch: list[State] = []
         self.backward_prefetch: list[State] | None = None  # None: the one before
@@ -187,7 +188,8 @@ class State:
         self.group.start_gather(streams)
         self.group.finish_gather(streams)
         for other in prefetch:
-            other.group.start_gather(streams)
+            if other.unshard_in_backward or not in_backward():
+                other.group.start_gather(streams)
 
     @property
     def streams(self) -> Streams:
@@ -200,8 +202,9 @@ class State:
         root = self.root
         assert root is not None
         root.begin_backward(self)
-        prefetch = self.backward_prefetch
-        self.gather(root.before(self) if prefetch is None else prefetch)
+        if self.unshard_in_backward:
+            prefetch = self.backward_prefetch
+            self.gather(root.before(self) if prefetch is None else prefetch)
 
     def is_behind(self, state: State) -> bool:
         """Whether the backward pass is through with this module when it comes to another."""

@@ -8,6 +8,8 @@ from typing import Any, Self
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.distributed.collectives import all_gather_into_tensor
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
+from tensorflow_lite_clone.distributed.tensor._layout import Layout, own_part
+from tensorflow_lite_clone.distributed.tensor._moves import gathered, part_of
 from tensorflow_lite_clone.tensor import Parameter, Tensor, new_tensor
 
 
@@ -16,11 +18,13 @@ class Cut:
     """How a tensor of `shape` is cut along its first dimension over the processes of `group`.
 
     Each process keeps ceil(rows / processes) rows, the last ones what is left, perhaps none.
-    Without a group there is one process, which keeps all.
+    Without a group there is one process, which keeps all. `within` is the layout of the tensor of
+    which this one is itself a part, by tensor parallelism.
     """
 
     shape: tuple[int, ...]
     group: ProcessGroup | None
+    within: Layout | None = None
 
     @property
     def size(self) -> int:
@@ -95,6 +99,12 @@ class Sharded(Tensor):
 
     cut: Cut
 
+    @property
+    def groups_of_parts(self) -> tuple[ProcessGroup, ...]:
+        """The groups whose processes have the other parts, one for each cut."""
+        own = () if self.cut.group is None else (self.cut.group,)
+        return own if self.cut.within is None else own + self.cut.within.groups_of_parts
+
     @classmethod
     def over(cls, part: Tensor, cut: Cut) -> Self:
         """The tensor `part`, out of any graph, as the rows of a whole."""
@@ -108,19 +118,24 @@ class Sharded(Tensor):
 
     def full_tensor(self) -> Tensor:
         """The whole tensor, from all processes of the group, each of which has to ask for it."""
-        return self.cut.gathered(self)
+        whole, within = self.cut.gathered(self), self.cut.within
+        return whole if within is None else gathered(whole, within)
 
     def __shards__(self) -> tuple[tuple[int, ...], list[tuple[tuple[int, ...], Tensor]]]:
         """The whole's shape, where the rows begin in it, and the rows: for checkpoints."""
         rows = self.cut.own()
         place = (rows.start, *[0] * (len(self.cut.shape) - 1))
-        return self.cut.shape, [(place, self.to_local())] if rows.start < rows.stop else []
+        shape, within = self.cut.shape, self.cut.within
+        if within is not None:
+            _, before = own_part(within.shape, within.mesh, within.placements)
+            shape, place = within.shape, tuple([a + b for a, b in zip(before, place)])
+        return shape, [(place, self.to_local())] if rows.start < rows.stop else []
 
     def detach(self) -> Sharded:
         """As of any tensor; what it gives knows the whole, too."""
         return Sharded.over(self.to_local(), self.cut)
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return self.to_local().__reduce_ex__(protocol)  # a group means nothing elsewhere
 
 
@@ -155,6 +170,8 @@ def rows_of(value: Tensor, cut: Cut, name: str) -> Tensor:
         return value.to_local()
     if hasattr(value, "full_tensor"):  # cut in another way
         value = value.full_tensor()
+    if cut.within is not None and value.shape == cut.within.shape:
+        value = part_of(value.detach(), cut.within)
     if tuple(value.shape) == cut.shape:
         return cut.part_of(value.detach())
     if tuple(value.shape) == cut.local_shape:

@@ -16,6 +16,8 @@ from tensorflow_lite_clone.distributed.pipelining.exchange import (
 )
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.nn.modules.module import Module
+from tensorflow_lite_clone.nn.parallel._containers import tensors_in
+from tensorflow_lite_clone.nn.parallel.distributed import DistributedDataParallel
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["PipelineStage"]
@@ -79,12 +81,7 @@ class PipelineStage:
         return self.stage_index == self.num_stages - 1
 
     def forward(
-        self,
-        microbatch: int,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        keep: bool = False,
-        synchronize: bool = True,
+        self, microbatch: int, args: Sequence[Any], kwargs: dict[str, Any], keep: bool
     ) -> Any:
         """What the module gives for a micro-batch. `keep` keeps what `backward` needs.
 
@@ -92,7 +89,7 @@ class PipelineStage:
         """
         if not self.is_first:
             self._expect("input", microbatch, args)
-        with self._gradients(synchronize):
+        with self._apart():
             result = self.submod(*args, **kwargs)
         outputs = tuple(result) if isinstance(result, (list, tuple)) else (result,)
         if not self.is_last and not all(isinstance(output, Tensor) for output in outputs):
@@ -106,14 +103,14 @@ class PipelineStage:
         return result if self.is_last else outputs
 
     def backward(
-        self, microbatch: int, loss: Tensor | None, gradients: Values, synchronize: bool = True
+        self, microbatch: int, loss: Tensor | None, gradients: Values, last: bool
     ) -> Values:
         """Walk a micro-batch's graph back, from its loss or with gradients of its outputs.
 
-        Gives the gradients of the inputs; None for those that want none.
+        `last`: of this step. Gives the gradients of the inputs; None for those that want none.
         """
         inputs, outputs = self._on_the_way.pop(microbatch)
-        with self._gradients(synchronize):
+        with self._sharing(outputs, last):
             if loss is not None:
                 loss.backward()
             else:
@@ -129,13 +126,22 @@ class PipelineStage:
         """Forget micro-batches that are on their way."""
         self._on_the_way.clear()
 
-    def _gradients(self, synchronize: bool) -> AbstractContextManager:
-        """Where a wrapped module shares gradients among processes, it does so once a step."""
-        if hasattr(self.submod, "set_requires_gradient_sync"):
-            self.submod.set_requires_gradient_sync(synchronize)
-        if synchronize or not hasattr(self.submod, "no_sync"):
-            return nullcontext()
-        return self.submod.no_sync()
+    def _apart(self) -> AbstractContextManager:
+        """Where a wrapped module keeps its gradients to itself."""
+        return self.submod.no_sync() if hasattr(self.submod, "no_sync") else nullcontext()
+
+    def _sharing(self, outputs: Values, last: bool) -> AbstractContextManager:
+        """Where a wrapped module shares its gradients with other processes if this is the last
+        backward pass of a step, from these outputs."""
+        module = self.submod
+        if hasattr(module, "set_requires_gradient_sync"):
+            module.set_requires_gradient_sync(last)
+        if not last:
+            return self._apart()
+        if isinstance(module, DistributedDataParallel):
+            module.reducer.prepare(tensors_in(outputs))
+            module.reducer.syncs_buffers = module.forward_sync_buffers
+        return nullcontext()
 
     def _expect(self, kind: str, microbatch: int, values: Sequence[Any]) -> None:
         expected = self._expected[kind]

@@ -46,14 +46,14 @@ class Step:
 
     def run(self, ticks: Sequence[Tick]) -> None:
         """Do what the ticks say. What a stage raises is told with its place in the pipeline."""
-        # Where a module shares its gradients among processes, the last backward does so.
-        final = {tick.action.stage: tick.action.microbatch for tick in ticks if tick.action}
+        last = {tick.action.stage: tick.action for tick in ticks if tick.action}
         for tick in ticks:
             action = tick.action
             try:
-                if action is not None:
-                    run = self._forward if action.kind == FORWARD else self._backward
-                    run(action, action.microbatch == final[action.stage])
+                if action is not None and action.kind == FORWARD:
+                    self._forward(action)
+                elif action is not None:
+                    self._backward(action, action == last[action.stage])
                 self._exchange.post(tick, self._results)
             except Exception as error:
                 if action is not None:
@@ -65,10 +65,10 @@ class Step:
                 raise
         self._exchange.finish()
 
-    def _forward(self, action: Action, final: bool) -> None:
+    def _forward(self, action: Action) -> None:
         stage, index = self._stages[action.stage], action.microbatch
         args = self._args[index] if stage.is_first else self._inputs(action)
-        result = stage.forward(index, args, self._kwargs[index], self._training, final)
+        result = stage.forward(index, args, self._kwargs[index], self._training)
         if stage.is_last:
             if self._keep_outputs:
                 self.outputs[index] = result
@@ -77,14 +77,14 @@ class Step:
         else:
             self._give(action, stage, result if self._training else [x.detach() for x in result])
 
-    def _backward(self, action: Action, final: bool) -> None:
+    def _backward(self, action: Action, last: bool) -> None:
         stage, index = self._stages[action.stage], action.microbatch
         if stage.is_last:
             loss = self.losses[index]
             self.losses[index] = loss.detach()  # lets go of the graph
-            gradients = stage.backward(index, loss / self._scale, [], final)
+            gradients = stage.backward(index, loss / self._scale, [], last)
         else:
-            gradients = stage.backward(index, None, self._inputs(action), final)
+            gradients = stage.backward(index, None, self._inputs(action), last)
         if not stage.is_first:
             self._give(action, stage, gradients)
 

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributed import collectives
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh
+from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.tensor._layout import (
     Layout,
     Placements,
@@ -256,6 +257,11 @@ class LocalParameter(Parameter):
     def placements(self) -> Placements:
         """How the whole lies along each dimension of the mesh."""
         return self._spec.placements
+
+    @property
+    def groups_of_parts(self) -> tuple[ProcessGroup, ...]:
+        """The groups whose processes have the other parts, one for each cut."""
+        return self._spec.groups_of_parts
 
     def to_local(self) -> LocalParameter:
         """This parameter: it is the part."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh, _get_current_mesh
+from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.tensor.placement_types import (
     Partial,
     Placement,
@@ -30,6 +31,12 @@ class Layout:
     def device_mesh(self) -> DeviceMesh:
         """The mesh, by the name that tensors have for it."""
         return self.mesh
+
+    @property
+    def groups_of_parts(self) -> tuple[ProcessGroup, ...]:
+        """The groups whose processes have other parts, one for each cut."""
+        cuts = [i for i, placement in enumerate(self.placements) if isinstance(placement, Shard)]
+        return tuple([self.mesh.get_group(i) for i in cuts])
 
     def with_placements(self, placements: Placements) -> Layout:
         """The same tensor, placed otherwise."""

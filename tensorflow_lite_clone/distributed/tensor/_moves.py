@@ -89,6 +89,17 @@ def move(local: Tensor, source: Layout, target: Placements) -> Tensor:
     return local
 
 
+def gathered(local: Tensor, layout: Layout) -> Tensor:
+    """The whole, from the parts of all processes; nothing is recorded."""
+    return move(local, layout, (Replicate(),) * layout.mesh.ndim)
+
+
+def part_of(whole: Tensor, layout: Layout) -> Tensor:
+    """This process's part of a tensor that it has; nothing is recorded."""
+    places = (Replicate(),) * layout.mesh.ndim
+    return move(whole, layout.with_placements(places), layout.placements)
+
+
 def _cuts(placement: Placement, dim: int) -> bool:
     return isinstance(placement, Shard) and placement.dim == dim
 

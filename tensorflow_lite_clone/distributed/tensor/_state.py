@@ -1,20 +1,14 @@
-"""Modules whose parameters are parts: their state dicts, and the norm of their gradients."""
+"""The state dicts of modules whose parameters are parts."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from tensorflow_lite_clone.distributed import collectives
-from tensorflow_lite_clone.distributed.distributed_c10d import ReduceOp
+from tensorflow_lite_clone.distributed import norms  # noqa: F401  (which are entered)
 from tensorflow_lite_clone.distributed.tensor._dtensor import DTensor, LocalParameter
-from tensorflow_lite_clone.distributed.tensor._moves import move
-from tensorflow_lite_clone.distributed.tensor.placement_types import Replicate, Shard
+from tensorflow_lite_clone.distributed.tensor._moves import part_of
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import Parameter
-from tensorflow_lite_clone.nn.utils import clip_grad
-from tensorflow_lite_clone.ops.join import stack
-from tensorflow_lite_clone.ops.norms import vector_norm
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -49,46 +43,8 @@ def _take_parts(
         if isinstance(value, DTensor):
             value = value.redistribute(layout.mesh, layout.placements)
         elif isinstance(value, Tensor) and value.shape == layout.shape:
-            whole = layout.with_placements((Replicate(),) * layout.mesh.ndim)
-            value = DTensor(move(value.detach(), whole, layout.placements), layout)
+            value = DTensor(part_of(value.detach(), layout), layout)
         else:
             continue
         assign = metadata.get("assign_to_params_buffers")
         state[prefix + name] = Parameter(value) if assign else value.to_local()
-
-
-def _norm_of_wholes(
-    parameters: list[Tensor], grads: list[Tensor], order: float
-) -> Tensor | None:
-    """The norm of the gradients of all parameters, those of other processes' parts included.
-
-    A part's powers are summed over the dimensions of the mesh that cut it. None where no parameter
-    is a part.
-    """
-    by_cuts: dict[tuple, list[Tensor]] = {}
-    for parameter in parameters:
-        cuts: tuple = ()
-        if isinstance(parameter, LocalParameter):
-            mesh, placements = parameter.device_mesh, parameter.placements
-            cut = tuple([i for i, place in enumerate(placements) if isinstance(place, Shard)])
-            cuts = (mesh, cut) if cut else ()
-        if parameter.grad is not None:
-            by_cuts.setdefault(cuts, []).append(parameter.grad)
-    if not any(by_cuts):
-        return None
-    norms = []
-    for cuts, grads in by_cuts.items():
-        norm = clip_grad.get_total_norm(grads, order)
-        if cuts:
-            mesh, dims = cuts
-            infinite = math.isinf(order)
-            norm = norm if infinite else norm**order
-            for dim in dims:
-                op = ReduceOp.MAX if infinite else ReduceOp.SUM
-                collectives.all_reduce(norm, op, mesh.get_group(dim))
-            norm = norm if infinite else norm ** (1 / order)
-        norms.append(norm)
-    return vector_norm(stack(norms), order)
-
-
-clip_grad.norms_over_processes.append(_norm_of_wholes)

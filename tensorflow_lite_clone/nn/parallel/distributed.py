@@ -205,6 +205,10 @@ class DistributedDataParallel(Module, Joinable):
         """
         return partial(self._forward, call)
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the module's `forward` in place; what is done here runs at each call."""
+        self.module.compile(*args, **kwargs)
+
     def _forward(self, call: Callable[..., Any], *inputs: Any, **kwargs: Any) -> Any:
         work = Join.notify_join_context(self)
         if work is not None and not self._divide_by_initial_world_size:

@@ -288,6 +288,28 @@ def shapes_may_differ(rank: int, size: int) -> None:
 
 
 @plain
+def outputs_that_are_inputs(rank: int, size: int) -> None:
+    whole = tlc.zeros(2 * size, 3)
+    whole.chunk(size)[rank].copy_(given(rank))
+    d.all_gather_into_tensor(whole, whole.chunk(size)[rank])
+    expect(whole, tlc.cat(everyone(size)))
+    d.reduce_scatter_tensor(whole.chunk(size)[rank], whole)
+    expect(whole.chunk(size)[rank], given(rank) * size)
+    parts = everyone(size) if rank == 0 else like(size, whole[:2])
+    d.all_gather(parts, parts[0] if rank == 0 else given(rank))
+    expect(tlc.cat(parts), tlc.cat(everyone(size)))
+    d.scatter(parts[0], parts if rank == 1 else None, 1)
+    expect(parts[0], given(rank))
+    parts[1].copy_(parts[0])
+    d.gather(parts[1], parts if rank == 1 else None, 1)
+    if rank == 1:
+        expect(tlc.cat(parts), tlc.cat(everyone(size)))
+    x = given(rank, shape=(size, 3))
+    d.all_to_all_single(x, x)
+    expect(x, tlc.stack([each[rank] for each in everyone(size, shape=(size, 3))]))
+
+
+@plain
 def leaves_are_written_to(rank: int, size: int) -> None:
     x = given(rank).requires_grad_()
     version = x._version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -170,3 +171,47 @@ def not_a_member(rank: int, size: int) -> None:
         with pytest.warns(UserWarning, match="does not belong to the given group"):
             assert d.all_reduce(x, group=group) is None
         expect(x, given(rank))
+
+
+@plain
+def groups_are_made_beside_collectives(rank: int, size: int) -> None:
+    x = given(rank)
+    work = d.all_reduce(x, async_op=True)
+    if rank:  # who makes the group first is not waited for in vain
+        work.wait()
+    group = d.new_group()
+    work.wait()
+    expect(x, reduced(everyone(size), ReduceOp.SUM))
+    d.destroy_process_group(group)
+
+
+@plain
+def threads(rank: int, size: int) -> None:
+    group = d.new_group()
+    xs = [given(rank, seed=i) for i in range(20)]
+
+    def reduce_within_the_group() -> None:
+        for x in xs[:10]:
+            d.all_reduce(x, group=group)
+
+    thread = threading.Thread(target=reduce_within_the_group)
+    thread.start()
+    for x in xs[10:]:
+        d.all_reduce(x)
+    thread.join(30)
+    for i, x in enumerate(xs):
+        expect(x, reduced(everyone(size, seed=i), ReduceOp.SUM))
+    d.destroy_process_group(group)
+
+
+@plain
+def training(rank: int, size: int) -> None:
+    def model() -> tlc.nn.Module:
+        tlc.manual_seed(0)
+        return tlc.nn.Linear(3, 1)
+
+    alone, together = model(), tlc.nn.parallel.DistributedDataParallel(model())
+    for net, x in ((alone, tlc.cat(everyone(size))), (together, given(rank))):
+        net(x).square().mean().backward()
+    for own, shared in zip(alone.parameters(), together.parameters(), strict=True):
+        assert tlc.allclose(own.grad, shared.grad, rtol=1e-5)

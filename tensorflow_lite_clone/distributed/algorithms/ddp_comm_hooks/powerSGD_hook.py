@@ -130,7 +130,8 @@ def powerSGD_hook(  # noqa: N802  (PyTorch's name)
     if not starts:
         return allreduce_hook(state.process_group, bucket)
     number, epsilon = bucket.index(), state.orthogonalization_epsilon
-    matrices, whole = [], []
+    matrices: list[Tensor] = []
+    whole: list[Tensor] = []
     for part in bucket.gradients():
         (matrices if state.compresses(part) else whole).append(part)
     given = [part.reshape(part.shape[0], -1).clone() for part in matrices]

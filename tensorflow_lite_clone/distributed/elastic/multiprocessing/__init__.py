@@ -1,7 +1,13 @@
-"""What programs use of PyTorch's launcher: errors of the processes that it starts."""
+"""What programs use of PyTorch's launcher: its processes, and their errors."""
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.distributed.elastic.multiprocessing import errors
+from tensorflow_lite_clone.distributed.elastic.multiprocessing import api, errors
+from tensorflow_lite_clone.distributed.elastic.multiprocessing.api import (
+    DefaultLogsSpecs,
+    SignalException,
+    Std,
+)
+from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-__all__ = ["errors"]
+__all__ = ["DefaultLogsSpecs", "ProcessFailure", "SignalException", "Std", "api", "errors"]

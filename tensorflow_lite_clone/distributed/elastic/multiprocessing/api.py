@@ -11,19 +11,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntFlag
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-__all__ = ["Logs", "SignalException", "Std", "Worker", "adopt", "stop"]
+__all__ = ["DefaultLogsSpecs", "Logs", "SignalException", "Std", "Worker", "adopt", "stop"]
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_prctl = getattr(ctypes.CDLL(None), "prctl", None)  # Linux has it
+_prctl: Any = getattr(ctypes.CDLL(None), "prctl", None)  # Linux has it
 
 
 class SignalException(Exception):
@@ -73,7 +73,7 @@ class Logs:
     folder: Path
     redirects: Std | Mapping[int, Std] = Std.NONE
     tee: Std | Mapping[int, Std] = Std.NONE
-    shown: frozenset[int] | None = None
+    shown: Set[int] | None = None
     prefix: str = "default"
 
     def folder_of(self, attempt: int, local_rank: int) -> Path:
@@ -81,6 +81,16 @@ class Logs:
         folder = self.folder / f"attempt_{attempt}" / str(local_rank)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+
+@dataclass
+class DefaultLogsSpecs:
+    """Where workers print, for `LaunchConfig`: see `Logs`. Without a `log_dir` no file is kept."""
+
+    log_dir: str | None = None
+    redirects: Std | Mapping[int, Std] = Std.NONE
+    tee: Std | Mapping[int, Std] = Std.NONE
+    local_ranks_filter: Set[int] | None = None
 
 
 class Worker:
@@ -212,7 +222,7 @@ def stop(workers: Sequence[Worker], number: signal.Signals, grace: float) -> Non
 
 def _end_with(parent: int) -> None:
     """Have the system end this process when the one that started it ends."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # type: ignore[misc]  (not called without)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -100,7 +100,7 @@ class ChildFailedError(Exception):
         lines = [f"{self.name} failed: {first.describe(rank)}"]
         if first.message:
             lines += ["its error:", *(f"  {line}" for line in first.message.splitlines())]
-        else:
+        elif first.exitcode > 0:
             lines.append("it wrote no error for the launcher; what it printed may tell more")
         for rank, failure in others:
             last = failure.message.splitlines()[-1:]

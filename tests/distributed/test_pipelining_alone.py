@@ -1,4 +1,4 @@
-"""What pipelines refuse, with PyTorch's types of errors, and how a stage's error ends all."""
+"""Pipelines of one process: what is cut and joined, what is refused, and how errors end all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tensorflow_lite_clone.distributed.pipelining import (
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
 )
+from tensorflow_lite_clone.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
 from tests.distributed.worlds import world
 
 mse = nn.functional.mse_loss
@@ -36,8 +37,8 @@ class Call(nn.Module):
         super().__init__()
         self.function = function
 
-    def forward(self, *args):
-        return self.function(*args)
+    def forward(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
 
 
 def stage(index=0, count=1, module=None, **options):
@@ -111,6 +112,40 @@ def test_refused(case):
     script, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
         script()
+
+
+@pytest.mark.usefixtures("alone")
+def test_chunk_specs_and_what_a_loss_function_is_given():
+    """Arguments are cut as said, outputs joined so, and the loss gets outputs of any structure."""
+    seen = []
+
+    def forward(rows, columns, both, *, scale):
+        seen.append((rows.tolist(), columns.tolist(), both, scale.tolist()))
+        return {"product": rows @ columns * scale, "name": both}
+
+    def loss(output, target, *, power):
+        return ((output["product"] - target) ** power).sum()
+
+    schedule = ScheduleGPipe(
+        stage(module=Call(forward)), 2, loss,
+        args_chunk_spec=(TensorChunkSpec(0), TensorChunkSpec(1), _Replicate()),
+        kwargs_chunk_spec={"scale": TensorChunkSpec(1)},
+        output_merge_spec={"product": TensorChunkSpec(1), "name": _Replicate()},
+    )  # fmt: skip
+    rows = torch.tensor([[1.0], [2.0]], requires_grad=True)
+    columns, scale = torch.tensor([[3.0, 4.0]]), torch.tensor([[1.0, 10.0]])
+    losses: list = []
+    output = schedule.step(
+        rows, columns, "all", scale=scale, target=torch.zeros(2, 1), losses=losses,
+        loss_kwargs={"power": 2},
+    )  # fmt: skip
+    assert seen == [
+        ([[1.0]], [[3.0]], "all", [[1.0]]),
+        ([[2.0]], [[4.0]], "all", [[10.0]]),
+    ]
+    assert output["product"].tolist() == [[3.0, 80.0]] and output["name"] == "all"
+    assert [value.item() for value in losses] == [9.0, 6400.0]
+    assert rows.grad.tolist() == [[9.0], [3200.0]]  # 2 * 3 * 3 / 2 and 2 * 80 * 40 / 2
 
 
 @pytest.mark.usefixtures("alone")
