@@ -48,7 +48,7 @@ def joined(device: str, backend: str | None = None) -> Iterator[World]:
 
     Each takes a GPU of its machine if `device` is ``cuda``. `backend` is by default ``nccl`` for
     GPUs and ``gloo`` for CPUs; ``mpi`` learns from mpirun what the others learn from the launcher's
-    environment. Ends the program if no launcher started it, or for less GPUs than processes.
+    environment. Ends the program if no launcher started it, or for fewer GPUs than processes.
     """
     backend = backend or ("nccl" if device == "cuda" else "gloo")
     if backend != "mpi" and "WORLD_SIZE" not in os.environ:
