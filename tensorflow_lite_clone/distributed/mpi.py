@@ -68,6 +68,8 @@ def is_available() -> bool:
 
 def is_launched(world_size: int | None = None) -> bool:
     """Whether this process was started under MPI, as one of `world_size` if that is given."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return False  # by another launcher, which itself may be under MPI
     sizes = [os.environ[name] for name in _SIZES if name in os.environ]
     return is_available() and (str(world_size) in sizes if world_size else bool(sizes))
 

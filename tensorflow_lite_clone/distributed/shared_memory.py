@@ -176,6 +176,7 @@ class SharedMemory(Communicator):
     def _work(self) -> None:
         while (work := self._todo.get()) is not None:
             work.run()
+            del work  # and its tensors, before the next one comes
 
     def close(self) -> None:
         self._todo.put(None)

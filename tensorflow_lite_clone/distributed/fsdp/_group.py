@@ -23,6 +23,7 @@ from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.tensor._dtensor import LocalParameter
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.nn.modules.module import Module
+from tensorflow_lite_clone.ops.memory import contiguous_format
 from tensorflow_lite_clone.storage import Lent
 from tensorflow_lite_clone.tensor import Parameter, Tensor, new_tensor
 
@@ -110,7 +111,7 @@ class Managed:
             part = cut.part_of(parameter.detach())
             part = part.to("cpu" if options.offload else options.device)
             if cut.group is not None:
-                part = part.clone()  # or the whole would stay alive
+                part = part.clone(memory_format=contiguous_format)  # or the whole would stay alive
             if options.pin_memory and part.numel():
                 part = part.pin_memory()
         shard = ShardedParameter.over(part, cut)
