@@ -48,24 +48,28 @@ def joined(device: str, backend: str | None = None) -> Iterator[World]:
 
     Each takes a GPU of its machine if `device` is ``cuda``. `backend` is by default ``nccl`` for
     GPUs and ``gloo`` for CPUs; ``mpi`` learns from mpirun what the others learn from the launcher's
-    environment. Ends the program if no launcher started it, or for less GPUs than processes.
+    environment. Ends the program if no launcher started it, or for fewer GPUs than processes.
     """
     backend = backend or ("nccl" if device == "cuda" else "gloo")
     if backend != "mpi" and "WORLD_SIZE" not in os.environ:
         raise SystemExit(f"no launcher started this process; start it by: {LAUNCH} MODULE")
+    place = own_device(device)
     dist.init_process_group(backend)
     try:
-        place = torch.device(device)
-        if device == "cuda":
-            names = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-            local = next((int(os.environ[name]) for name in names if name in os.environ), 0)
-            if local >= torch.cuda.device_count():
-                raise SystemExit(
-                    f"process {local} of this machine has no GPU: there are "
-                    f"{torch.cuda.device_count()}"
-                )
-            place = torch.device("cuda", local)
-            torch.cuda.set_device(place)
         yield World(dist.get_rank(), dist.get_world_size(), place)
     finally:
         dist.destroy_process_group()
+
+
+def own_device(device: str) -> torch.device:
+    """The device of this process: on a machine with GPUs its own, which becomes the current one."""
+    if device != "cuda":
+        return torch.device(device)
+    names = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+    local = next((int(os.environ[name]) for name in names if name in os.environ), 0)
+    if local >= torch.cuda.device_count():
+        raise SystemExit(
+            f"process {local} of this machine has no GPU: there are {torch.cuda.device_count()}"
+        )
+    torch.cuda.set_device(local)
+    return torch.device("cuda", local)

@@ -5,7 +5,8 @@ process, of whatever group, go on whenever one is started, asked about or waited
 thread. The collectives of a group are made one after the other. Before each, the ranks exchange
 their `Call`, so that different ones are an error on all ranks and not a hang.
 
-Where a rank ends with an exception, the job ends: MPI has no way to go on without it.
+Where a rank ends with an exception, the job ends: MPI has no way to go on without it. One that
+ends otherwise, also by `sys.exit`, is waited for until the time is up, and then the job ends.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 _CALL = 512  # bytes of a call that is sent; unused ones are zero
 # A message has two parts: the call, by an even tag, tells the odd tag of the tensor, so that the
 # order in which receives go on does not matter. Tags come again after so many.
-_PLACES = 1 << 14
+_PLACES = 1 << 14  # MPI has tags up to 32767 at least
 _OPERATIONS = {
     ReduceOp.SUM: "SUM",
     ReduceOp.AVG: "SUM",

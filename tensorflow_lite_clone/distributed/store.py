@@ -144,12 +144,19 @@ class HashStore(Store):
             return self._changed.wait_for(lambda: predicate(self._values), limit.total_seconds())
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        self.values_of(keys, timeout or self.timeout)
+        self.values_of(keys, self.timeout if timeout is None else timeout)
 
     def values_of(self, keys: Sequence[str], timeout: timedelta) -> list[bytes]:
         """`multi_get` with a timeout of its own."""
+        missing = [text(key) for key in keys]
+
+        def are_there() -> bool:
+            while missing and missing[-1] in self._values:  # it looks at each key once, mostly
+                missing.pop()
+            return not missing and self.check(keys)
+
         with self._changed:
-            if not self._changed.wait_for(lambda: self.check(keys), timeout.total_seconds()):
+            if not self._changed.wait_for(are_there, timeout.total_seconds()):
                 raise late([key for key in keys if key not in self._values], timeout)
             return [self._values[key] for key in keys]
 
@@ -245,7 +252,7 @@ class FileStore(Store):
             return [self._values[key] for key in keys]
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        timeout = timeout or self.timeout
+        timeout = self.timeout if timeout is None else timeout
         end, pause = time.monotonic() + timeout.total_seconds(), 0.001
         while not self.check(keys):  # a file tells nobody that it grows
             if time.monotonic() > end:
@@ -341,7 +348,8 @@ class PrefixStore(Store):
         return self.underlying_store.compare_set(self._full(key), expected, desired)
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        self.underlying_store.wait([self._full(key) for key in keys], timeout or self.timeout)
+        limit = self.timeout if timeout is None else timeout
+        self.underlying_store.wait([self._full(key) for key in keys], limit)
 
     def check(self, keys: Sequence[str]) -> bool:
         return self.underlying_store.check([self._full(key) for key in keys])

@@ -159,7 +159,7 @@ class TCPStore(Store):
         return self._ask(b"compare_set", *_encoded([key]), encoded(expected), encoded(desired))[0]
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        timeout = timeout or self.timeout
+        timeout = self.timeout if timeout is None else timeout
         self._ask(b"wait", b"%d" % (timeout // _MILLISECOND), *_encoded(keys), waits=timeout)
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
@@ -231,8 +231,11 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         for family, kind, _, _, address in places[:-1]:
-            with contextlib.suppress(OSError):  # a name may have an address that is not in use
+            try:
                 return _listener(family, kind, address)
+            except OSError as error:  # a name may have an address that this machine lacks
+                if error.errno == errno.EADDRINUSE:
+                    raise
         family, kind, _, _, address = places[-1]
         return _listener(family, kind, address)
     except OSError as error:
@@ -258,12 +261,15 @@ def _listener(family: int, kind: int, address: Any) -> socket.socket:
 
 
 def _listen(listener: socket.socket, values: HashStore, connections: set[socket.socket]) -> None:
-    with contextlib.suppress(OSError):  # the end of the server closes the listener
-        while True:
+    while listener.fileno() >= 0:  # the end of the server closes it
+        try:
             connection, _ = listener.accept()
-            connections.add(connection)
-            arguments = connection, values, connections
-            threading.Thread(target=_serve, args=arguments, name="store", daemon=True).start()
+        except OSError:  # that end, or a client that left already, or too many open files
+            time.sleep(0.01)
+            continue
+        connections.add(connection)
+        arguments = connection, values, connections
+        threading.Thread(target=_serve, args=arguments, name="store", daemon=True).start()
 
 
 def _stop(listener: socket.socket, connections: set[socket.socket], pid: int) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.distributed.fsdp import fully_shard
+from tests.distributed.worlds import gpu_world, world
 
 DEVICE = "cuda" if os.environ.get("DEVICE") == "cuda" else "cpu"
 BATCH, LENGTH, WIDTH, WORDS = 8, 5, 12, 11
@@ -95,3 +97,15 @@ def numbers(state: dict[str, Any]) -> dict[str, np.ndarray]:
     """A state dict as arrays."""
     return {name: value.detach().cpu().float().numpy() if value.dtype is torch.bfloat16
             else value.detach().cpu().numpy() for name, value in state.items()}  # fmt: skip
+
+
+def worlds(size: int) -> Any:
+    """Processes that have a GPU each, where the tests run on GPUs."""
+    return gpu_world(size) if DEVICE == "cuda" else world(size)
+
+
+def cut(net: Any, **options: Any) -> Any:
+    """Each block, and the rest."""
+    for block in net.blocks:
+        fully_shard(block, **options)
+    return fully_shard(net, **options)

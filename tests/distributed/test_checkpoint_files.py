@@ -19,6 +19,8 @@ import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.distributed.checkpoint as dcp
 from tensorflow_lite_clone.distributed.checkpoint import _nested, _pickles, _shards
 from tests.device import DEVICE
+from tests.distributed import test_checkpoint_worlds as worlds
+from tests.distributed.worlds import world
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it compiles with what is deprecated
@@ -110,6 +112,21 @@ def test_the_contents_are_told_as_by_torch(tmp_path):
     assert sorted(os.listdir(tmp_path / "ours")) == sorted(os.listdir(tmp_path / "theirs"))
     read = dcp.FileSystemReader(tmp_path / "theirs").read_metadata()
     assert str(read) == str(theirs)
+
+
+def test_torch_reads_what_several_processes_write(tmp_path):
+    world(4).run(worlds.save, str(tmp_path), "grid")
+    state = {"pieces": {}, "replicated": {}, "step": 0, "rank 3": 0}
+    for name, shape in worlds.SHAPES.items():
+        state["pieces"][name] = torch.zeros(shape, dtype=torch.float64)
+        state["replicated"][name] = torch.zeros(shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it loads alone
+        torch_dcp.load(state, checkpoint_id=tmp_path, no_dist=True)
+    assert state["step"] == 12 and state["rank 3"] == 3
+    for name in worlds.SHAPES:
+        assert same(state["pieces"][name], worlds.whole(name))
+        assert same(state["replicated"][name], worlds.whole(name).to(tlc.float32))
 
 
 @pytest.mark.parametrize(
@@ -409,6 +426,23 @@ def test_async_save_tells_of_failures_later(tmp_path):
     with pytest.raises(dcp.CheckpointException, match="No space left"):
         future.result(10)
     assert os.listdir(tmp_path) == []
+
+
+def test_async_save_with_a_stager(tmp_path):
+    values = tlc.ones(2)
+    for path, later in (("one", True), ("two", False)):
+        stager = dcp.staging.DefaultStager(dcp.staging.StagingOptions(use_async_staging=later))
+        saved = dcp.async_save(
+            {"a": values}, checkpoint_id=tmp_path / path, async_stager=stager, no_dist=True
+        )
+        if later:
+            saved.staging_completion.result(10)
+        values.add_(1)
+        (saved.upload_completion if later else saved).result(10)
+        state = {"a": tlc.zeros(2)}
+        load(state, tmp_path / path)
+        assert state["a"].tolist() == [1.0 if later else 2.0] * 2
+        stager.close()
 
 
 # Other forms.

@@ -12,6 +12,13 @@ import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.distributed as dist
 import tensorflow_lite_clone.distributed.checkpoint as dcp
 from tensorflow_lite_clone.distributed.checkpoint import _shards
+from tensorflow_lite_clone.distributed.tensor import (
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    distribute_tensor,
+)
 from tests.distributed.worlds import World, world
 
 SHAPES = {"matrix": (7, 5), "line": (11,), "cube": (3, 4, 5), "point": (), "nothing": (0, 3)}
@@ -114,6 +121,41 @@ def test_from_four_to_two_to_one_to_four(layouts, tmp_path):
     load_and_save(0, 1, paths[1], one, paths[2])
     world(4).run(load_and_save, paths[2], again, paths[3])
     assert sorted(os.listdir(tmp_path)) == ["saved0", "saved1", "saved2", "saved3"]
+
+
+PLACEMENTS = {
+    "rows": (Shard(0), Replicate()),
+    "columns": (Replicate(), Shard(1)),
+    "blocks": (Shard(0), Shard(1)),
+    "rows of rows": (Shard(0), Shard(0)),
+    "copies": (Replicate(), Replicate()),
+}
+
+
+def save_on_a_mesh(rank, size, path):
+    mesh = dist.init_device_mesh("cpu", (2, 2))
+    state = {name: distribute_tensor(whole("matrix"), mesh, p) for name, p in PLACEMENTS.items()}
+    dcp.save(state, checkpoint_id=path)
+    terms = DTensor.from_local(whole("matrix"), mesh, (Partial(), Replicate()))
+    with pytest.raises(dcp.CheckpointException, match="terms that are still to be reduced"):
+        dcp.save({"terms": terms}, checkpoint_id=path)
+
+
+def load_on_a_mesh(rank, size, path):
+    mesh, full = dist.init_device_mesh("cpu", (2,)), whole("matrix")
+    for placement in (Shard(0), Shard(1), Replicate()):
+        state = {name: distribute_tensor(full * 0, mesh, [placement]) for name in PLACEMENTS}
+        dcp.load(state, checkpoint_id=path)
+        for value in state.values():
+            assert value.full_tensor().tolist() == full.tolist()
+
+
+def test_tensors_on_meshes(tmp_path):
+    world(4).run(save_on_a_mesh, str(tmp_path / "saved"))
+    world(2).run(load_on_a_mesh, str(tmp_path / "saved"))
+    state = {name: whole("matrix") * 0 for name in PLACEMENTS}
+    dcp.load(state, checkpoint_id=tmp_path / "saved", no_dist=True)
+    assert all(value.tolist() == whole("matrix").tolist() for value in state.values())
 
 
 def save_replicated(rank, size, path):

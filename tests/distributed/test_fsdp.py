@@ -36,14 +36,9 @@ from tensorflow_lite_clone.distributed.fsdp.wrap import (
     wrap,
     wrap_children,
 )
-from tests.distributed.sharded_models import DEVICE, Block, batch, model, numbers, train
-from tests.distributed.worlds import gpu_world, world
+from tests.distributed.sharded_models import DEVICE, Block, batch, model, numbers, train, worlds
 
 BLOCKS = ModuleWrapPolicy({Block})
-
-
-def worlds(size):
-    return gpu_world(size) if DEVICE == "cuda" else world(size)
 
 
 @cache

@@ -17,15 +17,10 @@ from tensorflow_lite_clone.distributed.optim import (
     PostLocalSGDOptimizer,
     ZeroRedundancyOptimizer,
 )
-from tests.distributed.sharded_models import DEVICE, batch, model, numbers
-from tests.distributed.worlds import gpu_world, world
+from tests.distributed.sharded_models import DEVICE, batch, model, numbers, worlds
 
 STEPS = 6
 CLASSES = {"AdamW": torch.optim.AdamW, "SGD": torch.optim.SGD}
-
-
-def worlds(size):
-    return gpu_world(size) if DEVICE == "cuda" else world(size)
 
 
 def groups_of(net):

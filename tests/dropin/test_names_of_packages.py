@@ -9,7 +9,6 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import fx, profiler
-from tensorflow_lite_clone.distributed import fsdp
 from tensorflow_lite_clone.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorflow_lite_clone.distributed.tensor import DTensor, distribute_tensor
 from tensorflow_lite_clone.nn.parallel import scatter_gather
@@ -57,7 +56,7 @@ def test_fx_marks_and_refuses():
         fx.symbolic_trace(tlc.nn.Linear(1, 1))
 
 
-@pytest.mark.parametrize("make", [DTensor, fsdp.FullyShardedDataParallel, distribute_tensor])
+@pytest.mark.parametrize("make", [DTensor, distribute_tensor])
 def test_what_needs_other_processes_is_refused(make):
     with pytest.raises(NotImplementedError):
         make(tlc.ones(1))

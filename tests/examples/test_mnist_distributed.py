@@ -15,6 +15,7 @@ import pytest
 import tensorflow_lite_clone as tlc
 from examples.mnist import usage
 from examples.mnist.distributed import train
+from examples.world import own_device
 from tests.device import DEVICE
 from tests.distributed.mpi_worlds import OPTIONS, launcher
 from tests.examples.both import ROOT, run
@@ -108,6 +109,23 @@ def check(printed: str, log: Path) -> None:
     losses = np.loadtxt(log)
     assert losses.shape == (20,)
     assert losses[-5:].mean() < 0.8 * losses[:5].mean()
+
+
+def test_a_process_takes_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the launcher's number or by mpirun's; the one there is, without either."""
+    current = []
+    monkeypatch.setattr(tlc.cuda, "set_device", current.append)
+    monkeypatch.setattr(tlc.cuda, "device_count", lambda: 2)
+    for name in ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"):
+        monkeypatch.delenv(name, raising=False)
+    assert own_device("cuda") == tlc.device("cuda", 0)
+    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1")
+    assert own_device("cuda") == tlc.device("cuda", 1)
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(SystemExit, match="process 2 of this machine has no GPU: there are 2"):
+        own_device("cuda")
+    assert own_device("cpu") == tlc.device("cpu")
+    assert current == [0, 1]
 
 
 def test_uneven_batches_are_refused(

@@ -11,6 +11,7 @@ from typing import Any
 import cupy
 import cupyx
 import numpy as np
+from cupy.cuda.runtime import getDevice as get_device
 
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
 
@@ -71,6 +72,8 @@ class _Peaks(cupy.cuda.MemoryHook):
         self.most: dict[int, int] = {}
         self.most_held: dict[int, int] = {}
         self.listeners: list[tuple[int, Callable[[int, int], None]]] = []
+        # Where memory was taken, by address: CuPy's events may name another device when it goes.
+        self._places: dict[int, int] = {}
 
     def watch(self, index: int) -> None:
         """Begin with what is in use now."""
@@ -81,7 +84,7 @@ class _Peaks(cupy.cuda.MemoryHook):
 
     def malloc_postprocess(self, **event: Any) -> None:
         """Called by CuPy after each allocation from a pool."""
-        index = event["device_id"]
+        index = self._places[event["mem_ptr"]] = get_device()
         used = self.used.get(index, 0) + event["mem_size"]
         self.used[index] = used
         if used > self.most.get(index, 0):
@@ -92,7 +95,7 @@ class _Peaks(cupy.cuda.MemoryHook):
 
     def free_postprocess(self, **event: Any) -> None:
         """Called by CuPy when memory goes back to its pool."""
-        index = event["device_id"]
+        index = self._places.pop(event["mem_ptr"], event["device_id"])
         self.used[index] = self.used.get(index, 0) - event["mem_size"]
         for heard, listener in self.listeners:
             if heard == index:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from tensorflow_lite_clone.distributed.checkpoint._shards import (
@@ -14,7 +16,7 @@ from tensorflow_lite_clone.distributed.checkpoint._shards import (
 )
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = ["AsyncStager", "BlockingAsyncStager"]
+__all__ = ["AsyncStager", "BlockingAsyncStager", "DefaultStager", "StagingOptions"]
 
 
 @runtime_checkable
@@ -48,6 +50,35 @@ class BlockingAsyncStager(AsyncStager):
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+@dataclass
+class StagingOptions:
+    """How `DefaultStager` copies. Only `use_async_staging` changes something."""
+
+    use_pinned_memory: bool = True
+    use_shared_memory: bool = True
+    use_async_staging: bool = True
+    use_non_blocking_copy: bool = True
+
+
+class DefaultStager(BlockingAsyncStager):
+    """Copies everything to host memory at once, and gives the copy, or a Future that has it.
+
+    With the Future, which `use_async_staging` asks for, `async_save` gives an `AsyncSaveResponse`.
+    """
+
+    def __init__(self, config: StagingOptions = StagingOptions()) -> None:  # noqa: B008  (PyTorch's)
+        super().__init__()
+        self._config = config
+
+    def stage(self, state_dict: dict[str, Any], **kwargs: Any) -> Any:
+        copied = super().stage(state_dict)
+        if not self._config.use_async_staging:
+            return copied
+        made: Future[dict[str, Any]] = Future()
+        made.set_result(copied)
+        return made
 
 
 def boxes_on_host(value: Any) -> Boxes:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone import distributed as d
 from tensorflow_lite_clone.distributed import ReduceOp
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
@@ -46,8 +47,9 @@ def plain(function: Callable[[int, int], None]) -> Callable[[int, int], None]:
 
 
 def run(rank: int, size: int, name: str) -> None:
-    """Run the case of a name in one process."""
-    CASES[name](rank, size)
+    """Run the case of a name in one process; tensors are made where the world's engine works."""
+    with tlc.device("cuda" if d.get_backend() == "nccl" else "cpu"):
+        CASES[name](rank, size)
 
 
 def numbers(rank: int, shape: tuple[int, ...] = (2, 3), seed: int = 0) -> numpy.ndarray:
@@ -78,7 +80,7 @@ def given(
 def wide(tensor: tlc.Tensor) -> numpy.ndarray:
     """A tensor's values as NumPy computes with them."""
     narrow = tensor.dtype in (tlc.float16, tlc.bfloat16)
-    return (tensor.to(tlc.float32) if narrow else tensor).numpy()
+    return (tensor.to(tlc.float32) if narrow else tensor).cpu().numpy()
 
 
 def reduced(tensors: list[tlc.Tensor], op: ReduceOp) -> tlc.Tensor:
