@@ -46,8 +46,7 @@ def _over(parts: list[Tensor], order: float, groups: Groups) -> Tensor:
     norm = get_total_norm(present, order) if present else parts[0].new_zeros(())
     if not groups:
         return norm
-    if norm.is_cpu and groups[0].name() == "nccl":  # rows that lie on the CPU between their uses
-        norm = norm.cuda()
+    norm = groups[0].carriable(norm)
     power = norm if order == inf else norm**order
     for group in groups:
         all_reduce(power, ReduceOp.MAX if order == inf else ReduceOp.SUM, group)

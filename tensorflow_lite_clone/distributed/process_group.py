@@ -202,6 +202,10 @@ class ProcessGroup:
         """The first kind of device whose tensors are carried: host memory, if any is."""
         return next(iter(self._makers))
 
+    def carriable(self, tensor: Tensor) -> Tensor:
+        """The tensor, or a copy where tensors are carried: of one in host memory, over NCCL."""
+        return tensor if tensor.device.type in self._makers else tensor.to(self.carried())
+
     def close(self) -> None:
         """Give back what the engines hold."""
         for engine in self._made.values():

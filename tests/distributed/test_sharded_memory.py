@@ -156,9 +156,12 @@ def peak(rank, size, layers, width):
 def test_memory_on_gpus():
     layers, width = 16, 1024
     matrix = 4 * width * width
-    for found in gpu_world(2).run(peak, layers, width):
-        # rows, gradients and two moments; of two modules the whole, its gradients, and buffers
-        assert found <= 4 * layers * matrix / 2 + 8 * matrix
+    few, many = [gpu_world(2).run(peak, count, width) for count in (layers, 2 * layers)]
+    for less, more in zip(few, many, strict=True):
+        # a layer's share is half of its rows, gradients and two moments
+        assert abs(more - less - 4 * layers * matrix / 2) <= matrix
+        # whatever their number, of some modules the whole, its gradients, and buffers of both
+        assert less <= 4 * layers * matrix / 2 + 14 * matrix
 
 
 def captured(rank, size):

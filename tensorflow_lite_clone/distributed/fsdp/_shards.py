@@ -86,10 +86,10 @@ class Cut:
         part = part.detach()
         if self.group is None:
             return part.clone()
-        line = self.padded(part)
+        line = self.group.carriable(self.padded(part))
         whole = line.new_empty(self.size * self.room)
         all_gather_into_tensor(whole, line.contiguous(), self.group)
-        return whole[: self.numel].view(self.shape)
+        return whole[: self.numel].view(self.shape).to(part.device)
 
 
 class Sharded(Tensor):

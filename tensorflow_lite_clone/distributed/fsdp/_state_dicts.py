@@ -69,10 +69,11 @@ def optimizer_state(
     def moved(value: Any, parameter: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
-        if isinstance(parameter, Sharded) and tuple(value.shape) == tuple(parameter.shape):
-            part = Sharded.over(value, parameter.cut)
-            value = part.full_tensor() if full else part
-        return value.cpu() if to_cpu and keep else value
+        cut = isinstance(parameter, Sharded) and tuple(value.shape) == tuple(parameter.shape)
+        if cut and full:
+            value = Sharded.over(value, parameter.cut).full_tensor()
+        value = value.cpu() if to_cpu and keep else value
+        return Sharded.over(value, parameter.cut) if cut and not full else value
 
     state, groups = {}, []
     for group in optimizer.param_groups:

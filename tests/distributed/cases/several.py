@@ -21,6 +21,8 @@ def works(rank: int, size: int) -> None:
     work = d.all_reduce(x, async_op=True)
     assert work.wait() is True
     assert work.wait() is True
+    if x.is_cuda:
+        tlc.cuda.synchronize()  # wait() makes the stream wait, and not the host
     assert work.is_completed() and work.is_success()
     assert work.exception() is None
     expect(work.result()[0], reduced(everyone(size), ReduceOp.SUM))
