@@ -141,8 +141,8 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     ),
     (LEFT_OUT, "pipelines of data, which PyTorch no longer develops", "torch.utils.data.*"),
     (
-        PLANNED,
-        "several devices and processes",
+        LEFT_OUT,
+        "other engines, elastic jobs, tracing and schedules with a split backward pass",
         "torch.distributed* torch.nn.parallel* torch.cuda.nccl*",
     ),
     (
