@@ -6,15 +6,7 @@ import numpy as np
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import nn
-from tests.device import DEVICE
-from tests.distributed.worlds import World, gpu_world, world
-
-HERE = "cuda" if DEVICE == "cuda" else "cpu"
-
-
-def ranks(size: int) -> World:
-    """So many processes; with DEVICE=cuda each has a GPU, or the test is skipped."""
-    return gpu_world(size) if HERE == "cuda" else world(size)
+from tests.distributed.worlds import HERE
 
 
 def host(tensor: tlc.Tensor | None) -> object:

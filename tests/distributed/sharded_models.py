@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,8 @@ import numpy as np
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.distributed.fsdp import fully_shard
-from tests.distributed.worlds import gpu_world, world
+from tests.distributed.worlds import HERE
 
-DEVICE = "cuda" if os.environ.get("DEVICE") == "cuda" else "cpu"
 BATCH, LENGTH, WIDTH, WORDS = 8, 5, 12, 11
 STEPS = 20
 
@@ -55,7 +53,7 @@ class Model(nn.Module):
 def model(seed: int = 0, dtype: Any = torch.float64, **options: Any) -> Model:
     """The same model for the same seed, on the device of the tests."""
     torch.manual_seed(seed)
-    return Model(**options).to(dtype).to(DEVICE)
+    return Model(**options).to(dtype).to(HERE)
 
 
 def batch(step: int, rank: int = 0, size: int = 1) -> tuple[Any, Any]:
@@ -64,7 +62,7 @@ def batch(step: int, rank: int = 0, size: int = 1) -> tuple[Any, Any]:
     x = random.integers(0, WORDS, (BATCH, LENGTH))
     y = random.integers(0, 7, BATCH)
     mine = slice(rank * BATCH // size, (rank + 1) * BATCH // size)
-    return torch.from_numpy(x[mine]).to(DEVICE), torch.from_numpy(y[mine]).to(DEVICE)
+    return torch.from_numpy(x[mine]).to(HERE), torch.from_numpy(y[mine]).to(HERE)
 
 
 def train(
@@ -97,11 +95,6 @@ def numbers(state: dict[str, Any]) -> dict[str, np.ndarray]:
     """A state dict as arrays."""
     return {name: value.detach().cpu().float().numpy() if value.dtype is torch.bfloat16
             else value.detach().cpu().numpy() for name, value in state.items()}  # fmt: skip
-
-
-def worlds(size: int) -> Any:
-    """Processes that have a GPU each, where the tests run on GPUs."""
-    return gpu_world(size) if DEVICE == "cuda" else world(size)
 
 
 def cut(net: Any, **options: Any) -> Any:

@@ -25,8 +25,7 @@ from tensorflow_lite_clone.distributed.tensor.parallel import (
     RowwiseParallel,
     parallelize_module,
 )
-from tests.distributed.ranks import HERE, ranks
-from tests.distributed.worlds import world
+from tests.distributed.worlds import HERE, world, world_here
 
 
 def tensor_parallel(model):
@@ -200,7 +199,7 @@ def save_while_training(rank, size, path, kind):
 @pytest.mark.parametrize("kind", list(WRAPS)[1:])
 def test_async_saves_of_what_is_trained(kind, tmp_path):
     """With DEVICE=cuda on GPUs, over NCCL."""
-    expect(ranks(2).run(save_while_training, str(tmp_path / "saved"), kind))
+    expect(world_here(2).run(save_while_training, str(tmp_path / "saved"), kind))
 
 
 # A program that goes on where it was killed.

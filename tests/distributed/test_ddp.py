@@ -12,7 +12,8 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
-from tests.distributed.ranks import HERE, close, gradients, host, layers, part, ranks, samples
+from tests.distributed.ranks import close, gradients, host, layers, part, samples
+from tests.distributed.worlds import HERE, world_here
 
 SMALL = 1e-4  # MiB: many buckets for small models
 
@@ -54,7 +55,7 @@ OPTIONS = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_training_is_that_of_the_joined_batch(name):
     losses, parameters = trained(0, 1, "SGD", "float64", {}, wrapped=False)
-    found = ranks(2).run(trained, "SGD", "float64", OPTIONS[name])
+    found = world_here(2).run(trained, "SGD", "float64", OPTIONS[name])
     close([np.mean([each[0] for each in found], axis=0)], [losses])
     for _, mine in found:
         close(mine, parameters)
@@ -64,7 +65,7 @@ def test_training_is_that_of_the_joined_batch(name):
 def test_four_processes_with_adamw(dtype):
     tolerance = 1e-10 if dtype == "float64" else 1e-5
     losses, parameters = trained(0, 1, "AdamW", dtype, {}, wrapped=False)
-    found = ranks(4).run(trained, "AdamW", dtype, {"bucket_cap_mb": SMALL})
+    found = world_here(4).run(trained, "AdamW", dtype, {"bucket_cap_mb": SMALL})
     close([np.mean([each[0] for each in found], axis=0)], [losses], tolerance)
     for _, mine in found:
         close(mine, parameters, tolerance)
@@ -88,7 +89,7 @@ def kept_gradients(rank, size):
 def test_gradients_are_views_of_the_buckets():
     model = layers()
     model(samples(8)).pow(2).mean().backward()
-    for same, inside, found in ranks(2).run(kept_gradients):
+    for same, inside, found in world_here(2).run(kept_gradients):
         assert same and inside
         close(found, gradients(model))
 
@@ -114,7 +115,7 @@ def bucket_order(rank, size):
 
 
 def test_buckets_follow_the_order_of_arrival():
-    for before, after, last in ranks(2).run(bucket_order):
+    for before, after, last in world_here(2).run(bucket_order):
         assert before == [[5, 4], [3, 2], [1, 0]]
         order = sum(after, [])
         assert [set(order[i : i + 2]) for i in (0, 2, 4)] == [{0, 1}, {4, 5}, {2, 3}]
@@ -139,7 +140,7 @@ def launched(rank, size):
 
 
 def test_reductions_begin_before_the_backward_pass_is_over():
-    for events in ranks(2).run(launched):
+    for events in world_here(2).run(launched):
         assert events[0] == 0 and events.index("last") >= 2
 
 
@@ -160,7 +161,7 @@ def accumulated(rank, size, options):
 
 @pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}])
 def test_no_sync(options):
-    found = ranks(2).run(accumulated, options)
+    found = world_here(2).run(accumulated, options)
     model, batches = layers(), samples(16).chunk(4)
     for rank in range(2):
         model.zero_grad()
@@ -203,7 +204,7 @@ def branched(rank, size, uses, options):
 def test_unused_parameters(views):
     uses = [("a", "ab"), ("ab", "ab"), ("b", "b"), ("abc", "a")]
     options = {"find_unused_parameters": True, "gradient_as_bucket_view": views}
-    found = ranks(2).run(branched, uses, options)
+    found = world_here(2).run(branched, uses, options)
     assert all(g is None for g in found[0][2][:2] + found[0][2][4:])  # used nowhere
     model = Branches()
     for step, names in enumerate(uses):
@@ -215,7 +216,7 @@ def test_unused_parameters(views):
 
 
 def test_a_static_graph_with_unused_parameters():
-    found = ranks(2).run(branched, [("ca", "ca")] * 3, {"static_graph": True})
+    found = world_here(2).run(branched, [("ca", "ca")] * 3, {"static_graph": True})
     model = Branches()
     (model(samples(4), "ca").pow(2).sum() / 2).backward()
     for each in found:
@@ -231,7 +232,7 @@ def left_out(rank, size):
 
 
 def test_unused_parameters_without_the_search():
-    for rank, (_, error) in enumerate(ranks(2).outcomes(left_out)):
+    for rank, (_, error) in enumerate(world_here(2).outcomes(left_out)):
         assert "RuntimeError: Expected to have finished reduction in the prior iteration" in error
         assert f"did not receive grad for rank {rank}: 2 3 (b.weight, b.bias)" in error
 
@@ -250,7 +251,7 @@ def hidden(rank, size):
 
 
 def test_outputs_that_are_not_found():
-    for _, error in ranks(2).outcomes(hidden):
+    for _, error in world_here(2).outcomes(hidden):
         assert "RuntimeError: Expected to mark a variable ready only once" in error
 
 
@@ -279,7 +280,7 @@ def nested(rank, size):
 def test_outputs_in_containers():
     model, x = Branches(), samples(4)
     ((model.a(x) * model.b(x)).sum() / 2).backward()
-    for found in ranks(2).run(nested):
+    for found in world_here(2).run(nested):
         close(found, gradients(model))
 
 
@@ -319,7 +320,7 @@ def many_ways(rank, size, options):
 @pytest.mark.parametrize("name", ["plain", "views", "search", "static"])
 def test_shared_and_frozen_parameters_and_several_calls(name):
     options = {key: value for key, value in OPTIONS[name].items() if key != "bucket_cap_mb"}
-    for found, expected in ranks(2).run(many_ways, options):
+    for found, expected in world_here(2).run(many_ways, options):
         close(found, expected)
         assert sum(g is None for g in found) == 1
 
@@ -343,7 +344,7 @@ def reentrant(rank, size):
 def test_a_static_graph_with_checkpoints():
     model, x = Branches(), samples(4)
     (model.a(model.b(model.a(x))).pow(2).sum() / 2).backward()
-    for found in ranks(2).run(reentrant):
+    for found in world_here(2).run(reentrant):
         close(found, gradients(model))
 
 
@@ -382,7 +383,7 @@ def test_parameters_of_several_kinds(views):
     model, x = Kinds(), samples(4, 12, tlc.float32)
     sum(model(half) for half in x.chunk(2)).mul(0.5).backward()
     expected = [host(p.grad.to(tlc.complex128)) for p in model.parameters()]
-    for found, same, dtypes in ranks(2).run(kinds, views):
+    for found, same, dtypes in world_here(2).run(kinds, views):
         assert dtypes == 1
         assert same or not views
         for (name, _), mine, theirs in zip(model.named_parameters(), found, expected, strict=True):
@@ -422,6 +423,6 @@ def split(rank, size):
 def test_a_module_on_two_devices():
     model = Halves("cpu", "cpu")
     model(samples(4).cpu()).pow(2).mean().backward()
-    for found, buckets, devices in ranks(2).run(split):
+    for found, buckets, devices in world_here(2).run(split):
         assert buckets == 2 and devices == ["pair:0"] * 2 + ["pair:1"] * 2
         close(found, gradients(model))

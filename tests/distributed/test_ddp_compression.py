@@ -16,7 +16,8 @@ from tensorflow_lite_clone.distributed.algorithms.ddp_comm_hooks import (
 from tensorflow_lite_clone.distributed.algorithms.model_averaging import averagers, utils
 from tensorflow_lite_clone.distributed.optim import PostLocalSGDOptimizer
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
-from tests.distributed.ranks import HERE, close, gradients, host, layers, part, ranks, samples
+from tests.distributed.ranks import close, gradients, host, layers, part, samples
+from tests.distributed.worlds import HERE, world_here
 
 
 def gradient(rank, shape):
@@ -56,7 +57,7 @@ def compressed(rank, size, options, wrapped, iterations=5):
 def test_power_sgd_of_full_rank_is_exact():
     options = {"matrix_approximation_rank": 5, "min_compression_rate": 1e-3}
     expected = [(gradient(0, shape) + gradient(1, shape)) / 2 for shape in SHAPES]
-    for found, *_ in ranks(2).run(compressed, options, False):
+    for found, *_ in world_here(2).run(compressed, options, False):
         for each in found:
             close(each, expected)
 
@@ -67,7 +68,7 @@ def unit(x):
 
 def test_power_sgd_is_the_papers():
     """Rank 1 with error feedback, written out for two processes and one matrix."""
-    one, other = ranks(2).run(compressed, {"min_compression_rate": 2}, False)
+    one, other = world_here(2).run(compressed, {"min_compression_rate": 2}, False)
     given = [gradient(rank, (6, 5)) for rank in range(2)]
     vector = (gradient(0, 3) + gradient(1, 3)) / 2
     found, (rate, before, after), buckets = one
@@ -89,7 +90,7 @@ def test_power_sgd_is_the_papers():
 
 def test_power_sgd_without_feedback_and_in_half_precision():
     options = {"use_error_feedback": False, "warm_start": False}
-    for found, *_ in ranks(2).run(compressed, options, True):
+    for found, *_ in world_here(2).run(compressed, options, True):
         vector = (gradient(0, 3) + gradient(1, 3)) / 2
         np.testing.assert_allclose(found[-1][1], vector, 2e-3, 2e-3)
         assert np.linalg.matrix_rank(found[-1][0], 1e-2) == 1
@@ -127,7 +128,7 @@ def test_gradients_of_local_sgd(alone):
             (model(batches[place]).pow(2).mean() / len(places)).backward()
         return gradients(model)
 
-    for rank, (first, second) in enumerate(ranks(4).run(local, alone)):
+    for rank, (first, second) in enumerate(world_here(4).run(local, alone)):
         close(first, average(range(4)))
         half = range(rank // 2 * 2, rank // 2 * 2 + 2)
         close(second, average([rank] if alone else half))
@@ -157,7 +158,7 @@ def averaged(rank, size):
 
 
 def test_models_are_averaged_now_and_then():
-    for equal, unmoved, step, lr in ranks(2).run(averaged):
+    for equal, unmoved, step, lr in world_here(2).run(averaged):
         assert equal == [False, True, False, True]
         assert unmoved and step == 4 and lr == 0.1
 
@@ -171,7 +172,7 @@ def average_of_some(rank, size):
 
 
 def test_average_over_a_part_of_the_processes():
-    assert ranks(4).run(average_of_some) == [0, 1.5, 1.5, 3]
+    assert world_here(4).run(average_of_some) == [0, 1.5, 1.5, 3]
 
 
 def wrong(rank, size):
@@ -185,4 +186,4 @@ def wrong(rank, size):
 
 
 def test_wrong_arguments():
-    ranks(2).run(wrong)
+    world_here(2).run(wrong)

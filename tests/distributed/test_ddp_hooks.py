@@ -12,7 +12,8 @@ from tensorflow_lite_clone.distributed.algorithms import ddp_comm_hooks
 from tensorflow_lite_clone.distributed.algorithms.ddp_comm_hooks import default_hooks
 from tensorflow_lite_clone.futures import Future
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
-from tests.distributed.ranks import HERE, host, part, ranks
+from tests.distributed.ranks import host, part
+from tests.distributed.worlds import HERE, world_here
 
 SMALL = 4e-5  # MiB
 
@@ -61,7 +62,7 @@ def watched(rank, size):
 
 
 def test_a_hook_sees_buckets_in_order_and_its_result_counts():
-    for passes, found in ranks(2).run(watched):
+    for passes, found in world_here(2).run(watched):
         for calls in passes:
             assert [index for _, index, *_ in calls] == list(range(len(calls)))
             assert [last for _, _, last, *_ in calls] == [False] * (len(calls) - 1) + [True]
@@ -93,7 +94,7 @@ def hooked(rank, size, name, views):
 @pytest.mark.parametrize("views", [False, True])
 @pytest.mark.parametrize("name", HOOKS)
 def test_default_hooks_average(name, views):
-    one, other = ranks(2).run(hooked, name, views)
+    one, other = world_here(2).run(hooked, name, views)
     error = ERRORS[name[0]]
     for mine, theirs, full in zip(one, other, expected(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
@@ -113,7 +114,7 @@ def by_name(rank, size, name):
 
 @pytest.mark.parametrize("name", [kind.name for kind in ddp_comm_hooks.DDPCommHookType])
 def test_hooks_by_name(name):
-    for found in ranks(2).run(by_name, name):
+    for found in world_here(2).run(by_name, name):
         for one, other in zip(found, expected(), strict=True):
             np.testing.assert_allclose(one, other, 2e-2, 2e-2)
 
@@ -145,7 +146,7 @@ def refused(rank, size):
 
 
 def test_what_is_no_hook():
-    for found in ranks(2).run(refused):
+    for found in world_here(2).run(refused):
         assert found == [
             "TypeError: Communication hook must be callable.",
             "ValueError: Communication hook: bucket annotation should be dist.GradBucket.",

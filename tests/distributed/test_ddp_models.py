@@ -14,7 +14,8 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
-from tests.distributed.ranks import HERE, close, gradients, host, layers, part, ranks, samples
+from tests.distributed.ranks import close, gradients, host, layers, part, samples
+from tests.distributed.worlds import HERE, world_here
 
 SMALL = 1e-4  # MiB: many buckets for small models
 
@@ -47,7 +48,7 @@ MESSAGES = {
 
 @pytest.mark.parametrize("what", MESSAGES)
 def test_models_that_differ(what):
-    for _, error in ranks(4).outcomes(beginnings, what):
+    for _, error in world_here(4).outcomes(beginnings, what):
         assert "RuntimeError" in error
         assert MESSAGES[what] in error
 
@@ -67,7 +68,7 @@ def started(rank, size):
 
 
 def test_parameters_and_buffers_are_those_of_rank_0():
-    one, other = ranks(2).run(started)
+    one, other = world_here(2).run(started)
     assert list(one[0]) == [
         *("module.0.weight", "module.0.bias", "module.1.weight", "module.1.bias"),
         *("module.1.running_mean", "module.1.running_var", "module.1.num_batches_tracked"),
@@ -108,11 +109,11 @@ def buffers(rank, size, options):
 
 
 def test_buffers_are_those_of_rank_0_at_each_forward_pass():
-    found = ranks(2).run(buffers, {})
+    found = world_here(2).run(buffers, {})
     assert [each[0] for each in found[0][0]] == [1, 2, 3, 4]
     assert [each[0] for each in found[1][0]] == [2, 3, 4, 6]  # not within no_sync
     assert [steps for _, steps in found] == [4, 4]
-    found = ranks(2).run(buffers, {"forward_sync_buffers": False})
+    found = world_here(2).run(buffers, {"forward_sync_buffers": False})
     assert [each[0] for each in found[1][0]] == [2, 4, 6, 8]
 
 
@@ -139,7 +140,7 @@ def copied(rank, size):
 def test_copies_and_pickles_average_their_own_gradients():
     model = layers()
     model(samples(4)).pow(2).mean().backward()
-    for results, is_dead, gone in ranks(2).run(copied):
+    for results, is_dead, gone in world_here(2).run(copied):
         assert is_dead and gone == 1
         for found in results:
             close(found, gradients(model))
@@ -153,7 +154,7 @@ def subgroup(rank, size):
 
 
 def test_groups_of_some_processes():
-    found = ranks(4).run(subgroup)
+    found = world_here(4).run(subgroup)
     for half in range(2):
         model = layers(2 * half)
         model(samples(8).chunk(2)[half]).pow(2).mean().backward()
@@ -186,7 +187,7 @@ def refusals(rank, size):
 
 
 def test_errors():
-    for found in ranks(2).run(refusals):
+    for found in world_here(2).run(refusals):
         assert [name for name, _ in found] == [
             *("ValueError", "RuntimeError", "RuntimeError", "RuntimeError"),
             *("ValueError", "ValueError", "NotImplementedError"),
@@ -214,7 +215,7 @@ def warned(rank, size):
 
 
 def test_warnings():
-    for found in ranks(2).run(warned):
+    for found in world_here(2).run(warned):
         assert [each[:2] for each in found] == [
             *(("FutureWarning", False), ("FutureWarning", True)),
             *(("FutureWarning", True), ("UserWarning", True)),

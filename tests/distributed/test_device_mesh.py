@@ -10,15 +10,15 @@ import pytest
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh, init_device_mesh
-from tests.distributed.on_device import KIND, processes
+from tests.distributed.worlds import HERE, world_here
 
 
 def grid(*shape, names=None):
-    return init_device_mesh(KIND, shape, mesh_dim_names=names)
+    return init_device_mesh(HERE, shape, mesh_dim_names=names)
 
 
 def text(mesh):
-    return repr(mesh).replace(f"'{KIND}'", "'cpu'")
+    return repr(mesh).replace(f"'{HERE}'", "'cpu'")
 
 
 def ranks(mesh, dim=None):
@@ -30,7 +30,7 @@ def two_by_two(rank, size):
     dp, tp = mesh["dp"], mesh["tp"]
     sums = []
     for dim in ("dp", "tp"):
-        x = torch.tensor([float(rank)], device=KIND)
+        x = torch.tensor([float(rank)], device=HERE)
         dist.all_reduce(x, group=mesh.get_group(dim))
         sums.append(x.item())
     return (
@@ -45,7 +45,7 @@ def two_by_two(rank, size):
 
 
 def test_a_grid_of_two_by_two():
-    for rank, found in enumerate(processes(4).run(two_by_two)):
+    for rank, found in enumerate(world_here(4).run(two_by_two)):
         row, column = divmod(rank, 2)
         in_column, in_row = [column, column + 2], [2 * row, 2 * row + 1]
         assert found == (
@@ -76,7 +76,7 @@ def flattened(rank, size):
 
 
 def test_flattened_dimensions():
-    for rank, found in enumerate(processes(4).run(flattened)):
+    for rank, found in enumerate(world_here(4).run(flattened)):
         row = [rank // 2 * 2, rank // 2 * 2 + 1]
         assert found == (
             [
@@ -100,15 +100,15 @@ def unpicklable(mesh):
 
 
 def other_grids(rank, size):
-    part = DeviceMesh(KIND, [2, 0])  # in this order, and not of all
+    part = DeviceMesh(HERE, [2, 0])  # in this order, and not of all
     inside = None
     if part.get_coordinate() is not None:
-        x = [torch.empty(1, device=KIND) for _ in range(2)]
-        dist.all_gather(x, torch.tensor([float(rank)], device=KIND), part.get_group())
+        x = [torch.empty(1, device=HERE) for _ in range(2)]
+        dist.all_gather(x, torch.tensor([float(rank)], device=HERE), part.get_group())
         inside = part.get_local_rank(), [y.item() for y in x]
-    world = DeviceMesh.from_group(dist.group.WORLD, KIND, mesh_dim_names=("w",))
+    world = DeviceMesh.from_group(dist.group.WORLD, HERE, mesh_dim_names=("w",))
     mesh = grid(2, 2, names=("a", "b"))
-    again = DeviceMesh.from_group(mesh.get_all_groups(), KIND, mesh.mesh, mesh_dim_names=("x", "y"))
+    again = DeviceMesh.from_group(mesh.get_all_groups(), HERE, mesh.mesh, mesh_dim_names=("x", "y"))
     with mesh as entered:
         from tensorflow_lite_clone.distributed.device_mesh import _get_current_mesh
 
@@ -126,7 +126,7 @@ def other_grids(rank, size):
 
 
 def test_other_grids():
-    for rank, found in enumerate(processes(4).run(other_grids)):
+    for rank, found in enumerate(world_here(4).run(other_grids)):
         assert found[0] == {0: (1, [2.0, 0.0]), 2: (0, [2.0, 0.0])}.get(rank)
         assert found[1:] == (
             ("DeviceMesh((w=4), 'cpu', stride=(1,))", True, "DeviceMesh((4,), 'cpu', stride=(1,))"),
@@ -144,9 +144,9 @@ ERRORS = {
     "names_twice": (lambda m: grid(2, 2, names=("a", "a")), "RuntimeError", "must be unique"),
     "few_names": (lambda m: grid(2, 2, names=("a",)), "RuntimeError", "should have same length"),
     "number": (lambda m: init_device_mesh("cuda:1", (4,)), "RuntimeError", "Device type with ind"),
-    "nothing": (lambda m: DeviceMesh(KIND), "TypeError", "The mesh argument is required"),
-    "twice": (lambda m: DeviceMesh(KIND, [0, 0]), "ValueError", ""),
-    "outside": (lambda m: DeviceMesh(KIND, [0, 7]), "ValueError", "Rank 7 is out of range"),
+    "nothing": (lambda m: DeviceMesh(HERE), "TypeError", "The mesh argument is required"),
+    "twice": (lambda m: DeviceMesh(HERE, [0, 0]), "ValueError", ""),
+    "outside": (lambda m: DeviceMesh(HERE, [0, 7]), "ValueError", "Rank 7 is out of range"),
     "name": (lambda m: m["x"], "KeyError", "Invalid mesh_dim_names ('x',) specified. Valid mesh_d"),
     "order": (lambda m: m["tp", "dp"], "KeyError", "Mesh dim indices should be in ascending order"),
     "overlap": (lambda m: m["tp", "tp"], "RuntimeError", "Slicing overlapping dim_names ('tp', "),
@@ -156,14 +156,14 @@ ERRORS = {
     "which_rank": (lambda m: m.get_local_rank(), "RuntimeError", "Found the DeviceMesh have 2 dim"),
     "group": (lambda m: m.get_group("x"), "KeyError", "Mesh dimension 'x' does not exist."),
     "taken": (lambda m: m._flatten("dp"), "ValueError", "dp already exists for submesh of the Dev"),
-    "no_groups": (lambda m: DeviceMesh.from_group([], KIND), "ValueError", "Expects at least one"),
+    "no_groups": (lambda m: DeviceMesh.from_group([], HERE), "ValueError", "Expects at least one"),
     "groups": (
-        lambda m: DeviceMesh.from_group(m.get_all_groups(), KIND),
+        lambda m: DeviceMesh.from_group(m.get_all_groups(), HERE),
         "ValueError",
         "Must pass mesh if passing multiple ProcessGroups",
     ),
     "other_ranks": (
-        lambda m: DeviceMesh.from_group(dist.group.WORLD, KIND, mesh=[0, 1]),
+        lambda m: DeviceMesh.from_group(dist.group.WORLD, HERE, mesh=[0, 1]),
         "ValueError",
         "Invalid mesh [0, 1] for ProcessGroup with ranks [0, 1, 2, 3]",
     ),
@@ -182,7 +182,7 @@ def refused(rank, size):
 
 
 def test_what_is_refused():
-    for errors in processes(4).run(refused):
+    for errors in world_here(4).run(refused):
         assert list(errors) == list(ERRORS)
         for name, (kind, message) in errors.items():
             assert kind == ERRORS[name][1] and ERRORS[name][2] in message, (name, kind, message)

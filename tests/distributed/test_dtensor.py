@@ -20,7 +20,7 @@ from tensorflow_lite_clone.distributed.tensor import (
     distribute_module,
     distribute_tensor,
 )
-from tests.distributed.on_device import KIND, processes
+from tests.distributed.worlds import HERE, world_here
 
 PLACEMENTS = {"R": Replicate(), "S0": Shard(0), "S1": Shard(1), "P": Partial()}
 SHAPES = [(5, 7), (2, 8), (1, 3)]  # the last leave processes without anything
@@ -44,7 +44,7 @@ def rest(placements):
 
 
 def mesh_of(rank, *shape):
-    mesh = init_device_mesh(KIND, shape, mesh_dim_names=("a", "b")[: len(shape)])
+    mesh = init_device_mesh(HERE, shape, mesh_dim_names=("a", "b")[: len(shape)])
     return mesh, mesh.get_coordinate()
 
 
@@ -57,12 +57,12 @@ def compare_all(rank, size, shape, grid):
     for source, target in itertools.product(names, names):
         if any(after == "P" != before for before, after in zip(source, target)):
             continue
-        x = torch.tensor(part(whole, place, source, grid), device=KIND).requires_grad_()
+        x = torch.tensor(part(whole, place, source, grid), device=HERE).requires_grad_()
         placements = [PLACEMENTS[name] for name in source]
         full = DTensor.from_local(x, mesh, placements, shape=torch.Size(shape), stride=(1, 1))
         moved = full.redistribute(placements=[PLACEMENTS[name] for name in target])
         y = moved.to_local()
-        y.backward(torch.tensor(part(gradient, place, rest(target), grid), device=KIND))
+        y.backward(torch.tensor(part(gradient, place, rest(target), grid), device=HERE))
         expected = part(whole, place, target, grid)
         g = part(gradient, place, rest(source), grid)
         if y.shape != expected.shape or not np.allclose(y.detach().cpu().numpy(), expected):
@@ -76,23 +76,23 @@ def compare_all(rank, size, shape, grid):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_all_changes_of_placements(shape):
-    assert processes(4).run(compare_all, shape, (2, 2)) == [[]] * 4
+    assert world_here(4).run(compare_all, shape, (2, 2)) == [[]] * 4
 
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_all_changes_along_one_dimension(size):
-    assert processes(size).run(compare_all, (5, 7), (size,)) == [[]] * size
+    assert world_here(size).run(compare_all, (5, 7), (size,)) == [[]] * size
 
 
 def described(rank, size):
     mesh, place = mesh_of(rank, 2, 2)
-    x = torch.arange(40.0, device=KIND).view(10, 4) + 100 * rank
+    x = torch.arange(40.0, device=HERE).view(10, 4) + 100 * rank
     cut = distribute_tensor(x, mesh, [Shard(0), Shard(-1)])
     own = distribute_tensor(x, mesh, [Replicate(), Shard(0)], src_data_rank=None)
     terms = distribute_tensor(x, mesh, [Partial(), Replicate()])
     return (
         (cut.shape, cut.size(), cut.size(0), cut.ndim, cut.dim(), cut.numel(), cut.stride()),
-        (cut.placements, cut.device_mesh == mesh, str(cut.dtype), cut.device.type == KIND),
+        (cut.placements, cut.device_mesh == mesh, str(cut.dtype), cut.device.type == HERE),
         (cut.requires_grad, cut.is_leaf, isinstance(cut, torch.Tensor)),
         cut.to_local().cpu().numpy(),
         own.to_local().cpu().numpy(),
@@ -107,7 +107,7 @@ def described(rank, size):
 
 def test_what_is_known_of_one():
     whole = np.arange(40.0).reshape(10, 4)
-    for rank, found in enumerate(processes(4).run(described)):
+    for rank, found in enumerate(world_here(4).run(described)):
         place = divmod(rank, 2)
         assert found[0] == ((10, 4), (10, 4), 10, 2, 2, 40, (4, 1))
         assert found[1] == ((Shard(0), Shard(1)), True, "torch.float32", True)
@@ -124,21 +124,21 @@ def test_what_is_known_of_one():
 
 def gradients(rank, size):
     mesh, _ = mesh_of(rank, size)
-    weights = torch.tensor([1.0, 2.0, 3.0, 4.0], device=KIND) * (rank + 1)
-    x = distribute_tensor(torch.zeros(4, device=KIND), mesh, [Shard(0)]).requires_grad_()
+    weights = torch.tensor([1.0, 2.0, 3.0, 4.0], device=HERE) * (rank + 1)
+    x = distribute_tensor(torch.zeros(4, device=HERE), mesh, [Shard(0)]).requires_grad_()
     # Each process computes a term from the whole: their gradients are added.
     (x.full_tensor(grad_placements=[Partial()]) * weights).sum().backward()
     g = x.grad
-    repeated = distribute_tensor(torch.zeros(4, device=KIND), mesh).requires_grad_()
+    repeated = distribute_tensor(torch.zeros(4, device=HERE), mesh).requires_grad_()
     (repeated.to_local(grad_placements=[Partial()]) * weights).sum().backward()
-    leaf = torch.zeros(2, device=KIND).requires_grad_()
+    leaf = torch.zeros(2, device=HERE).requires_grad_()
     (DTensor.from_local(leaf, mesh, [Shard(0)]).full_tensor() * weights).sum().backward()
     own = g.placements, g.to_local().tolist()
     return own, repeated.grad.to_local().tolist(), leaf.grad.tolist()
 
 
 def test_gradients_placed_otherwise():
-    for rank, found in enumerate(processes(2).run(gradients)):
+    for rank, found in enumerate(world_here(2).run(gradients)):
         summed = [3.0, 6.0, 9.0, 12.0]
         part_of_sum = summed[2 * rank : 2 * rank + 2]
         assert found[0] == ((Shard(0),), part_of_sum)
@@ -148,7 +148,7 @@ def test_gradients_placed_otherwise():
 
 def reductions(rank, size):
     mesh, _ = mesh_of(rank, size)
-    x = torch.tensor([rank, -rank, 2], dtype=torch.float64, device=KIND)
+    x = torch.tensor([rank, -rank, 2], dtype=torch.float64, device=HERE)
     found = {}
     for op in ("sum", "avg", "min", "max", "product"):
         terms = DTensor.from_local(x, mesh, [Partial(op)])
@@ -158,7 +158,7 @@ def reductions(rank, size):
 
 
 def test_reductions():
-    for found in processes(2).run(reductions):
+    for found in world_here(2).run(reductions):
         values = {
             "sum": [1, -1, 4],
             "avg": [0.5, -0.5, 2],
@@ -181,7 +181,7 @@ def made_and_changed(rank, size):
     detached = x.detach()
     detached.copy_(y)  # from other slices
     clone = copy.deepcopy(x).double()
-    local = torch.full((2,), float(rank), device=KIND)
+    local = torch.full((2,), float(rank), device=HERE)
     checked = DTensor.from_local(local, mesh, [Replicate()], run_check=True)
     return (
         torch.equal(same, normal.full_tensor()),
@@ -194,7 +194,7 @@ def made_and_changed(rank, size):
 
 
 def test_factories_and_conversions():
-    for found in processes(2).run(made_and_changed):
+    for found in world_here(2).run(made_and_changed):
         assert found == (
             True,
             [7.0, 7.0, 7.0],
@@ -221,12 +221,12 @@ def in_a_module(rank, size):
         gathered = DTensor.from_local(output, mesh, [Shard(1)])
         return gathered.full_tensor()
 
-    module = torch.nn.Sequential(torch.nn.Linear(3, 4, bias=False, device=KIND))
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4, bias=False, device=HERE))
     module = distribute_module(module, mesh, cut_rows, enter, leave)
     weight = module[0].weight
     state = module.state_dict()
     whole = state["0.weight"].full_tensor()
-    y = module(torch.ones(1, 3, device=KIND))
+    y = module(torch.ones(1, 3, device=HERE))
     copied = copy.deepcopy(module)
     copied.load_state_dict({"0.weight": whole * 2})
     twice = copied.state_dict()["0.weight"].full_tensor()
@@ -247,7 +247,7 @@ def in_a_module(rank, size):
 
 
 def test_parameters_of_a_module():
-    results = processes(2).run(in_a_module)
+    results = world_here(2).run(in_a_module)
     for found in results:
         assert found[:8] == (
             ("LocalParameter", (2, 3), (Shard(0),), True),
@@ -264,9 +264,9 @@ def test_parameters_of_a_module():
 
 def errors(rank, size):
     mesh, _ = mesh_of(rank, 2, 2)
-    x = torch.ones(4, 6, device=KIND)
+    x = torch.ones(4, 6, device=HERE)
     whole = distribute_tensor(x, mesh)
-    small = torch.nn.Linear(2, 2, device=KIND)
+    small = torch.nn.Linear(2, 2, device=HERE)
     calls = (
         lambda: distribute_tensor(x, mesh, [Shard(0)]),
         lambda: distribute_tensor(x, mesh, [Shard(2), Replicate()]),
@@ -315,7 +315,7 @@ def test_what_is_refused():
         "RuntimeError: copy_ got mixed torch.Tensor and DTensor",
         "RuntimeError: distribute_module should only be called once on a module, but it has",
     ]
-    for found in processes(4).run(errors):
+    for found in world_here(4).run(errors):
         for message, wanted in zip(found, expected):
             assert message.startswith(wanted), message
         for message in found[len(expected) :]:

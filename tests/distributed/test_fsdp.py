@@ -36,7 +36,8 @@ from tensorflow_lite_clone.distributed.fsdp.wrap import (
     wrap,
     wrap_children,
 )
-from tests.distributed.sharded_models import DEVICE, Block, batch, model, numbers, train, worlds
+from tests.distributed.sharded_models import Block, batch, model, numbers, train
+from tests.distributed.worlds import HERE, world_here
 
 BLOCKS = ModuleWrapPolicy({Block})
 
@@ -76,7 +77,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_losses_and_state_are_those_of_one_process(name):
     size, *arguments = CASES[name]
-    outcomes = worlds(size).run(plain, *arguments)
+    outcomes = world_here(size).run(plain, *arguments)
     losses, state = alone()
     np.testing.assert_allclose(np.mean([o[0] for o in outcomes], axis=0), losses, atol=1e-10)
     for _, found in outcomes:
@@ -92,7 +93,7 @@ def different_start(rank, size):
 
 def test_all_start_with_the_first_ones_state():
     expected = numbers(model(seed=0).state_dict())
-    for found in worlds(2).run(different_start):
+    for found in world_here(2).run(different_start):
         for name, value in expected.items():
             np.testing.assert_array_equal(found[name], value)
 
@@ -107,7 +108,7 @@ def mixed(rank, size):
 
 
 def test_mixed_precision_is_within_its_rounding():
-    losses = np.mean(worlds(2).run(mixed), axis=0)
+    losses = np.mean(world_here(2).run(mixed), axis=0)
     # bfloat16 has 8 bits: a loss near 2, after 20 steps that follow rounded gradients
     np.testing.assert_allclose(losses, alone()[0], atol=0.05)
 
@@ -125,7 +126,7 @@ def test_gradients_are_clipped_by_the_norm_of_all():
     x, y = batch(0)
     nn.functional.cross_entropy(net(x), y).backward()
     expected = nn.utils.clip_grad_norm_(net.parameters(), 0.1).item()
-    for before, after in worlds(2).run(clipped):
+    for before, after in world_here(2).run(clipped):
         assert before == pytest.approx(expected, rel=1e-12)
         assert after == pytest.approx(0.1, rel=1e-4)
 
@@ -144,7 +145,7 @@ def test_no_sync_adds_up():
     net = model()
     x, y = batch(0)
     (2 * nn.functional.cross_entropy(net(x), y)).backward()
-    for found in worlds(2).run(unsynchronized):
+    for found in world_here(2).run(unsynchronized):
         for name, p in net.named_parameters():
             np.testing.assert_allclose(found[name], p.grad.cpu().numpy(), atol=1e-12)
 
@@ -200,7 +201,7 @@ def test_states_go_to_other_numbers_of_processes():
     net = model(seed=4)
     optimizer = torch.optim.AdamW(net.parameters(), 1e-2)
     train(net, steps=3, optimizer=optimizer)
-    parameters, moments = worlds(2).run(states, None)[0]
+    parameters, moments = world_here(2).run(states, None)[0]
     names = [name for name, _ in net.named_parameters()]
     assert list(moments["state"]) == moments["param_groups"][0]["params"] == names
     for name, entry in zip(names, optimizer.state.values(), strict=True):
@@ -208,7 +209,7 @@ def test_states_go_to_other_numbers_of_processes():
             found = moments["state"][name][key]
             np.testing.assert_allclose(found, value.cpu().numpy(), atol=1e-10)
     train(net, steps=3, first=3, optimizer=optimizer)
-    found = worlds(4).run(states, (parameters, moments))[0][0]
+    found = world_here(4).run(states, (parameters, moments))[0][0]
     for name, value in numbers(net.state_dict()).items():
         np.testing.assert_allclose(found[name], value, atol=1e-10, err_msg=name)
 
@@ -239,7 +240,7 @@ def summoned(rank, size):
 
 def test_parameters_can_be_summoned():
     expected = {name: tuple(p.shape) for name, p in model().named_parameters()}
-    assert worlds(2).run(summoned) == [expected] * 2
+    assert world_here(2).run(summoned) == [expected] * 2
 
 
 # -- wrapping -------------------------------------------------------------------------------------
@@ -324,13 +325,13 @@ def options(rank, size):
 
 
 def test_options():
-    worlds(2).run(options)
+    world_here(2).run(options)
 
 
 def scaled(rank, size):
-    parameter = nn.Parameter(torch.ones(4, device=DEVICE))
+    parameter = nn.Parameter(torch.ones(4, device=HERE))
     optimizer = torch.optim.SGD([parameter], lr=1.0)
-    scaler = ShardedGradScaler(DEVICE, init_scale=4.0, growth_interval=1)
+    scaler = ShardedGradScaler(HERE, init_scale=4.0, growth_interval=1)
     for bad in (False, True):
         loss = (parameter * (float("inf") if bad and rank == 1 else 1.0)).sum()
         optimizer.zero_grad()
@@ -342,4 +343,4 @@ def scaled(rank, size):
 
 def test_a_step_is_left_out_where_one_rank_overflows():
     # the scale doubles after the good step, and halves after the bad one
-    assert worlds(2).run(scaled) == [([0.0] * 4, 4.0)] * 2
+    assert world_here(2).run(scaled) == [([0.0] * 4, 4.0)] * 2

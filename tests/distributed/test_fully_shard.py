@@ -22,17 +22,8 @@ from tensorflow_lite_clone.distributed.fsdp import (
     whole_state_dict,
 )
 from tensorflow_lite_clone.utils.checkpoint import checkpoint
-from tests.distributed.sharded_models import (
-    DEVICE,
-    Block,
-    batch,
-    cut,
-    model,
-    numbers,
-    train,
-    worlds,
-)
-from tests.distributed.worlds import world
+from tests.distributed.sharded_models import Block, batch, cut, model, numbers, train
+from tests.distributed.worlds import HERE, world, world_here
 
 SIZES = (2, 4)
 
@@ -73,11 +64,11 @@ OPTIONS = {
 
 @pytest.mark.parametrize(("name", "size"), [*((name, 2) for name in OPTIONS), ("default", 4)])
 def test_losses_and_parameters_are_those_of_one_process(name, size):
-    same(worlds(size).run(plain, OPTIONS[name], None), alone())
+    same(world_here(size).run(plain, OPTIONS[name], None), alone())
 
 
 def test_gradients_are_clipped_by_the_norm_of_all():
-    same(worlds(2).run(plain, {}, 0.1), alone(clip=0.1))
+    same(world_here(2).run(plain, {}, 0.1), alone(clip=0.1))
 
 
 def norms(rank, size):
@@ -94,7 +85,7 @@ def test_norms():
     nn.functional.cross_entropy(net(x), y).backward()
     grads = [p.grad for p in net.parameters()]
     expected = [nn.utils.get_total_norm(grads, p).item() for p in (2.0, 1.0, 3.0, float("inf"))]
-    for found in worlds(2).run(norms):
+    for found in world_here(2).run(norms):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -118,7 +109,7 @@ def mixed(rank, size, reduce_dtype):
 
 @pytest.mark.parametrize("reduce_dtype", [None, torch.float32])
 def test_mixed_precision_is_within_its_rounding(reduce_dtype):
-    losses = np.mean(worlds(2).run(mixed, reduce_dtype), axis=0)
+    losses = np.mean(world_here(2).run(mixed, reduce_dtype), axis=0)
     expected = alone()[0]
     # bfloat16 has 8 bits: a loss near 2, after 20 steps that follow rounded gradients
     np.testing.assert_allclose(losses, expected, atol=0.05)
@@ -130,7 +121,7 @@ def hybrid(rank, size):
     columns = [dist.new_group(r) for r in ([0, 2], [1, 3])]
 
     class Mesh:
-        ndim, device_type = 2, DEVICE
+        ndim, device_type = 2, HERE
 
         def get_group(self, dim):
             return (columns[rank % 2], rows[rank // 2])[dim]
@@ -142,7 +133,7 @@ def hybrid(rank, size):
 
 
 def test_groups_within_which_parameters_are_cut_and_over_which_gradients_are_averaged():
-    same(worlds(4).run(hybrid), alone())
+    same(world_here(4).run(hybrid), alone())
 
 
 def accumulated(rank, size):
@@ -169,7 +160,7 @@ def test_gradients_add_up_until_they_are_reduced():
             (nn.functional.cross_entropy(net(x), y) / 2).backward()
         optimizer.step()
         optimizer.zero_grad()
-    for found in worlds(2).run(accumulated):
+    for found in world_here(2).run(accumulated):
         for name, value in numbers(net.state_dict()).items():
             np.testing.assert_allclose(found[name], value, atol=1e-10, err_msg=name)
 
@@ -203,7 +194,7 @@ def checkpointed(rank, size, reentrant, inside):
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("inside", [False, True])
 def test_activation_checkpoints(reentrant, inside):
-    same(worlds(2).run(checkpointed, reentrant, inside), alone())
+    same(world_here(2).run(checkpointed, reentrant, inside), alone())
 
 
 class Twice(nn.Module):
@@ -223,7 +214,7 @@ class Twice(nn.Module):
 
 def twice_model():
     torch.manual_seed(3)
-    return Twice().double().to(DEVICE)
+    return Twice().double().to(HERE)
 
 
 def twice(rank, size):
@@ -231,7 +222,7 @@ def twice(rank, size):
     for layer in (net.first, net.frozen, net.unused):
         fully_shard(layer)
     fully_shard(net)
-    x = torch.arange(24.0, dtype=torch.float64, device=DEVICE).view(4, 6).sin()
+    x = torch.arange(24.0, dtype=torch.float64, device=HERE).view(4, 6).sin()
     net(x[rank * 2 : rank * 2 + 2]).square().mean().backward()
     assert net.unused.weight.grad is None
     assert net.frozen.weight.grad is None
@@ -242,9 +233,9 @@ def twice(rank, size):
 
 def test_modules_that_run_twice_are_frozen_or_unused():
     net = twice_model()
-    x = torch.arange(24.0, dtype=torch.float64, device=DEVICE).view(4, 6).sin()
+    x = torch.arange(24.0, dtype=torch.float64, device=HERE).view(4, 6).sin()
     net(x).square().mean().backward()
-    for found in worlds(2).run(twice):
+    for found in world_here(2).run(twice):
         np.testing.assert_allclose(found, net.first.weight.grad.cpu().numpy(), atol=1e-14)
 
 
@@ -270,20 +261,20 @@ def saved_and_loaded(rank, size, state):
     wrong = {**net.state_dict(), "head.bias": torch.zeros(9)}
     with pytest.raises(RuntimeError, match=r"head.bias: expected a whole tensor of shape \(7,\)"):
         net.load_state_dict(wrong)
-    assigned = {name: torch.from_numpy(value).to(DEVICE) for name, value in state.items()}
+    assigned = {name: torch.from_numpy(value).to(HERE) for name, value in state.items()}
     net.load_state_dict(assigned, assign=True)
     return train(net, rank, size, steps=2)
 
 
 def test_whole_state_dicts_go_to_other_numbers_of_processes():
-    states = worlds(2).run(saved_and_loaded, None)
+    states = world_here(2).run(saved_and_loaded, None)
     for name, value in states[0].items():
         np.testing.assert_array_equal(states[1][name], value)
     whole = model()
-    whole.load_state_dict({name: torch.from_numpy(v).to(DEVICE) for name, v in states[0].items()})
+    whole.load_state_dict({name: torch.from_numpy(v).to(HERE) for name, v in states[0].items()})
     expected = train(whole, steps=2)
     for size in SIZES:
-        losses = worlds(size).run(saved_and_loaded, states[0])
+        losses = world_here(size).run(saved_and_loaded, states[0])
         np.testing.assert_allclose(np.mean(losses, axis=0), expected, atol=1e-12)
 
 
@@ -345,14 +336,14 @@ def interface(rank, size):
 
 
 def test_interface():
-    worlds(2).run(interface)
+    world_here(2).run(interface)
 
 
 def methods(rank, size):
     net = cut(model())
     net.blocks[0].twice = lambda x: net.blocks[0].outer.sum() * x
     register_fsdp_forward_method(net.blocks[0], "twice")
-    x = torch.ones(1, dtype=torch.float64, device=DEVICE, requires_grad=True)
+    x = torch.ones(1, dtype=torch.float64, device=HERE, requires_grad=True)
     net.blocks[0].twice(x).sum().backward()
     with pytest.raises(AttributeError, match="none"):
         register_fsdp_forward_method(net, "none")
@@ -360,7 +351,7 @@ def methods(rank, size):
 
 
 def test_methods_beside_forward():
-    for grad in worlds(2).run(methods):
+    for grad in world_here(2).run(methods):
         np.testing.assert_array_equal(grad, np.ones((6, 24)))
 
 
@@ -382,7 +373,7 @@ def moved(rank, size):
 
 
 def test_rows_that_change_their_dtype_and_parameters_that_backward_does_not_need():
-    worlds(2).run(moved)
+    world_here(2).run(moved)
 
 
 def stale(rank, size):
@@ -401,7 +392,7 @@ def stale(rank, size):
 
 
 def test_parameters_that_change_between_forward_and_backward_are_an_error():
-    worlds(2).run(stale)
+    world_here(2).run(stale)
 
 
 def errors(rank, size):
@@ -440,11 +431,11 @@ def test_errors():
 
 def tied(rank, size):
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4)).to(DEVICE)
+    net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4)).to(HERE)
     net[2].weight = net[0].weight
     fully_shard(net)
     assert net[2].weight is net[0].weight
-    net(torch.ones(2, 4, device=DEVICE)).sum().backward()
+    net(torch.ones(2, 4, device=HERE)).sum().backward()
     assert net[2].weight is net[0].weight
     state = net.state_dict()
     net.load_state_dict({name: value.full_tensor() for name, value in state.items()})
@@ -456,5 +447,5 @@ def test_parameters_in_two_places_of_one_group():
     net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
     net[2].weight = net[0].weight
     net(torch.ones(2, 4)).sum().backward()
-    for found in worlds(2).run(tied):
+    for found in world_here(2).run(tied):
         np.testing.assert_allclose(found, net[0].weight.grad.numpy(), atol=1e-6)

@@ -10,13 +10,13 @@ from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone.distributed import _functional_collectives as collectives
 from tensorflow_lite_clone.distributed import nn
 from tensorflow_lite_clone.distributed.nn import functional
-from tests.distributed.on_device import KIND, processes
+from tests.distributed.worlds import HERE, world_here
 
 EVEN, MORE = [2, 2], [1, 3]
 
 
 def new(*shape):
-    return torch.empty(*shape, dtype=torch.float64, device=KIND)
+    return torch.empty(*shape, dtype=torch.float64, device=HERE)
 
 
 #: Functions of a tensor (4,) in a world of two, and the values by the inputs x[rank, element].
@@ -112,10 +112,10 @@ def derivatives(rank, size, name):
 
     def loss(x):
         y = function(x, rank)
-        weights = torch.arange(1, y.numel() + 1, dtype=y.dtype, device=KIND) * (rank + 1)
+        weights = torch.arange(1, y.numel() + 1, dtype=y.dtype, device=HERE) * (rank + 1)
         return y, (y * weights.view(y.shape)).sum()
 
-    x = torch.tensor(inputs[rank], device=KIND).requires_grad_()
+    x = torch.tensor(inputs[rank], device=HERE).requires_grad_()
     y, own = loss(x)
     own.backward()
     expected = np.zeros(4)
@@ -125,7 +125,7 @@ def derivatives(rank, size, name):
             for step in (0.5, -0.5):  # the maps are linear: any step is exact
                 nudged = inputs[rank].copy()
                 nudged[element] += step * (rank == process)
-                total = loss(torch.tensor(nudged, device=KIND).requires_grad_())[1].detach()
+                total = loss(torch.tensor(nudged, device=HERE).requires_grad_())[1].detach()
                 dist.all_reduce(total)
                 ends.append(total.item())
             if rank == process:
@@ -135,13 +135,13 @@ def derivatives(rank, size, name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_gradients(name):
-    for rank, (x, y, gradient, expected) in enumerate(processes(2).run(derivatives, name)):
+    for rank, (x, y, gradient, expected) in enumerate(world_here(2).run(derivatives, name)):
         np.testing.assert_allclose(y, CASES[name][1](x, rank), rtol=1e-12)
         np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-12)
 
 
 def second_derivative(rank, size):
-    x = torch.full((2,), rank + 1.0, dtype=torch.float64, device=KIND).requires_grad_()
+    x = torch.full((2,), rank + 1.0, dtype=torch.float64, device=HERE).requires_grad_()
     y = functional.all_reduce(x) ** 2
     (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
     (gg,) = torch.autograd.grad(g.sum(), x)
@@ -150,11 +150,11 @@ def second_derivative(rank, size):
 
 def test_second_derivatives():
     # The loss of two processes is 2 (x_0 + x_1)^2: first 4 (x_0 + x_1), then its sum over both.
-    assert processes(2).run(second_derivative) == [([12.0, 12.0], [8.0, 8.0])] * 2
+    assert world_here(2).run(second_derivative) == [([12.0, 12.0], [8.0, 8.0])] * 2
 
 
 def refused(rank, size):
-    x = torch.ones(4, device=KIND).requires_grad_()
+    x = torch.ones(4, device=HERE).requires_grad_()
     errors = []
     for call in (
         lambda: collectives.all_reduce(x, "max", None).sum().backward(),
@@ -173,7 +173,7 @@ def refused(rank, size):
 
 def test_what_is_refused():
     # The first four are PyTorch's messages.
-    for errors in processes(2).run(refused):
+    for errors in world_here(2).run(refused):
         assert errors == [
             ("RuntimeError", "all_reduce backward only supports 'sum' reduction, got 'max'"),
             (

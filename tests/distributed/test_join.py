@@ -10,7 +10,8 @@ from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
-from tests.distributed.ranks import HERE, host, ranks
+from tests.distributed.ranks import host
+from tests.distributed.worlds import HERE, world_here
 
 SMALL = 1e-5  # MiB
 
@@ -65,7 +66,7 @@ def alone(counts, by_all):
 @pytest.mark.parametrize("counts", [(2, 5), (4, 3), (0, 3), (3, 3)])
 def test_uneven_batches(counts, options, by_all):
     expected = alone(counts, by_all)
-    for found in ranks(2).run(trained, counts, by_all, options):
+    for found in world_here(2).run(trained, counts, by_all, options):
         for mine, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(mine, theirs, 1e-10, 1e-10)
 
@@ -73,13 +74,13 @@ def test_uneven_batches(counts, options, by_all):
 def test_four_processes():
     counts = 3, 1, 4, 2
     expected = alone(counts, True)
-    for found in ranks(4).run(trained, counts, True, {}):
+    for found in world_here(4).run(trained, counts, True, {}):
         for mine, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(mine, theirs, 1e-10, 1e-10)
 
 
 def test_all_end_with_the_buffers_of_one_that_had_the_last_batch():
-    first, *others = ranks(4).run(trained, (3, 1, 4, 2), True, {}, True)
+    first, *others = world_here(4).run(trained, (3, 1, 4, 2), True, {}, True)
     for other in others:
         for mine, theirs in zip(first, other, strict=True):
             np.testing.assert_array_equal(mine, theirs)
@@ -102,7 +103,7 @@ def accumulated(rank, size):
 
 
 def test_no_sync_within_join():
-    _, found = ranks(2).run(accumulated)
+    _, found = world_here(2).run(accumulated)
     model = layers()
     for x in batches(1, 4)[2:]:
         (model(x).sum() / 2).backward()
@@ -117,7 +118,7 @@ def thrown(rank, size):
 
 
 def test_an_early_end_may_be_an_error():
-    one, other = ranks(2).outcomes(thrown)
+    one, other = world_here(2).outcomes(thrown)
     assert "RuntimeError: Rank 0 exhausted all inputs." in one[1]
     assert "RuntimeError: Detected at least one rank that exhausted inputs." in other[1]
 
@@ -130,7 +131,7 @@ def disabled(rank, size):
 
 
 def test_join_that_is_not_enabled():
-    one, other = ranks(2).run(disabled)
+    one, other = world_here(2).run(disabled)
     np.testing.assert_array_equal(one, other)
 
 
@@ -176,7 +177,7 @@ def counted(rank, size):
 
 
 def test_own_joinables():
-    for rank, found in enumerate(ranks(2).run(counted)):
+    for rank, found in enumerate(world_here(2).run(counted)):
         calls = [({"extra": 1}, rank == 1)]
         assert found == [(3.0, calls), (30.0, calls)]
 
@@ -195,4 +196,4 @@ def misused(rank, size):
 
 
 def test_misuse():
-    ranks(2).run(misused)
+    world_here(2).run(misused)

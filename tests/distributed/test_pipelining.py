@@ -18,16 +18,10 @@ from tensorflow_lite_clone.distributed.pipelining import (
     ScheduleInterleaved1F1B,
     ScheduleLoopedBFS,
 )
-from tests.device import DEVICE
-from tests.distributed.worlds import World, gpu_world, world
+from tests.distributed.worlds import HERE, gpu_world, world_here
 
-KIND = "cuda" if DEVICE == "cuda" else "cpu"
 SINGLE = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 SEVERAL = {"interleaved": ScheduleInterleaved1F1B, "looped": ScheduleLoopedBFS}
-
-
-def processes(size: int) -> World:
-    return gpu_world(size) if KIND == "cuda" else world(size)
 
 
 class Layer(nn.Module):
@@ -69,7 +63,7 @@ class Model(nn.Module):
 
 
 def device_of(rank: int) -> str:
-    return f"cuda:{rank}" if KIND == "cuda" else "cpu"
+    return f"cuda:{rank}" if HERE == "cuda" else "cpu"
 
 
 def loss_fn(output, target):
@@ -181,24 +175,24 @@ def expect_equal(ranks, expected):
     ],
 )
 def test_steps_are_those_of_one_process(kind, size, microbatches):
-    found = processes(size).run(train, kind, microbatches, 8, 3)
+    found = world_here(size).run(train, kind, microbatches, 8, 3)
     expect_equal(found, reference(size, microbatches, 8, 3))
 
 
 @pytest.mark.parametrize(("kind", "size"), [("interleaved", 2), ("interleaved", 4), ("looped", 2)])
 def test_several_stages_in_each_process(kind, size):
-    found = processes(size).run(train, kind, 2 * size, 8, 2, 2)
+    found = world_here(size).run(train, kind, 2 * size, 8, 2, 2)
     expect_equal(found, reference(2 * size, 2 * size, 8, 2))
 
 
 @pytest.mark.parametrize("kind", SINGLE)
 def test_a_batch_that_is_cut_unevenly(kind):
-    found = processes(2).run(train, kind, 4, 10, 2)
+    found = world_here(2).run(train, kind, 4, 10, 2)
     expect_equal(found, reference(2, 4, 10, 2))
 
 
 def test_gradients_may_be_sums():
-    found = processes(2).run(train, "1f1b", 4, 8, 1, 1, False)
+    found = world_here(2).run(train, "1f1b", 4, 8, 1, 1, False)
     expect_equal(found, reference(2, 4, 8, 1, False))
 
 
@@ -214,7 +208,7 @@ def add_up(rank, size):
 
 
 def test_gradients_of_steps_add_up():
-    for once, twice in processes(2).run(add_up):
+    for once, twice in world_here(2).run(add_up):
         for name, gradient in once.items():
             np.testing.assert_allclose(twice[name], 2 * gradient, rtol=1e-5)
 
@@ -236,7 +230,7 @@ def evaluate(rank, size, kind, per_rank, microbatches):
 
 @pytest.mark.parametrize(("kind", "per_rank"), [("gpipe", 1), ("1f1b", 1), ("interleaved", 2)])
 def test_evaluation(kind, per_rank):
-    first, last = processes(2).run(evaluate, kind, per_rank, 4)
+    first, last = world_here(2).run(evaluate, kind, per_rank, 4)
     output, losses, _ = reference(2 * per_rank, 4, 8, 1)[0]
     assert first == (None, [])
     np.testing.assert_allclose(last[0], output, rtol=1e-4, atol=1e-5)
@@ -253,7 +247,7 @@ def without_loss(rank, size):
 
 
 def test_without_a_loss_function_there_is_no_backward():
-    first, last = processes(2).run(without_loss)
+    first, last = world_here(2).run(without_loss)
     assert first is None
     model, parts = Model(2), data(8, "cpu")[0].tensor_split(2)
     expected = torch.cat([model(part) for part in parts]).detach().numpy()
@@ -272,7 +266,7 @@ def frozen(rank, size):
 
 
 def test_stages_without_gradients():
-    found = processes(2).run(frozen)
+    found = world_here(2).run(frozen)
     assert [{*each.values()} for each in found] == [{False}, {True}]
 
 
@@ -306,7 +300,7 @@ def unused(rank, size):
 
 
 def test_an_output_that_is_not_used_gets_no_gradient():
-    assert processes(2).run(unused) == [
+    assert world_here(2).run(unused) == [
         {"used.weight", "used.bias"},
         {"linear.weight", "linear.bias"},
     ]
@@ -328,8 +322,8 @@ def in_group(rank, size):
     return [loss.item() for loss in losses]
 
 
-def test_a_group_of_some_processes():
-    found = processes(4).run(in_group)
+def test_a_group_of_some_world_here():
+    found = world_here(4).run(in_group)
     x, y, _ = [value.tensor_split(2) for value in data(8, "cpu")]
     expected = [loss_fn(Model(2)(part), out).item() for part, out in zip(x, y, strict=True)]
     assert found[:3] == [None, None, []]
@@ -339,7 +333,7 @@ def test_a_group_of_some_processes():
 def replicated(rank, size, kind, wrapper):
     """Two pipelines of two processes; those of the same stage share their gradients."""
     replica, index = divmod(rank, 2)
-    mesh = dist.init_device_mesh(KIND, (2, 2), mesh_dim_names=("replicas", "stages"))
+    mesh = dist.init_device_mesh(HERE, (2, 2), mesh_dim_names=("replicas", "stages"))
     part = Model(2).stages[index].to(device_of(rank))
     if wrapper == "replicate":
         part = nn.parallel.DistributedDataParallel(part, process_group=mesh.get_group("replicas"))
@@ -364,7 +358,7 @@ def replicated(rank, size, kind, wrapper):
 @pytest.mark.parametrize("wrapper", ["replicate", "shard"])
 @pytest.mark.parametrize("kind", SINGLE)
 def test_stages_that_share_gradients_with_others(kind, wrapper):
-    found = processes(4).run(replicated, kind, wrapper)
+    found = world_here(4).run(replicated, kind, wrapper)
     model = Model(2)
     x, y, _ = [value.tensor_split(6) for value in data(12, "cpu")]
     losses = [loss_fn(model(part), out) for part, out in zip(x, y, strict=True)]
@@ -408,8 +402,8 @@ def most_alive(rank, size, kind, microbatches):
 
 
 def test_activations_that_are_alive():
-    assert processes(4).run(most_alive, "gpipe", 8) == [8, 8, 8, 8]
-    assert processes(4).run(most_alive, "1f1b", 8) == [4, 3, 2, 1]
+    assert world_here(4).run(most_alive, "gpipe", 8) == [8, 8, 8, 8]
+    assert world_here(4).run(most_alive, "1f1b", 8) == [4, 3, 2, 1]
 
 
 def captured(rank, size, kind):

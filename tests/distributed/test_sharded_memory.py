@@ -12,8 +12,8 @@ import pytest
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.distributed.fsdp import fully_shard
-from tests.distributed.sharded_models import DEVICE, batch, cut, model
-from tests.distributed.worlds import gpu_world, world
+from tests.distributed.sharded_models import batch, cut, model
+from tests.distributed.worlds import HERE, gpu_world, world
 
 SIZES = (2, 4)
 
@@ -21,7 +21,7 @@ SIZES = (2, 4)
 def lives(rank, size, views):
     """Whole parameters live while their module calculates, and no longer."""
     torch.manual_seed(0)
-    layers = nn.Sequential(*[Weighted(views) for _ in range(4)]).to(DEVICE)
+    layers = nn.Sequential(*[Weighted(views) for _ in range(4)]).to(HERE)
     for layer in layers:
         fully_shard(layer, reshard_after_forward=True)
     fully_shard(layers)
@@ -40,7 +40,7 @@ def lives(rank, size, views):
         layer.register_forward_hook(
             lambda module, args, out: out.register_hook(lambda g: note(module, "backward")) and None
         )
-    out = layers(torch.ones(2, 16, device=DEVICE))
+    out = layers(torch.ones(2, 16, device=HERE))
     seen.append(("between", alive()))
     out.sum().backward()
     seen.append(("after", alive()))
@@ -71,7 +71,7 @@ class Weighted(nn.Module):
 
 @pytest.mark.parametrize("views", [False, True])
 def test_whole_parameters_die_with_their_modules_forward(views):
-    if DEVICE == "cuda":
+    if HERE == "cuda":
         pytest.skip("arrays of a GPU's pool have no weak references")
     for seen in world(2).run(lives, views):
         steps = [("forward", 1)] * 4 + [("between", 0)] + [("backward", 1)] * 4 + [("after", 0)]
@@ -120,7 +120,7 @@ def held():
 
 
 def test_memory_is_a_share_and_one_module():
-    if DEVICE == "cuda":
+    if HERE == "cuda":
         pytest.skip("test_memory_on_gpus measures the pool")
     matrix = 4 * FEATURES * FEATURES
     for size in SIZES:
@@ -137,12 +137,12 @@ def peak(rank, size, layers, width):
     """The peak of a GPU's memory in a step, after two steps."""
     torch.manual_seed(0)
     net = nn.Sequential(*[nn.Linear(width, width, bias=False) for _ in range(layers)])
-    net.to(DEVICE)
+    net.to(HERE)
     for layer in net:
         fully_shard(layer, reshard_after_forward=True)
     fully_shard(net)
     optimizer = torch.optim.Adam(net.parameters())
-    x = torch.ones(1, width, device=DEVICE)
+    x = torch.ones(1, width, device=HERE)
     for _ in range(3):
         torch.cuda.reset_peak_memory_stats()
         net(x).sum().backward()

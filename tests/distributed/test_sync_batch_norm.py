@@ -8,7 +8,8 @@ import pytest
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
-from tests.distributed.ranks import HERE, host, ranks
+from tests.distributed.ranks import host
+from tests.distributed.worlds import HERE, world_here
 
 SHAPES = {2: (), 3: (5,), 4: (2, 3), 5: (2, 1, 2)}
 
@@ -57,7 +58,7 @@ def test_statistics_are_those_of_the_joined_batch(name):
     ndim, counts, options = CASES[name]
     x = samples(ndim, 3, sum(counts))
     y, gx, members, state = normalised(x, KINDS[ndim](3, **options).to(HERE, tlc.float64))
-    found = ranks(len(counts)).run(own, ndim, counts, options)
+    found = world_here(len(counts)).run(own, ndim, counts, options)
 
     def same(one, other):
         np.testing.assert_allclose(one, other, 1e-6, 1e-9)
@@ -83,7 +84,7 @@ def test_half_precision():
     x = samples(4, 3, 4).to(tlc.float16)
     layer = nn.BatchNorm2d(3).to(HERE)
     y = layer(x)
-    found = ranks(2).run(half)
+    found = world_here(2).run(half)
     assert [each[:2] for each in found] == [("torch.float16", "torch.float16")] * 2
     np.testing.assert_allclose(np.concatenate([each[2] for each in found]), host(y), 2e-3, 2e-3)
     np.testing.assert_allclose(found[1][3], host(layer.running_mean), 1e-5)
@@ -109,7 +110,7 @@ def modes(rank, size):
 
 
 def test_conversion_and_evaluation():
-    one, other = ranks(2).run(modes)
+    one, other = world_here(2).run(modes)
     for name, same, unmoved, mean in (one, other):
         assert name == "SyncBatchNorm" and same and unmoved
         np.testing.assert_array_equal(mean, one[3])

@@ -28,22 +28,22 @@ from tests.distributed.cut_models import (
     Attention,
     worst,
 )
-from tests.distributed.on_device import KIND, processes
+from tests.distributed.worlds import HERE, world_here
 
 
 def counted(rank, size, plan):
     """The collectives of a forward and of a backward pass of two layers, or of attention."""
-    mesh = init_device_mesh(KIND, (size,))
+    mesh = init_device_mesh(HERE, (size,))
     cut = None if plan == "megatron" else Shard(1)
     if plan == "attention":
-        model, gather = Attention().to(KIND), Replicate()
+        model, gather = Attention().to(HERE), Replicate()
         styles = {
             "": PrepareModuleInput(input_layouts=cut, desired_input_layouts=gather),
             "[qkv]": ColwiseParallel(),
             "o": RowwiseParallel(output_layouts=cut),
         }
     else:
-        model = nn.Sequential(nn.Linear(WIDTH, 6), nn.ReLU(), nn.Linear(6, 4)).to(KIND)
+        model = nn.Sequential(nn.Linear(WIDTH, 6), nn.ReLU(), nn.Linear(6, 4)).to(HERE)
         styles = {"0": ColwiseParallel(input_layouts=cut), "2": RowwiseParallel(output_layouts=cut)}
     parallelize_module(model, mesh, styles)
     seen = []
@@ -56,7 +56,7 @@ def counted(rank, size, plan):
 
         return call
 
-    x = torch.randn(2, 4, WIDTH, device=KIND, requires_grad=True)
+    x = torch.randn(2, 4, WIDTH, device=HERE, requires_grad=True)
     try:
         for name in originals:
             setattr(collectives, name, noting(name))
@@ -72,26 +72,26 @@ def counted(rank, size, plan):
 def test_collectives_of_two_layers():
     # Shoeybi et al. 2019, figure 3: one all_reduce forward (g), one backward (f).
     one = {"all_reduce": 1}
-    assert processes(2).run(counted, "megatron") == [(one, one)] * 2
+    assert world_here(2).run(counted, "megatron") == [(one, one)] * 2
     # Korthikanti et al. 2022, figure 6: an all_gather and a reduce_scatter each way.
     both = {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1}
-    assert processes(2).run(counted, "along the sequence") == [(both, both)] * 2
-    assert processes(2).run(counted, "attention") == [(both, both)] * 2
+    assert world_here(2).run(counted, "along the sequence") == [(both, both)] * 2
+    assert world_here(2).run(counted, "attention") == [(both, both)] * 2
 
 
 def layers(rank, size, make, style, shape, ids=False, kwargs=None):
     """Output and gradients of a layer that is cut, and of the whole one."""
     torch.manual_seed(0)
-    whole = getattr(nn, make[0])(*make[1:], **(kwargs or {})).double().to(KIND)
-    cut = parallelize_module(copy.deepcopy(whole), init_device_mesh(KIND, (size,)), style)
+    whole = getattr(nn, make[0])(*make[1:], **(kwargs or {})).double().to(HERE)
+    cut = parallelize_module(copy.deepcopy(whole), init_device_mesh(HERE, (size,)), style)
     values = torch.randint(make[1], shape) if ids else torch.randn(*shape, dtype=torch.float64)
     found = []
     for layer in (cut, whole):
-        x = values.to(KIND) if ids else values.to(KIND).requires_grad_()
+        x = values.to(HERE) if ids else values.to(HERE).requires_grad_()
         y = layer(x)
         if isinstance(y, DTensor):
             y = y.full_tensor()
-        (y * torch.arange(y.numel(), device=KIND).view(y.shape)).sum().backward()
+        (y * torch.arange(y.numel(), device=HERE).view(y.shape)).sum().backward()
         found.append((y, x.grad))
     difference = (found[0][0] - found[1][0]).abs().max().item()
     if not ids:
@@ -139,7 +139,7 @@ LAYERS = {
 def test_layers(name, size):
     if name == "table_rows" and size == 4:
         size = 2  # 9 rows: the fourth process would have none
-    assert max(processes(size).run(layers, *LAYERS[name])) < 1e-10
+    assert max(world_here(size).run(layers, *LAYERS[name])) < 1e-10
 
 
 class Pair(nn.Module):
@@ -149,8 +149,8 @@ class Pair(nn.Module):
 
 
 def prepared(rank, size):
-    mesh = init_device_mesh(KIND, (size,))
-    x, y = torch.ones(2, 3, device=KIND) * rank, torch.ones(4, device=KIND)
+    mesh = init_device_mesh(HERE, (size,))
+    x, y = torch.ones(2, 3, device=HERE) * rank, torch.ones(4, device=HERE)
     found = []
     for local in (False, True):
         style = PrepareModuleInput(
@@ -179,7 +179,7 @@ def prepared(rank, size):
 
 
 def test_inputs_and_outputs():
-    for rank, (found, out, both) in enumerate(processes(2).run(prepared)):
+    for rank, (found, out, both) in enumerate(world_here(2).run(prepared)):
         assert found == [
             ((["DTensor", "int", "DTensor"], (4, 3)), [(4, 3), (4,)]),
             ((["Tensor", "int", "Tensor"], (4, 3)), [(4, 3), (2,)]),
@@ -189,9 +189,9 @@ def test_inputs_and_outputs():
 
 
 def states(rank, size):
-    mesh = init_device_mesh(KIND, (size,))
+    mesh = init_device_mesh(HERE, (size,))
     torch.manual_seed(0)
-    whole = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 6), nn.Linear(6, 2)).to(KIND)
+    whole = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 6), nn.Linear(6, 2)).to(HERE)
     plan = {
         "0": ColwiseParallel(output_layouts=Replicate()),
         "1": ColwiseParallel(),
@@ -203,28 +203,28 @@ def states(rank, size):
     same = all(
         [torch.equal(state[name].full_tensor(), v) for name, v in whole.state_dict().items()]
     )
-    frozen = nn.Linear(2, 2).to(KIND).requires_grad_(False)
+    frozen = nn.Linear(2, 2).to(HERE).requires_grad_(False)
     parallelize_module(frozen, mesh, ColwiseParallel())
     twin = copy.deepcopy(model)
     with torch.no_grad():
         for value in twin.parameters():
             value.zero_()
     twin.load_state_dict(whole.state_dict())
-    ids = torch.tensor([0, 5], device=KIND)
+    ids = torch.tensor([0, 5], device=HERE)
     equal = torch.allclose(twin(ids), whole(ids)) and torch.allclose(model(ids), whole(ids))
     optimizer = torch.optim.Adam(model.parameters())
     model(ids).sum().backward()
     optimizer.step()
     optimizer.load_state_dict(optimizer.state_dict())
     try:
-        model[1](torch.ones(3, 5, device=KIND))
+        model[1](torch.ones(3, 5, device=HERE))
     except RuntimeError:
         kept = model[1].weight is model[1]._parameters["weight"]
     return kinds, same, frozen.weight.requires_grad, equal, kept
 
 
 def test_states_and_copies():
-    for kinds, same, wants_gradient, equal, kept in processes(2).run(states):
+    for kinds, same, wants_gradient, equal, kept in world_here(2).run(states):
         assert kinds == {
             "0.weight": ("DTensor", "S(1)", (6, 4)),
             "1.weight": ("DTensor", "S(0)", (6, 4)),
@@ -244,9 +244,9 @@ class Doubling(ParallelStyle):
 
 
 def plans(rank, size):
-    mesh = init_device_mesh(KIND, (size,))
-    make = lambda: nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 5)).to(KIND)
-    few = nn.Embedding(3, 4, max_norm=1.0).to(KIND)
+    mesh = init_device_mesh(HERE, (size,))
+    make = lambda: nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 5)).to(HERE)
+    few = nn.Embedding(3, 4, max_norm=1.0).to(HERE)
     uneven = RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(0))
     calls = (
         lambda: parallelize_module(make(), mesh),
@@ -257,7 +257,7 @@ def plans(rank, size):
         lambda: parallelize_module(make(), mesh, {"1": ColwiseParallel()}),
         lambda: parallelize_module(make(), mesh, {"1": RowwiseParallel()}),
         lambda: parallelize_module(
-            make(), init_device_mesh(KIND, (size, 1)), {"0": ColwiseParallel()}
+            make(), init_device_mesh(HERE, (size, 1)), {"0": ColwiseParallel()}
         ),
         lambda: PrepareModuleInput(input_layouts=Shard(0)),
         lambda: PrepareModuleInput(
@@ -273,9 +273,9 @@ def plans(rank, size):
                 input_layouts=(Shard(0),) * 2, desired_input_layouts=(Shard(0),) * 2
             ),
         )(few.weight),
-        lambda: parallelize_module(nn.Embedding(1, 4).to(KIND), mesh, RowwiseParallel()),
+        lambda: parallelize_module(nn.Embedding(1, 4).to(HERE), mesh, RowwiseParallel()),
         lambda: parallelize_module(few, mesh, RowwiseParallel()),
-        lambda: parallelize_module(make()[0], mesh, uneven)(torch.ones(3, 4, device=KIND)),
+        lambda: parallelize_module(make()[0], mesh, uneven)(torch.ones(3, 4, device=HERE)),
     )
     found = []
     for call in calls:
@@ -313,7 +313,7 @@ def test_plans():
         "NotImplementedError: max_norm of an Embedding whose rows are cut",
         "RuntimeError: a dimension of size 3 cannot be cut evenly into 2 plain tensors",
     ]
-    for found, styles, doubled in processes(2).run(plans):
+    for found, styles, doubled in world_here(2).run(plans):
         assert len(found) == len(expected)
         for message, wanted in zip(found, expected):
             assert message.startswith(wanted), message
@@ -339,9 +339,9 @@ class Bypass(nn.Module):
 
 
 def bypassed(rank, size):
-    mesh = init_device_mesh(KIND, (size,))
+    mesh = init_device_mesh(HERE, (size,))
     torch.manual_seed(0)
-    whole = Bypass().double().to(KIND)
+    whole = Bypass().double().to(HERE)
     plan = {
         "": PrepareModuleInput(input_layouts=Shard(0), desired_input_layouts=Replicate()),
         "up": ColwiseParallel(),
@@ -349,7 +349,7 @@ def bypassed(rank, size):
         "down": RowwiseParallel(),
     }
     cut = parallelize_module(copy.deepcopy(whole), mesh, plan)
-    x = torch.randn(4, 4, dtype=torch.float64).to(KIND).requires_grad_()
+    x = torch.randn(4, 4, dtype=torch.float64).to(HERE).requires_grad_()
     own = x.detach().chunk(size)[rank].clone().requires_grad_()
     y, expected = cut(own), whole(x)
     y.pow(3).sum().backward()
@@ -360,4 +360,4 @@ def bypassed(rank, size):
 
 
 def test_a_whole_input_may_go_around_the_cut_layers():
-    assert max(processes(2).run(bypassed)) < 1e-10
+    assert max(world_here(2).run(bypassed)) < 1e-10

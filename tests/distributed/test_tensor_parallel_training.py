@@ -26,14 +26,14 @@ from tests.distributed.cut_models import (
     step,
     worst,
 )
-from tests.distributed.on_device import KIND, processes
+from tests.distributed.worlds import HERE, world_here
 
 
 def trained(rank, size, plan, grid, hidden):
     """Losses of ten steps of the whole and of the cut model; the differences after them."""
     torch.manual_seed(rank)  # the plan takes the first process's values
-    model = Language(hidden).double().to(KIND)
-    mesh = init_device_mesh(KIND, grid, mesh_dim_names=("dp", "tp")[-len(grid) :])
+    model = Language(hidden).double().to(HERE)
+    mesh = init_device_mesh(HERE, grid, mesh_dim_names=("dp", "tp")[-len(grid) :])
     whole = copy.deepcopy(model)
     for value in whole.parameters():
         dist.broadcast(value.data, 0)
@@ -44,7 +44,7 @@ def trained(rank, size, plan, grid, hidden):
             dist.broadcast(value.data, 0)
     parallelize_module(model, mesh["tp"], PLANS[plan]())
     torch.manual_seed(5)
-    ids = torch.randint(WORDS, (BATCH, LENGTH + 1)).to(KIND)
+    ids = torch.randint(WORDS, (BATCH, LENGTH + 1)).to(HERE)
     rows = BATCH // (mesh.size(0) if groups else 1)
     start = rows * mesh.get_local_rank("dp") if groups else 0
     optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (model, whole)]
@@ -70,7 +70,7 @@ def trained(rank, size, plan, grid, hidden):
 def test_a_transformer_trains_as_on_one_process(plan, grid):
     size = 4 if grid == (2, 2) else grid[0]
     hidden = 7 if plan == "megatron" and grid == (4,) else HIDDEN  # 2, 2, 2 and 1
-    for cut, expected, gradients, values, part, whole in processes(size).run(
+    for cut, expected, gradients, values, part, whole in world_here(size).run(
         trained, plan, grid, hidden
     ):
         for here, there in zip(cut, expected):
@@ -84,9 +84,9 @@ def test_a_transformer_trains_as_on_one_process(plan, grid):
 def over_data(rank, size, plan, wrapper):
     """Losses and norms of a model that is cut, under a wrapper over the data, and of the whole."""
     torch.manual_seed(0)
-    model = Language().double().to(KIND)
+    model = Language().double().to(HERE)
     whole = copy.deepcopy(model)
-    mesh = init_device_mesh(KIND, (2, 2), mesh_dim_names=("dp", "tp"))
+    mesh = init_device_mesh(HERE, (2, 2), mesh_dim_names=("dp", "tp"))
     parallelize_module(model, mesh["tp"], PLANS[plan]())
     if wrapper == "ddp":
         model = nn.parallel.DistributedDataParallel(model, process_group=mesh.get_group("dp"))
@@ -94,13 +94,13 @@ def over_data(rank, size, plan, wrapper):
         for module in (*model.blocks, model):
             fully_shard(module, mesh=mesh["dp"])
     torch.manual_seed(5)
-    ids = torch.randint(WORDS, (BATCH, LENGTH + 1)).to(KIND)
+    ids = torch.randint(WORDS, (BATCH, LENGTH + 1)).to(HERE)
     own = ids.chunk(2)[mesh.get_local_rank("dp")]
     optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (model, whole)]
     found = []
     for _ in range(5):
         loss, norm = step(model, optimizers[0], own)
-        mean = torch.tensor(loss, device=KIND, dtype=torch.float64)
+        mean = torch.tensor(loss, device=HERE, dtype=torch.float64)
         dist.all_reduce(mean, dist.ReduceOp.AVG, mesh.get_group("dp"))
         found.append(((mean.item(), norm), step(whole, optimizers[1], ids)))
     if wrapper == "ddp":
@@ -108,7 +108,7 @@ def over_data(rank, size, plan, wrapper):
     state, expected = whole_state_dict(model), whole.state_dict()
     same = [torch.allclose(state[name], expected[name], rtol=0, atol=1e-8) for name in expected]
     boxes = {name: value.__shards__() for name, value in model.state_dict().items()}
-    covered = torch.zeros(expected["blocks.0.down.weight"].shape, device=KIND)
+    covered = torch.zeros(expected["blocks.0.down.weight"].shape, device=HERE)
     shape, own = boxes["blocks.0.down.weight"]
     for (row, column), part in own:
         covered[row : row + part.shape[0], column : column + part.shape[1]] += 1
@@ -129,7 +129,7 @@ def over_data(rank, size, plan, wrapper):
 @pytest.mark.parametrize("plan", ["megatron", "along_the_sequence"])
 @pytest.mark.parametrize("wrapper", ["ddp", "fsdp"])
 def test_under_wrappers_over_the_data(plan, wrapper):
-    for steps, states in processes(4).run(over_data, plan, wrapper):
+    for steps, states in world_here(4).run(over_data, plan, wrapper):
         for here, there in steps:
             assert here == pytest.approx(there, rel=0, abs=1e-10)
         if states is not None:
@@ -169,20 +169,20 @@ def captured(rank, size, device, plan):
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_captured_step_equals_an_eager_one(plan):
-    device = KIND if KIND == "cuda" else "tape"
-    for eager, replayed in processes(2).run(captured, device, plan):
+    device = HERE if HERE == "cuda" else "tape"
+    for eager, replayed in world_here(2).run(captured, device, plan):
         assert replayed == pytest.approx(eager, rel=1e-4)
 
 
 def continued(rank, size, folder, plan, saves):
     """Losses and norms of steps after a checkpoint, which this world writes or reads."""
     torch.manual_seed(rank)
-    model = Language().double().to(KIND)
+    model = Language().double().to(HERE)
     if plan is not None:
-        parallelize_module(model, init_device_mesh(KIND, (size,)), PLANS[plan]())
+        parallelize_module(model, init_device_mesh(HERE, (size,)), PLANS[plan]())
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     torch.manual_seed(5)
-    ids = torch.randint(WORDS, (BATCH, LENGTH + 1)).to(KIND)
+    ids = torch.randint(WORDS, (BATCH, LENGTH + 1)).to(HERE)
     if saves:
         step(model, optimizer, ids)
     weights, moments = get_state_dict(model, optimizer)
@@ -196,8 +196,8 @@ def continued(rank, size, folder, plan, saves):
 
 def test_a_checkpoint_is_read_by_other_numbers_of_processes(tmp_path):
     folder = str(tmp_path)
-    expected = processes(2).run(continued, folder, "along_the_sequence", True)[0]
+    expected = world_here(2).run(continued, folder, "along_the_sequence", True)[0]
     for size, plan in ((2, None), (4, "megatron")):
-        for found in processes(size).run(continued, folder, plan, False):
+        for found in world_here(size).run(continued, folder, plan, False):
             for here, there in zip(found, expected):
                 assert here == pytest.approx(there, rel=0, abs=1e-10)

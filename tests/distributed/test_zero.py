@@ -17,7 +17,8 @@ from tensorflow_lite_clone.distributed.optim import (
     PostLocalSGDOptimizer,
     ZeroRedundancyOptimizer,
 )
-from tests.distributed.sharded_models import DEVICE, batch, model, numbers, worlds
+from tests.distributed.sharded_models import batch, model, numbers
+from tests.distributed.worlds import HERE, world_here
 
 STEPS = 6
 CLASSES = {"AdamW": torch.optim.AdamW, "SGD": torch.optim.SGD}
@@ -63,7 +64,7 @@ def test_as_the_inner_optimizer(kind, size):
     train(net, CLASSES[kind](groups_of(net), lr=1e-2))
     options = {"parameters_as_bucket_view": kind == "AdamW"}
     shares = []
-    for state, mine in worlds(size).run(shared_out, kind, options):
+    for state, mine in world_here(size).run(shared_out, kind, options):
         shares.append(sum(mine))
         for name, value in numbers(net.state_dict()).items():
             np.testing.assert_allclose(state[name], value, atol=1e-10, err_msg=name)
@@ -73,14 +74,14 @@ def test_as_the_inner_optimizer(kind, size):
 
 
 def partition(rank, size, shapes):
-    params = [nn.Parameter(torch.zeros(n, device=DEVICE)) for n in shapes]
+    params = [nn.Parameter(torch.zeros(n, device=HERE)) for n in shapes]
     optimizer = ZeroRedundancyOptimizer(params, torch.optim.SGD, lr=0.1)
     return [p.numel() for p in optimizer.optim.param_groups[0]["params"]]
 
 
 def test_the_largest_go_first_to_who_has_least():
-    assert worlds(2).run(partition, [1, 9, 4, 5, 3]) == [[9, 3], [1, 4, 5]]
-    assert worlds(2).run(partition, [3]) == [[3], []]
+    assert world_here(2).run(partition, [1, 9, 4, 5, 3]) == [[9, 3], [1, 4, 5]]
+    assert world_here(2).run(partition, [3]) == [[3], []]
 
 
 def saved(rank, size):
@@ -123,7 +124,7 @@ def test_state_dicts_are_those_of_the_inner_optimizer():
     net = model()
     inner = torch.optim.AdamW(groups_of(net), lr=1e-2)
     train(net, inner)
-    outcomes = worlds(2).run(saved)
+    outcomes = world_here(2).run(saved)
     parameters, state = outcomes[1]
     expected = inner.state_dict()
     assert list(state["state"]) == list(expected["state"])
@@ -133,15 +134,15 @@ def test_state_dicts_are_those_of_the_inner_optimizer():
             np.testing.assert_allclose(found, value.cpu().numpy(), atol=1e-10)
     assert state["param_groups"] == expected["param_groups"]
     alone = loaded(0, 1, parameters, copy.deepcopy(state))
-    for found, rates in worlds(4).run(loaded, parameters, state):
+    for found, rates in world_here(4).run(loaded, parameters, state):
         assert rates == alone[1]
         for name, value in alone[0].items():
             np.testing.assert_allclose(found[name], value, atol=1e-10, err_msg=name)
 
 
 def closures(rank, size):
-    parameter = nn.Parameter(torch.ones(3, device=DEVICE))
-    other = nn.Parameter(torch.ones(2, device=DEVICE))
+    parameter = nn.Parameter(torch.ones(3, device=HERE))
+    other = nn.Parameter(torch.ones(2, device=HERE))
     optimizer = ZeroRedundancyOptimizer([parameter, other], torch.optim.SGD, lr=0.5)
     assert optimizer.join_process_group.size() == size
     assert optimizer.join_device == parameter.device
@@ -163,7 +164,7 @@ def closures(rank, size):
 
 
 def test_closures_and_hooks():
-    for found in worlds(2).run(closures):
+    for found in world_here(2).run(closures):
         assert found == [-1.0] * 3 + [0.0] * 2
 
 

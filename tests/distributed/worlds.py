@@ -85,9 +85,18 @@ def world(size: int, backend: str = "gloo", timeout: float = 30.0) -> World:
     return World(size, backend, timeout)
 
 
+#: The kind of device that tests of several processes run on.
+HERE = "cuda" if os.environ.get("DEVICE") == "cuda" else "cpu"
+
+
+def world_here(size: int) -> World:
+    """The world of a size on `HERE`; over NCCL the test is skipped where there are too few GPUs."""
+    return gpu_world(size) if HERE == "cuda" else world(size)
+
+
 def gpu_world(size: int) -> World:
     """A world over NCCL with a GPU for each process; skips the test where there are too few."""
-    if os.environ.get("DEVICE") != "cuda":
+    if HERE != "cuda":
         pytest.skip("DEVICE is not cuda")
     import tensorflow_lite_clone as torch
 
