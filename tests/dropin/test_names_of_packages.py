@@ -9,8 +9,6 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import fx, profiler
-from tensorflow_lite_clone.distributed.algorithms.join import Join, Joinable, JoinHook
-from tensorflow_lite_clone.distributed.tensor import DTensor, distribute_tensor
 from tensorflow_lite_clone.nn.parallel import scatter_gather
 
 
@@ -54,28 +52,6 @@ def test_fx_marks_and_refuses():
             lib.wrap(3)
     with pytest.raises(NotImplementedError):
         fx.symbolic_trace(tlc.nn.Linear(1, 1))
-
-
-@pytest.mark.parametrize("make", [DTensor, distribute_tensor])
-def test_what_needs_other_processes_is_refused(make):
-    with pytest.raises(NotImplementedError):
-        make(tlc.ones(1))
-
-
-def test_join():
-    ended = []
-
-    class Hook(JoinHook):
-        def post_hook(self, is_last_joiner):
-            ended.append(is_last_joiner)
-
-    class One(Joinable):
-        def join_hook(self, **kwargs):
-            return Hook()
-
-    with Join([One()]):
-        assert ended == []
-    assert ended == [True]
 
 
 def test_scatter_gather():
