@@ -1,8 +1,8 @@
 """``python -m tests.bench.all_reduce``: all-reduce by size, ours and others'.
 
 It is started in each process, by our launcher, or with ``RANK``, ``WORLD_SIZE``, ``LOCAL_RANK``,
-``MASTER_ADDR`` and ``MASTER_PORT`` set by hand: where our launcher starts it, ``import torch`` means
-this package, and PyTorch is not compared.
+``MASTER_ADDR`` and ``MASTER_PORT`` set by hand: where our launcher starts it, ``import torch``
+means this package, and PyTorch is not compared.
 
 Each size is reduced by us, by NCCL called with nothing of ours around it, and by PyTorch where it
 is installed for the device, in turns in the same processes. The table has the median time of a
