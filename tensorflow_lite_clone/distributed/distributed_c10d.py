@@ -45,6 +45,8 @@ __all__ = [
     "is_ucc_available",
     "is_xccl_available",
     "new_group",
+    "new_subgroups",
+    "new_subgroups_by_enumeration",
 ]
 
 #: The first group that was made is the whole world.
@@ -155,11 +157,11 @@ def init_process_group(
         raise ValueError("both world_size and rank must be given when there is a store")
     if not 0 <= rank < world_size:
         raise ValueError(f"rank {rank} is outside of a world of {world_size}")
-    for name in set(chosen.values()):
-        if name == Backend.NCCL and backend is not None and world_size > 1:
-            nccl.expect_available()
-    _names.clear()
-    _make_group(chosen, backend, range(world_size), rank, world_size, timeout, store, group_name)
+    if Backend.NCCL in chosen.values() and backend is not None and world_size > 1:
+        nccl.expect_available()
+    name = group_name or "default_pg"
+    _names[:] = [name]
+    _make_group(chosen, backend, range(world_size), rank, world_size, timeout, store, name)
     sampling.group = lambda: (get_world_size(), get_rank())
 
 
@@ -179,8 +181,6 @@ def _make_group(
     name: str,
 ) -> ProcessGroup:
     """A group of which this process is the member `rank`."""
-    name = name or (str(len(_names)) if _names else "default_pg")
-    _names.append(name)
     within = PrefixStore(name, store)
     makers = engines.makers(chosen, ranks, rank, world_size, timeout.total_seconds(), within, name)
     shown = Backend(backend or ",".join(chosen.values()))
@@ -241,7 +241,11 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """A group of some of the processes. Raises ValueError for ranks that are not there."""
+    """A group of some of the processes, which all have to ask for in the same order.
+
+    With `use_local_synchronization` only its members ask. Processes that are no members get
+    `GroupMember.NON_GROUP_MEMBER`. Raises ValueError for ranks that are not there or occur twice.
+    """
     world = _world()
     ranks = range(world.size()) if ranks is None else ranks
     for rank in ranks:
@@ -253,14 +257,83 @@ def new_group(
     members = sorted(ranks) if sort_ranks else list(ranks)
     if len(set(members)) != len(members):
         raise ValueError(f"ranks occur twice: {members}")
+    if use_local_synchronization:  # others may have made more or fewer groups by now
+        name = f"local_{'_'.join(map(str, members))}"
+        name += f"_{[made.ranks == members for made in _groups].count(True)}"
+    else:
+        name = str(len(_names))
+        _names.append(name)
     if world.rank() not in members:
-        _names.append(group_desc or "")  # so that all processes give the next group one name
         return GroupMember.NON_GROUP_MEMBER
     chosen = engines.by_device(backend or world.config)
     return _make_group(
         chosen, backend or world.name(), members, members.index(world.rank()), world.size(),
-        timeout or world.timeout, world.store, "",
+        timeout or world.timeout, world.store, name,
     )  # fmt: skip
+
+
+def new_subgroups(
+    group_size: int | None = None,
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """The world cut into groups of `group_size` ranks that follow each other, and this one's.
+
+    By default they have as many processes as there are GPUs. Raises ValueError for a size that
+    does not divide the world's.
+    """
+    if group_size is None:
+        if not nccl.device_count():
+            raise ValueError(
+                "Default group size only takes effect when CUDA is available. If your subgroup "
+                "using a backend that does not depend on CUDA, please pass in 'group_size' "
+                "correctly."
+            )
+        group_size = nccl.device_count()
+    if group_size <= 0:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
+    size = get_world_size()
+    if size < group_size:
+        raise ValueError(
+            f"The arg 'group_size' ({group_size}) must not exceed the world size ({size})"
+        )
+    if size % group_size:
+        raise ValueError(f"The world size ({size}) must be divisible by '{group_size=}'")
+    parts = [list(range(start, start + group_size)) for start in range(0, size, group_size)]
+    return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """This process's group (None if there is none) and all groups of the listed ranks.
+
+    Raises ValueError for no groups, and for a rank that is in two.
+    """
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    place: dict[int, int] = {}
+    for index, ranks in enumerate(ranks_per_subgroup_list):
+        for rank in ranks:
+            if rank in place:
+                raise ValueError(
+                    f"Rank {rank} has appeared in both subgroup {list(ranks)} and "
+                    f"{list(ranks_per_subgroup_list[place[rank]])}"
+                )
+            place[rank] = index
+    groups = [
+        new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        for ranks in ranks_per_subgroup_list
+    ]
+    own = place.get(get_rank())
+    return None if own is None else groups[own], groups
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -69,13 +70,12 @@ class _OnStream(Work):
 
 
 class _Barrier(_OnStream):
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        self.synchronize_host()
-        return True
+    """One for which the host waits, too."""
 
-    def synchronize_host(self) -> None:
-        self._channel.join(self._event)
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        super().wait(timeout)
         layer("nccl").wait_on_host(self._event)
+        return True
 
 
 class Nccl(Communicator):
@@ -353,7 +353,7 @@ class _Watch:
 
     def _run(self) -> None:
         pause = min(1.0, self._timeout / 4)
-        is_over, abort = layer("nccl").is_over, layer("nccl").abort
+        is_over = layer("nccl").is_over
         while not self._end.wait(pause):
             while self._open and is_over(self._open[0][0]):
                 self._open.popleft()
@@ -365,4 +365,4 @@ class _Watch:
                     "has ended, hangs, or asked for something else. This process ends.\n"
                 )
                 sys.stderr.flush()
-                abort()
+                os.abort()  # work on the device that waits for other ranks never ends

@@ -133,6 +133,39 @@ def groups(rank: int, size: int) -> None:
 
 
 @plain
+def groups_by_members(rank: int, size: int) -> None:
+    if rank < 2:  # the others know nothing of it
+        pair = d.new_group([0, 1], use_local_synchronization=True)
+        x = given(rank)
+        d.all_reduce(x, group=pair)
+        expect(x, given(0) + given(1))
+    everyone_again = d.new_group()
+    x = given(rank)
+    d.all_reduce(x, group=everyone_again)
+    expect(x, reduced(everyone(size), ReduceOp.SUM))
+
+
+@plain
+def subgroups(rank: int, size: int) -> None:
+    half = size // 2
+    own, made = d.new_subgroups(half)
+    assert len(made) == 2 and made[rank // half] is own
+    x = given(rank)
+    d.all_reduce(x, group=own)
+    first = rank // half * half
+    expect(x, reduced([given(member) for member in range(first, first + half)], ReduceOp.SUM))
+    own, made = d.new_subgroups_by_enumeration([[0, size - 1]])
+    assert (own is None) == (rank not in (0, size - 1)) and len(made) == 1
+    for size_of_each in (0, size + 1, size - 1 if size > 2 else 3):
+        with pytest.raises(ValueError, match="size"):
+            d.new_subgroups(size_of_each)
+    with pytest.raises(ValueError, match="Rank 0 has appeared in both subgroup"):
+        d.new_subgroups_by_enumeration([[0], [0]])
+    with pytest.raises(ValueError, match="cannot be empty"):
+        d.new_subgroups_by_enumeration([])
+
+
+@plain
 def groups_of_one(rank: int, size: int) -> None:
     made = [d.new_group([member]) for member in range(size)]
     x = given(rank)
