@@ -1,8 +1,10 @@
-"""``torch.cuda.nccl``: PyTorch's own binding of NCCL, which is not here."""
+"""``torch.cuda.nccl``: what is known of NCCL; collectives are in `torch.distributed`."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
+
+from tensorflow_lite_clone.cuda._devices import device_count, layer
 
 
 def is_available(tensors: Any) -> bool:
@@ -10,6 +12,8 @@ def is_available(tensors: Any) -> bool:
     return False
 
 
-def version() -> NoReturn:
-    """Always RuntimeError: this package does not link NCCL, so it knows no version of it."""
-    raise RuntimeError("torch.cuda.nccl.version(): NCCL is not linked here")
+def version() -> tuple[int, int, int]:
+    """NCCL's version. RuntimeError without a GPU, or where CuPy finds no NCCL."""
+    if not device_count() or not layer("nccl").is_available:
+        raise RuntimeError("torch.cuda.nccl.version(): there is no GPU, or no NCCL")
+    return layer("nccl").version()
