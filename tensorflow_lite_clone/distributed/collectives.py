@@ -312,13 +312,20 @@ def all_to_all_single(
 def barrier(
     group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None
 ) -> Work | None:
-    """Wait until all processes have come here."""
-    return _within("barrier", group, async_op, lambda found: found.barrier())
+    """Wait until all processes have come here; RuntimeError when `timeout` has passed."""
+    found = group_of(group, "barrier")
+    if found is None:
+        return None
+    work = found.barrier()
+    if async_op:
+        return work
+    work.wait(timeout)
+    return None
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """As `barrier`."""
-    barrier(group)
+    """As `barrier`, whose errors name the processes that did not come in the group's own time."""
+    barrier(group, timeout=timeout)
 
 
 def _deprecated(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -53,6 +53,8 @@ __all__ = [
 _groups: list[ProcessGroup] = []
 #: The names of the groups so far, also of those that this process is no member of.
 _names: list[str] = []
+#: How many groups of some ranks there were so far that only these ranks know of.
+_alone: dict[tuple[int, ...], int] = {}
 
 
 class _World(type):
@@ -161,6 +163,7 @@ def init_process_group(
         nccl.expect_available()
     name = group_name or "default_pg"
     _names[:] = [name]
+    _alone.clear()
     _make_group(chosen, backend, range(world_size), rank, world_size, timeout, store, name)
     sampling.group = lambda: (get_world_size(), get_rank())
 
@@ -258,8 +261,8 @@ def new_group(
     if len(set(members)) != len(members):
         raise ValueError(f"ranks occur twice: {members}")
     if use_local_synchronization:  # others may have made more or fewer groups by now
-        name = f"local_{'_'.join(map(str, members))}"
-        name += f"_{[made.ranks == members for made in _groups].count(True)}"
+        count = _alone[tuple(members)] = _alone.get(tuple(members), 0) + 1
+        name = f"local_{'_'.join(map(str, members))}_{count}"
     else:
         name = str(len(_names))
         _names.append(name)

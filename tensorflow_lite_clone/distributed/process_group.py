@@ -111,16 +111,7 @@ class ProcessGroup:
             ready = [_fit(tensor, engine.kind) for tensor in inputs]
             written = [_fit(tensor, engine.kind, values=both) for tensor in outputs]
             work = start(engine, written, ready)
-        moved = [(a, b) for a, b in zip(outputs, written, strict=True) if not b.is_set_to(a)]
-        if not moved:
-            return work
-
-        @no_grad()
-        def finish() -> None:
-            for tensor, made in moved:
-                tensor.copy_(made)
-
-        return Followed(work, finish, outputs)
+        return _followed(work, outputs, written)
 
     def all_reduce(self, tensor: Tensor, op: ReduceOp) -> Work:
         """Replace `tensor` by what `op` makes of the tensors of all processes."""
@@ -188,11 +179,16 @@ class ProcessGroup:
     def exchange(self, steps: Sequence[tuple[str, Tensor, int, int]]) -> list[Work]:
         """Start what may wait for each other: which ("send", "receive"), tensor, peer, tag."""
         engine = self.engine(steps[0][1].device.type)
-        if any([not _fit(each, engine.kind).is_set_to(each) for _, each, _, _ in steps]):
-            act = {"send": self.send, "receive": self.receive}
-            return [act[which](tensor, peer, tag) for which, tensor, peer, tag in steps]
         with no_grad():
-            return engine.exchange(steps)
+            fitting = [
+                (which, _fit(tensor, engine.kind, values=which == "send"), peer, tag)
+                for which, tensor, peer, tag in steps
+            ]
+            works = engine.exchange(fitting)
+        return [
+            work if which == "send" else _followed(work, [tensor], [made])
+            for work, (which, tensor, _, _), (_, made, _, _) in zip(works, steps, fitting)
+        ]
 
     def barrier(self) -> Work:
         """Wait for all processes."""
@@ -219,8 +215,24 @@ class ProcessGroup:
 
 def _fit(tensor: Tensor, kind: str | None, *, values: bool = True) -> Tensor:
     """The tensor, or one for it, that lies on a kind of device without gaps."""
-    if kind is None or (tensor.device.type == kind and tensor.is_contiguous()):
+    here = kind is None or tensor.device.type == kind
+    if kind is None or (here and tensor.is_contiguous()):
         return tensor.detach()
+    place = tensor.device if here else kind
     if values:
-        return tensor.detach().to(kind).contiguous()
-    return empty(tensor.shape, dtype=tensor.dtype, device=kind)
+        return tensor.detach().to(place).contiguous()
+    return empty(tensor.shape, dtype=tensor.dtype, device=place)
+
+
+def _followed(work: Work, outputs: Sequence[Tensor], written: Sequence[Tensor]) -> Work:
+    """The work, after which what was written goes to the outputs that it was written for."""
+    moved = [(a, b) for a, b in zip(outputs, written, strict=True) if not b.is_set_to(a)]
+    if not moved:
+        return work
+
+    @no_grad()
+    def finish() -> None:
+        for tensor, made in moved:
+            tensor.copy_(made)
+
+    return Followed(work, finish, outputs)

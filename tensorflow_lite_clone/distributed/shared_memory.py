@@ -71,11 +71,10 @@ def _view(memory: mmap.mmap, place: int, like: Tensor) -> Tensor:
 class _Queued(Work):
     """A collective that the thread makes, or has made."""
 
-    def __init__(self, make: Callable[[], None], results: Sequence[Tensor], timeout: float) -> None:
+    def __init__(self, make: Callable[[], None], results: Sequence[Tensor]) -> None:
         super().__init__(results)
         self._make: Callable[[], None] | None = make
         self._over = threading.Event()
-        self._timeout = timeout
 
     def run(self) -> None:
         """Make it."""
@@ -221,7 +220,7 @@ class SharedMemory(Communicator):
                 for peer in self.peers:
                     self.connections.send(peer, _DONE, number, 0)
 
-        work = _Queued(make, results, self.timeout)
+        work = _Queued(make, results)
         self._todo.put(work)
         return work
 

@@ -66,7 +66,6 @@ class Channel:
         with cupy.cuda.Device(index):
             self._nccl = nccl.NcclCommunicator(size, identity, rank)
             self.stream = cupy.cuda.Stream(non_blocking=True)
-        self.size, self.rank = size, rank
         self._captured = False
 
     def queue(self, call: Callable[[Channel], None]) -> Any:

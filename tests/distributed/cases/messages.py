@@ -95,6 +95,20 @@ def batches(rank: int, size: int) -> None:
 
 
 @plain
+def strided_batches(rank: int, size: int) -> None:
+    after, before = (rank + 1) % size, (rank - 1) % size
+    whole = tlc.zeros(3, 4)
+    sent, received = (
+        d.P2POp(d.isend, given(rank).t(), after),
+        d.P2POp(d.irecv, whole[:, ::2], before),
+    )
+    for work in d.batch_isend_irecv([sent, received]):
+        work.wait()
+    expect(whole[:, ::2], given(before).t())
+    expect(whole[:, 1::2], tlc.zeros(3, 2))
+
+
+@plain
 def strided_messages(rank: int, size: int) -> None:
     if rank == 0:
         d.send(given(0).t(), 1)
