@@ -39,6 +39,7 @@ from tensorflow_lite_clone.tensor import Tensor
 #: What launchers tell processes about the size of their world: Open MPI; MPICH, Intel MPI; MVAPICH.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 _CALL = 512  # bytes of a call that is sent; unused ones are zero
+_ADDRESS = 512  # bytes of a host's name and a port that are sent
 # A message has two parts: the call, by an even tag, tells the odd tag of the tensor, so that the
 # order in which receives go on does not matter. Tags come again after so many.
 _PLACES = 1 << 14  # MPI has tags up to 32767 at least
@@ -84,8 +85,12 @@ def meet(timeout: timedelta) -> tuple[Store, int, int]:
     name = "127.0.0.1" if host.size == everyone.size else socket.getfqdn()
     host.Free()
     opened = None if everyone.rank else TCPStore(name, 0, is_master=True, timeout=timeout)
-    address, port = everyone.bcast(opened and (name, opened.port))
-    store = opened or TCPStore(address, port, timeout=timeout)
+    told = bytearray(_ADDRESS)  # bytes: mpi4py would send an object as a pickle
+    if opened:
+        told[:] = f"{name} {opened.port}".encode().ljust(_ADDRESS)
+    everyone.Bcast([told, _mpi().BYTE])
+    address, port = told.decode().split()
+    store = opened or TCPStore(address, int(port), timeout=timeout)
     return store, everyone.rank, everyone.size
 
 
