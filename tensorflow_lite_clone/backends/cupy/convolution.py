@@ -15,6 +15,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import convolution_depthwise as depthwise
+from tensorflow_lite_clone.backends.cupy import convolution_hopper as hopper
 from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     Pixels,
     by_pixels,
@@ -145,6 +146,9 @@ def _gather(
     batch, channels, *size = y.shape
     height, width = (1, *size)[-2:]
     last = is_last(y)
+    if tensor and last and chip.capability // 10 == 9 and hopper.serves(x, y, groups):
+        hopper.gather(x, w, b, y, space, kernel, geometry, transposed, chip.processors)
+        return
     stride = geometry[0]
     residues, rows = (1, 1), batch * height * width
     if transposed:

@@ -1,0 +1,239 @@
+// Convolutions on Hopper's tensor cores: boxes of pixels by the copy engine, products by warpgroups.
+//
+// Op:          conv, conv_backward_input
+// Math:        y[n, o, p] = b[o] + sum over taps k, channels c of
+//              x[n, c, p s - pad + k d] w[o, c, k]; the gradient of the input is the same with the
+//              roles of inputs and outputs exchanged and the taps reversed
+// Layout:      activations by pixels (NHWC), weights rows of (tap, channel), one an output; all by
+//              tensor maps: strides are multiples of 16 bytes
+// Launch:      grid tiles * columns, block 288: two warpgroups that multiply, one warp that copies.
+//              Shared: stages of patches (rows of 128 bytes, padded to 1024) and of weights
+//              (128 BN), at least BLOCKS 128 BN 128 / sizeof... see the launcher
+// Cost:        2 n p o c k FLOPs, on whole chunks of 128 bytes of channels; from L2 each patch once
+//              for all its taps, the weights once a tile
+// Types:       float (tf32, cut off or rounded by the copy engine), half, bfloat16 -> float
+// Determinism: bit for bit
+// Limits:      groups, strides that are no multiples of 16 bytes, residues of strided gradients
+// Variants:    BN columns; BLOCKS of 64 rows a warpgroup
+// Instances:   conv2d_hopper<float,128,2,1>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,2,2>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,2,1>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,2,2>: 80 registers, 1024 bytes shared
+// Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
+// Measured:    not yet
+
+#include "common.cuh"
+#include "mma.cuh"
+#include "wgmma.cuh"
+
+// ---------------------------------------------------------------------------- device helpers
+
+constexpr int WARPGROUPS = 2;              // that multiply
+constexpr int CONSUMERS = WARPGROUPS * 128;
+constexpr int THREADS = CONSUMERS + 128;   // one more warpgroup copies
+constexpr int CHUNK = 128;                 // bytes of channels of a row
+constexpr int MOST_STAGES = 12;
+
+// The pixels' three axes (width, height, images in some order), innermost first. A tile of outputs
+// is made of pieces of 64, a product's rows. Its inputs are a patch, which serves `taps` taps; other
+// taps are other `loads`. One of the two is 1 along each axis.
+struct Pixels {
+  int tiles[3], tile[3], piece[3];
+  int first[3], slope[3], step[3];  // input = first + slope output + step tap
+  int loads[3], taps[3];
+  int patch[3];                     // rows of shared memory along the axis
+};
+struct Convolution {
+  Pixels pixels;
+  int tap, tap_step[3];       // of the weights: tap + tap_step (load or tap)
+  int chunks, columns;        // of channels; blocks of BN outputs
+  int outputs, group_stride;  // group_stride: bytes between 8 rows of a piece and the next 8
+  int patch_stages, weight_stages;
+};
+
+template <typename F>
+__device__ __forceinline__ void each(const int (&count)[3], F f) {
+  for (int z = 0; z < count[2]; ++z) {
+    for (int y = 0; y < count[1]; ++y) {
+      for (int x = 0; x < count[0]; ++x) f(x, y, z);
+    }
+  }
+}
+
+// A place in a ring of stages, and the parity of its round.
+struct Turn {
+  int stage = 0, parity = 0;
+  __device__ __forceinline__ void next(int stages) {
+    if (++stage == stages) stage = 0, parity ^= 1;
+  }
+};
+
+__device__ __forceinline__ void store_box(const TensorMap& map, const void* from, int x, int y,
+                                          int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n"
+      ::"l"(&map), "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+// Ends the group of stores and waits until their shared memory has been read.
+__device__ __forceinline__ void finish_stores() {
+  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;\n" ::: "memory");
+}
+
+// ---------------------------------------------------------------------------- kernels
+
+// A tile is WARPGROUPS * BLOCKS pieces of 64 pixels by BN outputs.
+template <typename T, int BN, int BLOCKS, int RESIDENT>
+__global__ void __launch_bounds__(THREADS, RESIDENT)
+    conv2d_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
+                  const __grid_constant__ TensorMap y, const T* __restrict__ bias,
+                  const Convolution s) {
+  constexpr int LANES = CHUNK / sizeof(T);  // channels of a chunk
+  constexpr int WEIGHTS = BN * CHUNK;       // bytes of a stage
+  extern __shared__ __align__(1024) char shared[];
+  __shared__ Barrier barriers[4][MOST_STAGES];
+  Barrier* const patch_full = barriers[0];
+  Barrier* const patch_free = barriers[1];
+  Barrier* const weights_full = barriers[2];
+  Barrier* const weights_free = barriers[3];
+
+  const Pixels& p = s.pixels;
+  const int patch_bytes = p.patch[0] * p.patch[1] * p.patch[2] * CHUNK;
+  const int patch_stage = (patch_bytes + 1023) / 1024 * 1024;
+  char* const patches = shared;
+  char* const weights = shared + s.patch_stages * patch_stage;
+  const int column = blockIdx.x % s.columns * BN, number = blockIdx.x / s.columns;
+  const int tile[3] = {number % p.tiles[0] * p.tile[0],
+                       number / p.tiles[0] % p.tiles[1] * p.tile[1],
+                       number / p.tiles[0] / p.tiles[1] * p.tile[2]};
+
+  if (threadIdx.x < MOST_STAGES) {
+    make_barrier(patch_full + threadIdx.x, 1);
+    make_barrier(patch_free + threadIdx.x, WARPGROUPS);
+    make_barrier(weights_full + threadIdx.x, 1);
+    make_barrier(weights_free + threadIdx.x, WARPGROUPS);
+    fence_barriers();
+  }
+  __syncthreads();
+
+  const int group = threadIdx.x / 128;  // the warpgroup
+  Turn patch, weight;
+  if (group == WARPGROUPS) {
+    give_registers<RESIDENT == 1 ? 40 : 24>();
+    if (threadIdx.x != CONSUMERS) return;
+    patch.parity = weight.parity = 1;  // what is free at first
+    for (int chunk = 0; chunk < s.chunks; ++chunk) {
+      each(p.loads, [&](int l0, int l1, int l2) {
+        wait(patch_free + patch.stage, patch.parity);
+        arrive_expecting(patch_full + patch.stage, patch_bytes);
+        load_box(patches + patch.stage * patch_stage, x, patch_full + patch.stage, chunk * LANES,
+                 p.first[0] + tile[0] * p.slope[0] + l0 * p.step[0],
+                 p.first[1] + tile[1] * p.slope[1] + l1 * p.step[1],
+                 p.first[2] + tile[2] * p.slope[2] + l2 * p.step[2]);
+        patch.next(s.patch_stages);
+        each(p.taps, [&](int t0, int t1, int t2) {
+          wait(weights_free + weight.stage, weight.parity);
+          arrive_expecting(weights_full + weight.stage, WEIGHTS);
+          load_box(weights + weight.stage * WEIGHTS, w, weights_full + weight.stage, chunk * LANES,
+                   s.tap + (l0 + t0) * s.tap_step[0] + (l1 + t1) * s.tap_step[1] +
+                       (l2 + t2) * s.tap_step[2],
+                   column);
+          weight.next(s.weight_stages);
+        });
+      });
+    }
+  } else {
+    take_registers<RESIDENT == 1 ? 232 : 104>();
+    const bool speaks = threadIdx.x % 128 == 0;
+    int piece[BLOCKS][3], row[BLOCKS];  // where the blocks begin in the tile, and in a patch
+#pragma unroll
+    for (int i = 0; i < BLOCKS; ++i) {
+      const int n = group * BLOCKS + i, across = p.tile[0] / p.piece[0],
+                down = p.tile[1] / p.piece[1];
+      piece[i][0] = n % across * p.piece[0];
+      piece[i][1] = n / across % down * p.piece[1];
+      piece[i][2] = n / across / down * p.piece[2];
+      row[i] = piece[i][0] + p.patch[0] * (piece[i][1] + p.patch[1] * piece[i][2]);
+    }
+    const uint64_t patch_start = make_descriptor(patches, 16, s.group_stride);
+    const uint64_t weight_start = k_major(weights);
+    float sums[BLOCKS][BN / 2] = {};
+    Barrier* done_patch = nullptr;  // what the products before the last ones read
+    Barrier* done_weights = nullptr;
+    for (int chunk = 0; chunk < s.chunks; ++chunk) {
+      each(p.loads, [&](int, int, int) {
+        wait(patch_full + patch.stage, patch.parity);
+        each(p.taps, [&](int t0, int t1, int t2) {
+          const int shift = t0 * p.step[0] + p.patch[0] * (t1 * p.step[1] + p.patch[1] * t2 *
+                                                                                p.step[2]);
+          const uint64_t a = advance(patch_start, patch.stage * patch_stage + shift * CHUNK);
+          const uint64_t b = advance(weight_start, weight.stage * WEIGHTS);
+          wait(weights_full + weight.stage, weight.parity);
+          wgmma_fence();
+#pragma unroll
+          for (int k = 0; k < CHUNK; k += 32) {
+#pragma unroll
+            for (int i = 0; i < BLOCKS; ++i) {
+              wgmma<T>(sums[i], advance(a, row[i] * CHUNK + k), advance(b, k), true);
+            }
+          }
+          wgmma_commit();
+          wgmma_wait<1>();
+          if (speaks) {
+            if (done_patch != nullptr) arrive(done_patch);
+            if (done_weights != nullptr) arrive(done_weights);
+          }
+          done_patch = nullptr;
+          done_weights = weights_free + weight.stage;
+          weight.next(s.weight_stages);
+        });
+        done_patch = patch_free + patch.stage;
+        patch.next(s.patch_stages);
+      });
+    }
+    wgmma_wait<0>();
+#pragma unroll
+    for (int i = 0; i < BLOCKS; ++i) hold(sums[i]);
+    named_barrier(1, CONSUMERS);  // the stages are read: they take the results
+
+    constexpr int PANELS = BN * sizeof(T) / CHUNK, PANEL = 64 * CHUNK;
+    const int lane = threadIdx.x % 32;
+    char* const staged = shared + group * BLOCKS * PANELS * PANEL;
+    const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
+#pragma unroll
+    for (int j = 0; j < BN / 8; ++j) {
+      const int n = 8 * j + lane % 4 * 2;
+      float more[2] = {};
+      if (bias != nullptr) {
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+          if (column + n + v < s.outputs) more[v] = widen(bias[column + n + v]);
+        }
+      }
+      const int byte = n * sizeof(T);
+#pragma unroll
+      for (int i = 0; i < BLOCKS; ++i) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          Pack<T, 2> pair;
+#pragma unroll
+          for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(sums[i][4 * j + 2 * h + v] + more[v]);
+          char* const panel = staged + (i * PANELS + byte / CHUNK) * PANEL;
+          store(reinterpret_cast<T*>(panel + place + h * 8 * CHUNK + (byte % CHUNK ^ turn)), pair);
+        }
+      }
+    }
+    fence_shared();
+    named_barrier(2 + group, 128);
+    if (!speaks) return;
+#pragma unroll
+    for (int i = 0; i < BLOCKS; ++i) {
+      for (int panel = 0; panel < PANELS && column + panel * LANES < s.outputs; ++panel) {
+        store_box(y, staged + (i * PANELS + panel) * PANEL, column + panel * LANES,
+                  tile[0] + piece[i][0], tile[1] + piece[i][1], tile[2] + piece[i][2]);
+      }
+    }
+    finish_stores();
+  }
+}

@@ -1,0 +1,260 @@
+"""Launcher of the convolutions on Hopper's tensor cores, and the choice of their tiles.
+
+A tile of outputs is a box of pixels (width, height, images in some order). Its inputs are a box as
+well, which the copy engine brings with zeros around the image. Where the stride is one, a box with
+its margin serves all taps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensorflow_lite_clone.backends.cupy.convolution_layout import Pixels
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
+
+_kernel = Kernel("conv2d_sm90.cu", "conv2d_hopper", params=("T", "BN", "BLOCKS", "RESIDENT"))
+
+_RECORD = np.dtype(
+    [
+        (name, "i4", 3)
+        for name in ("tiles", "tile", "piece", "first", "slope", "step", "loads", "taps", "patch")
+    ]
+    + [("tap", "i4"), ("tap_step", "i4", 3)]
+    + [(name, "i4") for name in ("chunks", "columns", "outputs", "group_stride")]
+    + [("patch_stages", "i4"), ("weight_stages", "i4")],
+    align=True,
+)
+_CHUNK = 128  # bytes of channels
+_THREADS = 384
+_SHARED = 226 * 1024  # of a multiprocessor, for all its blocks
+_MOST_STAGES = 12
+_L2_BYTES = 28  # a cycle and multiprocessor
+_FIXED = 3000  # cycles of a block around its products
+_LEAST_CHANNELS = 64  # bytes; with fewer most of a chunk is zeros
+
+
+class Axis(NamedTuple):
+    """Outputs along an axis and what they read: input = first + slope output + step tap.
+
+    `tap` and `tap_step` say which taps of the weights these are.
+    """
+
+    count: int
+    taps: int = 1
+    first: int = 0
+    slope: int = 1
+    step: int = 1
+    tap: int = 0
+    tap_step: int = 0
+
+
+class Plan(NamedTuple):
+    """How a convolution is cut up; tuples by axis, innermost first."""
+
+    order: tuple[int, ...]  # of width, height, images
+    columns: int
+    blocks: int
+    resident: int
+    tile: tuple[int, ...]
+    piece: tuple[int, ...]
+    patch: tuple[int, ...]
+    shared_taps: bool
+    group_stride: int
+    patch_stages: int
+    weight_stages: int
+    cost: float
+
+
+def serves(x: Pixels, y: Any, groups: int) -> bool:
+    """Whether these arrays fit: 16-byte strides, enough channels, one group."""
+    width = 16 // y.itemsize
+    return (
+        groups == 1
+        and y.itemsize <= 4
+        and x.packs * 16 >= _LEAST_CHANNELS
+        and y.shape[1] % width == 0
+        and y.shape[1] >= 16
+        and y.data.ptr % 16 == 0
+    )
+
+
+def gather(
+    x: Pixels, w: Any, b: Any, y: Any, space: tuple, kernel: tuple, geometry: tuple,
+    transposed: bool, processors: int,
+) -> None:  # fmt: skip
+    """The convolution of `x` with the rows of `w` into `y` (channels_last), or its transpose."""
+    strides = geometry[0] if transposed else (1, 1)
+    for residue in product(*[range(s) for s in strides]):
+        part = y[:, :, residue[0] :: strides[0], residue[1] :: strides[1]]
+        if part.size:
+            high, wide = [
+                _axis(count, k, *[setting[i] for setting in geometry], residue[i], transposed)
+                for i, (count, k) in enumerate(zip(part.shape[2:], kernel))
+            ]
+            high = high._replace(tap=high.tap * kernel[1], tap_step=high.tap_step * kernel[1])
+            axes = (wide, high, Axis(part.shape[0]))
+            _launch(x, w, b, part, space, prod(kernel), axes, processors)
+
+
+def _axis(
+    count: int, kernel: int, stride: int, padding: int, dilation: int, residue: int,
+    transposed: bool,
+) -> Axis:  # fmt: skip
+    if not transposed:
+        return Axis(count, kernel, -padding, stride, dilation, 0, 1)
+    # Taps k with residue + padding - k dilation a multiple of the stride, the last one first.
+    taps = [k for k in range(kernel) if (residue + padding - k * dilation) % stride == 0]
+    if not taps:
+        return Axis(count, 0)
+    period = taps[1] - taps[0] if len(taps) > 1 else 1
+    first = (residue + padding - taps[-1] * dilation) // stride
+    return Axis(count, len(taps), first, 1, period * dilation // stride, taps[-1], -period)
+
+
+def _launch(
+    x: Pixels, w: Any, b: Any, y: Any, space: tuple, taps: int, axes: tuple, processors: int
+) -> None:
+    lanes = _CHUNK // y.itemsize
+    channels, outputs = x.packs * 16 // y.itemsize, y.shape[1]
+    chunks = -(-channels // lanes) if all([axis.taps for axis in axes]) else 0
+    plan = _choose(axes, outputs, max(chunks, 1), y.itemsize, processors)
+    height, width = space
+    sizes = (width, height, y.shape[0])
+    pitches = (x.pitch, width * x.pitch, x.image)
+    item = y.itemsize
+    out_pitches = tuple([y.strides[i] // item for i in (3, 2, 0)])
+    order = plan.order
+    ordered = [axes[i] for i in order]
+    slopes = [axis.slope for axis in ordered]
+    maps = (
+        tensor_map(
+            x.array, (channels, *_by(sizes, order)), _by(pitches, order),
+            (lanes, *[(p - 1) * s + 1 for p, s in zip(plan.patch, slopes)]), steps=(1, *slopes),
+        ),
+        tensor_map(
+            w, (channels, taps, outputs), (channels, taps * channels), (lanes, 1, plan.columns)
+        ),
+        tensor_map(
+            y, (outputs, *[axis.count for axis in ordered]), _by(out_pitches, order),
+            (lanes, *plan.piece),
+        ),
+    )  # fmt: skip
+    tiles = [-(-axis.count // t) for axis, t in zip(ordered, plan.tile)]
+    columns = -(-outputs // plan.columns)
+    counts, ones = [axis.taps for axis in ordered], (1, 1, 1)
+    record = np.array(
+        (
+            tiles, plan.tile, plan.piece, [axis.first for axis in ordered], slopes,
+            [axis.step for axis in ordered], ones if plan.shared_taps else counts,
+            counts if plan.shared_taps else ones, plan.patch, sum([axis.tap for axis in axes]),
+            [axis.tap_step for axis in ordered], chunks, columns, outputs, plan.group_stride,
+            plan.patch_stages, plan.weight_stages,
+        ),
+        _RECORD,
+    )  # fmt: skip
+    shared = plan.patch_stages * _patch_bytes(plan.patch) + plan.weight_stages * (
+        plan.columns * _CHUNK
+    )
+    staged = plan.blocks * 128 * plan.columns * item
+    _kernel[y.dtype, plan.columns, plan.blocks, plan.resident](
+        prod(tiles) * columns, _THREADS, *maps, b, record, shared=max(shared, staged)
+    )
+
+
+def _by(values: tuple, order: tuple) -> tuple:
+    return tuple([values[i] for i in order])
+
+
+def _patch_bytes(patch: tuple) -> int:
+    return -(-prod(patch) * _CHUNK // 1024) * 1024
+
+
+@lru_cache(4096)
+def _choose(axes: tuple, outputs: int, chunks: int, itemsize: int, processors: int) -> Plan:
+    """The plan that takes the fewest cycles by the count of `_plans`."""
+    return min(_plans(axes, outputs, chunks, itemsize, processors), key=_rank)
+
+
+def _rank(plan: Plan) -> tuple:
+    """The cost; of equal ones, the widest and highest boxes."""
+    return plan.cost, plan.tile[plan.order.index(2)], -plan.tile[plan.order.index(0)]
+
+
+#: columns, blocks of 64 rows a warpgroup, blocks a multiprocessor
+_SHAPES = ((128, 2, 1), (128, 1, 1), (128, 1, 2), (64, 2, 2), (64, 1, 2), (256, 1, 1))
+
+
+def _plans(
+    axes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
+) -> Iterator[Plan]:
+    for order, (columns, blocks, resident) in product(((0, 1, 2), (2, 0, 1)), _SHAPES):
+        ordered = [axes[i] for i in order]
+        taps = prod([axis.taps for axis in ordered])
+        sharing = all([axis.slope == 1 for axis in ordered])
+        for piece, extra in product(_factors(64), _factors(2 * blocks)):
+            tile = tuple([p * e for p, e in zip(piece, extra)])
+            patch = tile
+            if sharing:
+                patch = tuple([t + (a.taps - 1) * a.step for t, a in zip(tile, ordered)])
+            group_stride = _group_stride(piece, patch)
+            boxes = [(p - 1) * a.slope + 1 for p, a in zip(patch, ordered)]
+            if group_stride is None or max(boxes) > 256:
+                continue
+            tiles = prod([-(-axis.count // t) for axis, t in zip(ordered, tile)])
+            weights, pixels = columns * _CHUNK, _patch_bytes(patch)
+            room = _SHARED // resident - 1024
+            each = taps if sharing else 1
+            stages = _stages(room, pixels, weights, each)
+            if stages is None or 128 * blocks * columns * itemsize > room:
+                continue
+            count = tiles * -(-outputs // columns)
+            loaded = pixels * taps // max(each, 1) + taps * weights
+            products = taps * 4 * blocks * 2
+            cycles = chunks * max(
+                products * columns / 2, products * (16 + columns / 4) + loaded / 128,
+                loaded / _L2_BYTES * min(1, count / processors),
+            )  # fmt: skip
+            whole, rest = divmod(count, processors * resident)
+            cost = whole * (resident * cycles + _FIXED)
+            if rest:
+                cost += -(-rest // processors) * cycles + _FIXED
+            yield Plan(
+                order, columns, blocks, resident, tile, piece, patch, sharing, group_stride,
+                *stages, cost,
+            )  # fmt: skip
+
+
+def _factors(number: int) -> list[tuple[int, int, int]]:
+    """The ways to write a power of two as a product of three."""
+    powers = [1 << i for i in range(number.bit_length())]
+    return [(a, b, number // (a * b)) for a in powers for b in powers if number % (a * b) == 0]
+
+
+@lru_cache(4096)
+def _group_stride(piece: tuple, patch: tuple) -> int | None:
+    """Bytes from 8 rows of a piece in a patch to the next 8; None if they do not lie so."""
+    x, y, _ = piece
+    rows = [
+        i % x + patch[0] * (i // x % y + patch[1] * (i // (x * y)))
+        for i in range(64)
+    ]  # fmt: skip
+    step = rows[8]
+    if any([row != step * (i // 8) + i % 8 for i, row in enumerate(rows)]):
+        return None
+    return step * _CHUNK
+
+
+def _stages(room: int, patch: int, weights: int, taps: int) -> tuple[int, int] | None:
+    """As many stages as there is room for: of patches, and of weights."""
+    for patches in range(3 if taps > 3 else 6, 1, -1):
+        number = min((room - patches * patch) // weights, _MOST_STAGES)
+        if number >= min(patches * max(taps, 1), 4):
+            return patches, number
+    return None
