@@ -69,6 +69,7 @@ class Plan(NamedTuple):
     group_stride: int
     patch_stages: int
     weight_stages: int
+    covered: int  # pixels of all tiles
     cost: float
 
 
@@ -183,8 +184,8 @@ def _choose(axes: tuple, outputs: int, chunks: int, itemsize: int, processors: i
 
 
 def _rank(plan: Plan) -> tuple:
-    """The cost; of equal ones, the widest and highest boxes."""
-    return plan.cost, plan.tile[plan.order.index(2)], -plan.tile[plan.order.index(0)]
+    """The cost; of equal ones, the least beyond the edges, and boxes of fewest images."""
+    return plan.cost, plan.covered, plan.tile[plan.order.index(2)]
 
 
 #: columns, blocks of 64 rows a warpgroup, blocks a multiprocessor
@@ -227,7 +228,7 @@ def _plans(
                 cost += -(-rest // processors) * cycles + _FIXED
             yield Plan(
                 order, columns, blocks, resident, tile, piece, patch, sharing, group_stride,
-                *stages, cost,
+                *stages, tiles * prod(tile), cost,
             )  # fmt: skip
 
 
