@@ -15,11 +15,15 @@
 // Determinism: bit for bit
 // Limits:      groups, strides that are no multiples of 16 bytes, residues of strided gradients
 // Variants:    BN columns; BLOCKS of 64 rows a warpgroup
-// Instances:   conv2d_hopper<float,128,2,1>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,1,1>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,2,2>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__half,128,2,1>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,2,2>: 80 registers, 1024 bytes shared
+// Instances:   conv2d_hopper<float,128,2,1,1>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,1>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,2,2,1>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,2,1,1>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,2,2,1>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,2>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,4>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,128,2,1,2>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,256,1,1,1>: 168 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
 // Measured:    not yet
 
@@ -43,6 +47,7 @@ struct Pixels {
   int first[3], slope[3], step[3];  // input = first + slope output + step tap
   int loads[3], taps[3];
   int patch[3];                     // rows of shared memory along the axis
+  int size[3];                      // of the input
 };
 struct Convolution {
   Pixels pixels;
@@ -81,11 +86,42 @@ __device__ __forceinline__ void finish_stores() {
   asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;\n" ::: "memory");
 }
 
+// Where piece n of a tile begins in it.
+struct Place {
+  int at[3];
+  __device__ __forceinline__ Place(const Pixels& p, int n) {
+    const int across = p.tile[0] / p.piece[0], down = p.tile[1] / p.piece[1];
+    at[0] = n % across * p.piece[0];
+    at[1] = n / across % down * p.piece[1];
+    at[2] = n / across / down * p.piece[2];
+  }
+};
+
+// ---- blocks of a cluster: all threads wait for each other, and see what the others wrote to
+// shared memory; a value of the block `rank` at the place that `mine` has in this block.
+__device__ __forceinline__ void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::
+                   : "memory");
+}
+__device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int rank) {
+  uint32_t there;
+  float x, y, z, w;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n"
+               : "=r"(there)
+               : "r"(shared_address(mine)), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+               : "=f"(x), "=f"(y), "=f"(z), "=f"(w)
+               : "r"(there)
+               : "memory");
+  sum[0] += x, sum[1] += y, sum[2] += z, sum[3] += w;
+}
+
 // ---------------------------------------------------------------------------- kernels
 
-// A tile is WARPGROUPS * BLOCKS pieces of 64 pixels by BN outputs.
-template <typename T, int BN, int BLOCKS, int RESIDENT>
-__global__ void __launch_bounds__(THREADS, RESIDENT)
+// A tile is WARPGROUPS * BLOCKS pieces of 64 pixels by BN outputs. SPLIT blocks, a cluster, share the
+// channels of a tile; each adds up an equal part of its pieces.
+template <typename T, int BN, int BLOCKS, int RESIDENT, int SPLIT>
+__global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 1)
     conv2d_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
                   const __grid_constant__ TensorMap y, const T* __restrict__ bias,
                   const Convolution s) {
@@ -103,7 +139,10 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
   const int patch_stage = (patch_bytes + 1023) / 1024 * 1024;
   char* const patches = shared;
   char* const weights = shared + s.patch_stages * patch_stage;
-  const int column = blockIdx.x % s.columns * BN, number = blockIdx.x / s.columns;
+  const int rank = blockIdx.x % SPLIT;
+  const int column = blockIdx.x / SPLIT % s.columns * BN;
+  const int number = blockIdx.x / SPLIT / s.columns;
+  const int first_chunk = s.chunks * rank / SPLIT, last_chunk = s.chunks * (rank + 1) / SPLIT;
   const int tile[3] = {number % p.tiles[0] * p.tile[0],
                        number / p.tiles[0] % p.tiles[1] * p.tile[1],
                        number / p.tiles[0] / p.tiles[1] * p.tile[2]};
@@ -117,13 +156,13 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
   }
   __syncthreads();
 
-  const int group = threadIdx.x / 128;  // the warpgroup
+  const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the warpgroup
   Turn patch, weight;
   if (group == WARPGROUPS) {
     give_registers<RESIDENT == 1 ? 40 : 24>();
     if (threadIdx.x != CONSUMERS) return;
     patch.parity = weight.parity = 1;  // what is free at first
-    for (int chunk = 0; chunk < s.chunks; ++chunk) {
+    for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
       each(p.loads, [&](int l0, int l1, int l2) {
         wait(patch_free + patch.stage, patch.parity);
         arrive_expecting(patch_full + patch.stage, patch_bytes);
@@ -146,23 +185,21 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
   } else {
     take_registers<RESIDENT == 1 ? 232 : 104>();
     const bool speaks = threadIdx.x % 128 == 0;
-    int piece[BLOCKS][3], row[BLOCKS];  // where the blocks begin in the tile, and in a patch
+    int row[BLOCKS], start[BLOCKS];  // of a piece in a patch; of its input along the last axis
 #pragma unroll
     for (int i = 0; i < BLOCKS; ++i) {
-      const int n = group * BLOCKS + i, across = p.tile[0] / p.piece[0],
-                down = p.tile[1] / p.piece[1];
-      piece[i][0] = n % across * p.piece[0];
-      piece[i][1] = n / across % down * p.piece[1];
-      piece[i][2] = n / across / down * p.piece[2];
-      row[i] = piece[i][0] + p.patch[0] * (piece[i][1] + p.patch[1] * piece[i][2]);
+      const Place piece(p, group * BLOCKS + i);
+      row[i] = piece.at[0] + p.patch[0] * (piece.at[1] + p.patch[1] * piece.at[2]);
+      start[i] = p.first[2] + (tile[2] + piece.at[2]) * p.slope[2];
     }
+    const int extent = (p.piece[2] - 1) * p.slope[2];
     const uint64_t patch_start = make_descriptor(patches, 16, s.group_stride);
     const uint64_t weight_start = k_major(weights);
     float sums[BLOCKS][BN / 2] = {};
     Barrier* done_patch = nullptr;  // what the products before the last ones read
     Barrier* done_weights = nullptr;
-    for (int chunk = 0; chunk < s.chunks; ++chunk) {
-      each(p.loads, [&](int, int, int) {
+    for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
+      each(p.loads, [&](int, int, int l2) {
         wait(patch_full + patch.stage, patch.parity);
         each(p.taps, [&](int t0, int t1, int t2) {
           const int shift = t0 * p.step[0] + p.patch[0] * (t1 * p.step[1] + p.patch[1] * t2 *
@@ -170,11 +207,13 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
           const uint64_t a = advance(patch_start, patch.stage * patch_stage + shift * CHUNK);
           const uint64_t b = advance(weight_start, weight.stage * WEIGHTS);
           wait(weights_full + weight.stage, weight.parity);
-          wgmma_fence();
 #pragma unroll
-          for (int k = 0; k < CHUNK; k += 32) {
+          for (int i = 0; i < BLOCKS; ++i) {
+            const int at = start[i] + (t2 + l2) * p.step[2];
+            if (at + extent < 0 || at >= p.size[2]) continue;  // a piece of zeros
+            wgmma_fence();
 #pragma unroll
-            for (int i = 0; i < BLOCKS; ++i) {
+            for (int k = 0; k < CHUNK; k += 32) {
               wgmma<T>(sums[i], advance(a, row[i] * CHUNK + k), advance(b, k), true);
             }
           }
@@ -198,12 +237,12 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
     named_barrier(1, CONSUMERS);  // the stages are read: they take the results
 
     constexpr int PANELS = BN * sizeof(T) / CHUNK, PANEL = 64 * CHUNK;
+    constexpr int MINE = WARPGROUPS * BLOCKS / SPLIT;  // pieces that this block writes
     const int lane = threadIdx.x % 32;
-    char* const staged = shared + group * BLOCKS * PANELS * PANEL;
     const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
-#pragma unroll
-    for (int j = 0; j < BN / 8; ++j) {
-      const int n = 8 * j + lane % 4 * 2;
+    char* const results = shared + (SPLIT > 1 ? WARPGROUPS * BLOCKS * 64 * BN * 4 : 0);
+    const auto put = [&](int i, int j, const float* sum) {
+      const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T);
       float more[2] = {};
       if (bias != nullptr) {
 #pragma unroll
@@ -211,29 +250,61 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
           if (column + n + v < s.outputs) more[v] = widen(bias[column + n + v]);
         }
       }
-      const int byte = n * sizeof(T);
+      char* const panel = results + (i * PANELS + byte / CHUNK) * PANEL;
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        Pack<T, 2> pair;
+#pragma unroll
+        for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(sum[2 * h + v] + more[v]);
+        store(reinterpret_cast<T*>(panel + place + h * 8 * CHUNK + (byte % CHUNK ^ turn)), pair);
+      }
+    };
+    if constexpr (SPLIT == 1) {
+#pragma unroll
+      for (int j = 0; j < BN / 8; ++j) {
+#pragma unroll
+        for (int i = 0; i < BLOCKS; ++i) put(group * BLOCKS + i, j, sums[i] + 4 * j);
+      }
+    } else {
+      Pack<float, 4>* const partial = reinterpret_cast<Pack<float, 4>*>(shared) + threadIdx.x % 128;
 #pragma unroll
       for (int i = 0; i < BLOCKS; ++i) {
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          Pack<T, 2> pair;
+        for (int j = 0; j < BN / 8; ++j) {
+          Pack<float, 4> four;
 #pragma unroll
-          for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(sums[i][4 * j + 2 * h + v] + more[v]);
-          char* const panel = staged + (i * PANELS + byte / CHUNK) * PANEL;
-          store(reinterpret_cast<T*>(panel + place + h * 8 * CHUNK + (byte % CHUNK ^ turn)), pair);
+          for (int v = 0; v < 4; ++v) four[v] = sums[i][4 * j + v];
+          partial[((group * BLOCKS + i) * (BN / 8) + j) * 128] = four;
+        }
+      }
+      cluster_barrier();
+      for (int i = 0; i < MINE; ++i) {
+#pragma unroll 4
+        for (int j = group * (BN / 16); j < (group + 1) * (BN / 16); ++j) {
+          float sum[4] = {};
+#pragma unroll
+          for (int r = 0; r < SPLIT; ++r) {
+            add_from(sum, partial + ((rank * MINE + i) * (BN / 8) + j) * 128, r);
+          }
+          put(i, j, sum);
         }
       }
     }
     fence_shared();
-    named_barrier(2 + group, 128);
-    if (!speaks) return;
-#pragma unroll
-    for (int i = 0; i < BLOCKS; ++i) {
-      for (int panel = 0; panel < PANELS && column + panel * LANES < s.outputs; ++panel) {
-        store_box(y, staged + (i * PANELS + panel) * PANEL, column + panel * LANES,
-                  tile[0] + piece[i][0], tile[1] + piece[i][1], tile[2] + piece[i][2]);
+    named_barrier(1, CONSUMERS);
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < MINE; ++i) {
+        const Place piece(p, rank * MINE + i);
+        for (int panel = 0; panel < PANELS && column + panel * LANES < s.outputs; ++panel) {
+          store_box(y, results + (i * PANELS + panel) * PANEL, column + panel * LANES,
+                    tile[0] + piece.at[0], tile[1] + piece.at[1], tile[2] + piece.at[2]);
+        }
       }
+      finish_stores();
     }
-    finish_stores();
+    if constexpr (SPLIT > 1) {
+      __syncwarp();
+      cluster_barrier();  // the others have read what lies here
+    }
   }
 }

@@ -18,6 +18,7 @@ from tensorflow_lite_clone.backends.cupy import convolution_depthwise as depthwi
 from tensorflow_lite_clone.backends.cupy import convolution_hopper as hopper
 from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     Pixels,
+    by_channels,
     by_pixels,
     contiguous_or_last,
     is_last,
@@ -139,16 +140,19 @@ def _choose(rows: int, columns: int, count: int, chip: _Chip, itemsize: int, ten
 
 
 def _gather(
-    x: Pixels, w: Any, b: Any, y: Any, space: tuple, groups: int, kernel: tuple, geometry: tuple,
-    chip: _Chip, tensor: bool, transposed: bool,
-) -> None:  # fmt: skip
-    """Launch the product of the gathered `x` and the rows of `w` into `y`."""
-    batch, channels, *size = y.shape
+    x: Pixels, w: Any, b: Any, shape: tuple, last: bool, space: tuple, groups: int, kernel: tuple,
+    geometry: tuple, chip: _Chip, tensor: bool, transposed: bool,
+) -> Any:  # fmt: skip
+    """The product of the gathered `x` and the rows of `w`: an array of `shape`, laid as `last`."""
+    batch, channels, *size = shape
     height, width = (1, *size)[-2:]
-    last = is_last(y)
-    if tensor and last and chip.capability // 10 == 9 and hopper.serves(x, y, groups):
+    dtype = x.array.dtype
+    if tensor and chip.capability // 10 == 9 and hopper.serves(x, channels, dtype.itemsize, groups):
+        y = new_array((batch, channels, height, width), dtype, True)
         hopper.gather(x, w, b, y, space, kernel, geometry, transposed, chip.processors)
-        return
+        return y if last else by_channels(y).reshape(shape)
+    y = new_array(shape, dtype, last)
+    last = is_last(y)
     stride = geometry[0]
     residues, rows = (1, 1), batch * height * width
     if transposed:
@@ -169,6 +173,7 @@ def _gather(
         (blocks, groups, prod(residues)), _threads(tile, tensor), x.array, w, b, record, y,
         shared=_shared(tile, y.itemsize),
     )  # fmt: skip
+    return y
 
 
 def _fits(groups: int, *counts: int) -> bool:
@@ -203,13 +208,14 @@ def conv(
     if not _fits(groups, pixels, *space):
         return NotImplemented
     b = None if b is None else cupy.ascontiguousarray(b)
-    y = new_array((x.shape[0], w.shape[0], *count), x.dtype, is_last(x) or is_last(w))
+    shape, last = (x.shape[0], w.shape[0], *count), is_last(x) or is_last(w)
     x, w = spatial(x), spatial(w)
     if _is_depthwise(x.shape[1], w.shape[1], groups):
-        return depthwise.forward(x, w, b, y, geometry)
-    rows = _rows(w, groups, False)
-    _gather(by_pixels(x, groups), rows, b, y, space, groups, kernel, geometry, chip, tensor, False)
-    return y
+        return depthwise.forward(x, w, b, new_array(shape, x.dtype, last), geometry)
+    return _gather(
+        by_pixels(x, groups), _rows(w, groups, False), b, shape, last, space, groups, kernel,
+        geometry, chip, tensor, False,
+    )  # fmt: skip
 
 
 @override("conv_backward_input", backend="cupy")
@@ -226,14 +232,14 @@ def conv_backward_input(
     residues = prod([min(s, n) for s, n in zip(stride, size)])
     if not _fits(groups, g.shape[0] * prod(size), *space) or residues > 65535:
         return NotImplemented
-    gx = new_array((g.shape[0], w.shape[1] * groups, *size), g.dtype, is_last(g) or is_last(w))
+    shape, last = (g.shape[0], w.shape[1] * groups, *size), is_last(g) or is_last(w)
     g, w = spatial(g), spatial(w)
-    if _is_depthwise(gx.shape[1], w.shape[1], groups):
-        return depthwise.backward_input(g, w, gx, geometry)
-    rows = _rows(w, groups, True)
-    _gather(by_pixels(g, groups), rows, None, gx, space, groups, kernel, geometry, chip, tensor,
-            True)  # fmt: skip
-    return gx
+    if _is_depthwise(shape[1], w.shape[1], groups):
+        return depthwise.backward_input(g, w, new_array(shape, g.dtype, last), geometry)
+    return _gather(
+        by_pixels(g, groups), _rows(w, groups, True), None, shape, last, space, groups, kernel,
+        geometry, chip, tensor, True,
+    )  # fmt: skip
 
 
 @override("conv_backward_weight", backend="cupy")

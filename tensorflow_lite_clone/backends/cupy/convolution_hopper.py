@@ -19,13 +19,12 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import Pixels
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
-_kernel = Kernel("conv2d_sm90.cu", "conv2d_hopper", params=("T", "BN", "BLOCKS", "RESIDENT"))
+_PARAMS = ("T", "BN", "BLOCKS", "RESIDENT", "SPLIT")
+_kernel = Kernel("conv2d_sm90.cu", "conv2d_hopper", params=_PARAMS)
 
 _RECORD = np.dtype(
-    [
-        (name, "i4", 3)
-        for name in ("tiles", "tile", "piece", "first", "slope", "step", "loads", "taps", "patch")
-    ]
+    [(name, "i4", 3) for name in ("tiles", "tile", "piece", "first", "slope", "step", "loads")]
+    + [(name, "i4", 3) for name in ("taps", "patch", "size")]
     + [("tap", "i4"), ("tap_step", "i4", 3)]
     + [(name, "i4") for name in ("chunks", "columns", "outputs", "group_stride")]
     + [("patch_stages", "i4"), ("weight_stages", "i4")],
@@ -62,6 +61,7 @@ class Plan(NamedTuple):
     columns: int
     blocks: int
     resident: int
+    split: int
     tile: tuple[int, ...]
     piece: tuple[int, ...]
     patch: tuple[int, ...]
@@ -73,17 +73,10 @@ class Plan(NamedTuple):
     cost: float
 
 
-def serves(x: Pixels, y: Any, groups: int) -> bool:
-    """Whether these arrays fit: 16-byte strides, enough channels, one group."""
-    width = 16 // y.itemsize
-    return (
-        groups == 1
-        and y.itemsize <= 4
-        and x.packs * 16 >= _LEAST_CHANNELS
-        and y.shape[1] % width == 0
-        and y.shape[1] >= 16
-        and y.data.ptr % 16 == 0
-    )
+def serves(x: Pixels, outputs: int, itemsize: int, groups: int) -> bool:
+    """Whether the kernel fits: 16-byte strides, enough channels, one group."""
+    enough = x.packs * 16 >= _LEAST_CHANNELS and outputs >= 16
+    return groups == 1 and enough and outputs * itemsize % 16 == 0
 
 
 def gather(
@@ -122,50 +115,77 @@ def _axis(
 def _launch(
     x: Pixels, w: Any, b: Any, y: Any, space: tuple, taps: int, axes: tuple, processors: int
 ) -> None:
-    lanes = _CHUNK // y.itemsize
-    channels, outputs = x.packs * 16 // y.itemsize, y.shape[1]
-    chunks = -(-channels // lanes) if all([axis.taps for axis in axes]) else 0
-    plan = _choose(axes, outputs, max(chunks, 1), y.itemsize, processors)
+    item = y.itemsize
+    channels, outputs = x.packs * 16 // item, y.shape[1]
     height, width = space
     sizes = (width, height, y.shape[0])
+    ready = _prepare(axes, sizes, channels, outputs, item, processors)
+    order = ready.order
     pitches = (x.pitch, width * x.pitch, x.image)
-    item = y.itemsize
     out_pitches = tuple([y.strides[i] // item for i in (3, 2, 0)])
-    order = plan.order
-    ordered = [axes[i] for i in order]
-    slopes = [axis.slope for axis in ordered]
-    maps = (
-        tensor_map(
-            x.array, (channels, *_by(sizes, order)), _by(pitches, order),
-            (lanes, *[(p - 1) * s + 1 for p, s in zip(plan.patch, slopes)]), steps=(1, *slopes),
-        ),
-        tensor_map(
-            w, (channels, taps, outputs), (channels, taps * channels), (lanes, 1, plan.columns)
-        ),
-        tensor_map(
-            y, (outputs, *[axis.count for axis in ordered]), _by(out_pitches, order),
-            (lanes, *plan.piece),
-        ),
+    _kernel[(y.dtype, *ready.instance)](
+        ready.grid, _THREADS,
+        tensor_map(x.array, ready.shape, _by(pitches, order), ready.box, steps=ready.steps),
+        tensor_map(w, (channels, taps, outputs), (channels, taps * channels), ready.weight_box),
+        tensor_map(y, ready.out_shape, _by(out_pitches, order), ready.out_box),
+        b, ready.record, shared=ready.shared,
     )  # fmt: skip
+
+
+class _Launch(NamedTuple):
+    """All of a launch that does not depend on where the arrays lie."""
+
+    instance: tuple
+    grid: int
+    shared: int
+    record: Any
+    order: tuple  # of the maps' axes
+    shape: tuple
+    box: tuple
+    steps: tuple
+    weight_box: tuple
+    out_shape: tuple
+    out_box: tuple
+
+
+@lru_cache(4096)
+def _prepare(
+    axes: tuple, sizes: tuple, channels: int, outputs: int, itemsize: int, processors: int
+) -> _Launch:
+    lanes = _CHUNK // itemsize
+    counts = [axis.taps for axis in axes]
+    chunks = -(-channels // lanes) if all(counts) else 0
+    plan = _choose(axes, sizes, outputs, max(chunks, 1), itemsize, processors)
+    ordered, sizes = _by(axes, plan.order), _by(sizes, plan.order)
+    taps, ones = tuple([axis.taps for axis in ordered]), (1, 1, 1)
+    slopes = tuple([axis.slope for axis in ordered])
     tiles = [-(-axis.count // t) for axis, t in zip(ordered, plan.tile)]
     columns = -(-outputs // plan.columns)
-    counts, ones = [axis.taps for axis in ordered], (1, 1, 1)
     record = np.array(
         (
             tiles, plan.tile, plan.piece, [axis.first for axis in ordered], slopes,
-            [axis.step for axis in ordered], ones if plan.shared_taps else counts,
-            counts if plan.shared_taps else ones, plan.patch, sum([axis.tap for axis in axes]),
-            [axis.tap_step for axis in ordered], chunks, columns, outputs, plan.group_stride,
-            plan.patch_stages, plan.weight_stages,
+            [axis.step for axis in ordered], ones if plan.shared_taps else taps,
+            taps if plan.shared_taps else ones, plan.patch, sizes,
+            sum([axis.tap for axis in axes]), [axis.tap_step for axis in ordered], chunks, columns,
+            outputs, plan.group_stride, plan.patch_stages, plan.weight_stages,
         ),
         _RECORD,
     )  # fmt: skip
-    shared = plan.patch_stages * _patch_bytes(plan.patch) + plan.weight_stages * (
-        plan.columns * _CHUNK
-    )
-    staged = plan.blocks * 128 * plan.columns * item
-    _kernel[y.dtype, plan.columns, plan.blocks, plan.resident](
-        prod(tiles) * columns, _THREADS, *maps, b, record, shared=max(shared, staged)
+    stages = plan.patch_stages * _patch_bytes(plan.patch)
+    stages += plan.weight_stages * plan.columns * _CHUNK
+    staged = _staged(plan.columns, plan.blocks, plan.split, itemsize)
+    return _Launch(
+        (plan.columns, plan.blocks, plan.resident, plan.split),
+        prod(tiles) * columns * plan.split,
+        max(stages, staged),
+        record,
+        plan.order,
+        (channels, *sizes),
+        (lanes, *[(p - 1) * s + 1 for p, s in zip(plan.patch, slopes)]),
+        (1, *slopes),
+        (lanes, 1, plan.columns),
+        (outputs, *[axis.count for axis in ordered]),
+        (lanes, *plan.piece),
     )
 
 
@@ -173,14 +193,21 @@ def _by(values: tuple, order: tuple) -> tuple:
     return tuple([values[i] for i in order])
 
 
+def _staged(columns: int, blocks: int, split: int, itemsize: int) -> int:
+    """Bytes of the results, and of the sums of a split."""
+    rows = 128 * blocks
+    return rows * columns * itemsize // split + (rows * columns * 4 if split > 1 else 0)
+
+
 def _patch_bytes(patch: tuple) -> int:
     return -(-prod(patch) * _CHUNK // 1024) * 1024
 
 
-@lru_cache(4096)
-def _choose(axes: tuple, outputs: int, chunks: int, itemsize: int, processors: int) -> Plan:
+def _choose(
+    axes: tuple, sizes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
+) -> Plan:
     """The plan that takes the fewest cycles by the count of `_plans`."""
-    return min(_plans(axes, outputs, chunks, itemsize, processors), key=_rank)
+    return min(_plans(axes, sizes, outputs, chunks, itemsize, processors), key=_rank)
 
 
 def _rank(plan: Plan) -> tuple:
@@ -188,14 +215,20 @@ def _rank(plan: Plan) -> tuple:
     return plan.cost, plan.covered, plan.tile[plan.order.index(2)]
 
 
-#: columns, blocks of 64 rows a warpgroup, blocks a multiprocessor
-_SHAPES = ((128, 2, 1), (128, 1, 1), (128, 1, 2), (64, 2, 2), (64, 1, 2), (256, 1, 1))
+#: columns, pieces of a warpgroup, blocks of a multiprocessor, blocks that share the channels
+_SHAPES = (
+    (128, 2, 1, 1), (128, 1, 1, 1), (64, 2, 2, 1), (64, 1, 2, 1), (256, 1, 1, 1), (128, 2, 1, 4),
+    (128, 2, 1, 2), (128, 1, 1, 2), (64, 2, 2, 4), (64, 2, 2, 2), (64, 1, 2, 2),
+)  # fmt: skip
 
 
 def _plans(
-    axes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
+    axes: tuple, sizes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
 ) -> Iterator[Plan]:
-    for order, (columns, blocks, resident) in product(((0, 1, 2), (2, 0, 1)), _SHAPES):
+    for order, shape in product(((0, 1, 2), (2, 0, 1)), _SHAPES):
+        columns, blocks, resident, split = shape
+        if split > chunks:
+            continue
         ordered = [axes[i] for i in order]
         taps = prod([axis.taps for axis in ordered])
         sharing = all([axis.slope == 1 for axis in ordered])
@@ -213,23 +246,36 @@ def _plans(
             room = _SHARED // resident - 1024
             each = taps if sharing else 1
             stages = _stages(room, pixels, weights, each)
-            if stages is None or 128 * blocks * columns * itemsize > room:
+            if stages is None or _staged(columns, blocks, split, itemsize) > room:
                 continue
-            count = tiles * -(-outputs // columns)
+            count = tiles * -(-outputs // columns) * split
             loaded = pixels * taps // max(each, 1) + taps * weights
-            products = taps * 4 * blocks * 2
-            cycles = chunks * max(
+            useful = _useful(ordered[2], sizes[order[2]], piece[2])
+            products = taps * 4 * blocks * 2 * useful
+            cycles = -(-chunks // split) * max(
                 products * columns / 2, products * (16 + columns / 4) + loaded / 128,
                 loaded / _L2_BYTES * min(1, count / processors),
             )  # fmt: skip
             whole, rest = divmod(count, processors * resident)
-            cost = whole * (resident * cycles + _FIXED)
+            fixed = _FIXED * (1 if split == 1 else 2)
+            cost = whole * (resident * cycles + fixed)
             if rest:
-                cost += -(-rest // processors) * cycles + _FIXED
+                cost += -(-rest // processors) * cycles + fixed
             yield Plan(
-                order, columns, blocks, resident, tile, piece, patch, sharing, group_stride,
-                *stages, tiles * prod(tile), cost,
+                order, *shape, tile, piece, patch, sharing, group_stride, *stages,
+                tiles * prod(tile), cost,
             )  # fmt: skip
+
+
+@lru_cache(4096)
+def _useful(axis: Axis, size: int, piece: int) -> float:
+    """The share of the taps along an axis at which a piece reads more than zeros."""
+    starts = [axis.first + i * axis.slope for i in range(0, axis.count, piece)]
+    extent = (piece - 1) * axis.slope
+    read = [
+        -extent <= start + tap * axis.step < size for start in starts for tap in range(axis.taps)
+    ]
+    return sum(read) / max(len(read), 1)
 
 
 def _factors(number: int) -> list[tuple[int, int, int]]:
