@@ -125,8 +125,14 @@ def _launch(
     out_pitches = tuple([y.strides[i] // item for i in (3, 2, 0)])
     _kernel[(y.dtype, *ready.instance)](
         ready.grid, _THREADS,
-        tensor_map(x.array, ready.shape, _by(pitches, order), ready.box, steps=ready.steps),
-        tensor_map(w, (channels, taps, outputs), (channels, taps * channels), ready.weight_box),
+        tensor_map(
+            x.array, ready.shape, _by(pitches, order), ready.box, steps=ready.steps,
+            rounded=item == 4,
+        ),
+        tensor_map(
+            w, (channels, taps, outputs), (channels, taps * channels), ready.weight_box,
+            rounded=item == 4,
+        ),
         tensor_map(y, ready.out_shape, _by(out_pitches, order), ready.out_box),
         b, ready.record, shared=ready.shared,
     )  # fmt: skip
@@ -217,8 +223,8 @@ def _rank(plan: Plan) -> tuple:
 
 #: columns, pieces of a warpgroup, blocks of a multiprocessor, blocks that share the channels
 _SHAPES = (
-    (128, 2, 1, 1), (128, 1, 1, 1), (64, 2, 2, 1), (64, 1, 2, 1), (256, 1, 1, 1), (128, 2, 1, 4),
-    (128, 2, 1, 2), (128, 1, 1, 2), (64, 2, 2, 4), (64, 2, 2, 2), (64, 1, 2, 2),
+    (128, 2, 1, 1), (128, 1, 1, 1), (64, 2, 2, 1), (64, 1, 2, 1), (128, 2, 1, 4),
+    (128, 2, 1, 2), (128, 1, 1, 2), (64, 2, 2, 2), (64, 1, 2, 2),
 )  # fmt: skip
 
 
@@ -302,6 +308,6 @@ def _stages(room: int, patch: int, weights: int, taps: int) -> tuple[int, int] |
     """As many stages as there is room for: of patches, and of weights."""
     for patches in range(3 if taps > 3 else 6, 1, -1):
         number = min((room - patches * patch) // weights, _MOST_STAGES)
-        if number >= min(patches * max(taps, 1), 4):
+        if number >= min(patches * max(taps, 1), 3):
             return patches, number
     return None
