@@ -306,8 +306,9 @@ def _group_stride(piece: tuple, patch: tuple) -> int | None:
 
 def _stages(room: int, patch: int, weights: int, taps: int) -> tuple[int, int] | None:
     """As many stages as there is room for: of patches, and of weights."""
-    for patches in range(3 if taps > 3 else 6, 1, -1):
+    most = 3 if taps > 3 else 6
+    for least, patches in product((5, 3), range(most, 1, -1)):
         number = min((room - patches * patch) // weights, _MOST_STAGES)
-        if number >= min(patches * max(taps, 1), 3):
+        if number >= min(patches * max(taps, 1), least):
             return patches, number
     return None
