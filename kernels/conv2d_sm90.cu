@@ -6,7 +6,7 @@
 //              roles of inputs and outputs exchanged and the taps reversed
 // Layout:      activations by pixels (NHWC), weights rows of (tap, channel), one an output; all by
 //              tensor maps: strides are multiples of 16 bytes
-// Launch:      grid tiles * columns, block 288: two warpgroups that multiply, one warp that copies.
+// Launch:      grid tiles * columns * parts * SPLIT, block 384: two warpgroups that multiply, one that copies.
 //              Shared: stages of patches (rows of 128 bytes, padded to 1024) and of weights
 //              (128 BN), at least BLOCKS 128 BN 128 / sizeof... see the launcher
 // Cost:        2 n p o c k FLOPs, on whole chunks of 128 bytes of channels; from L2 each patch once
@@ -40,21 +40,29 @@ constexpr int CHUNK = 128;                 // bytes of channels of a row
 constexpr int MOST_STAGES = 12;
 
 // The pixels' three axes (width, height, images in some order), innermost first. A tile of outputs
-// is made of pieces of 64, a product's rows. Its inputs are a patch, which serves `taps` taps; other
-// taps are other `loads`. One of the two is 1 along each axis.
+// is made of pieces of 64, a product's rows. Its inputs are patches: input = first + slope output +
+// step tap. Taps `period` apart are in one patch, `shift` rows further.
 struct Pixels {
-  int tiles[3], tile[3], piece[3];
-  int first[3], slope[3], step[3];  // input = first + slope output + step tap
-  int loads[3], taps[3];
-  int patch[3];                     // rows of shared memory along the axis
-  int size[3];                      // of the input
+  int tiles[3], tile[3], piece[3], patch[3];
+  int slope[3], step[3], period[3], shift[3];
+  int size[3];  // of the input
 };
+// One of the convolutions of a launch (a residue of the stride, for the gradient of the input).
+struct Part {
+  int first[3], taps[3];
+  int tap;  // of the weights: tap + sum of tap_step k
+};
+constexpr int MOST_PARTS = 4;
 struct Convolution {
   Pixels pixels;
-  int tap, tap_step[3];       // of the weights: tap + tap_step (load or tap)
-  int chunks, columns;        // of channels; blocks of BN outputs
-  int outputs, group_stride;  // group_stride: bytes between 8 rows of a piece and the next 8
+  Part part[MOST_PARTS];
+  int tap_step[3];
+  int parts, chunks, columns;  // chunks: of channels; columns: blocks of BN outputs
+  int outputs, group_stride;   // group_stride: bytes between 8 rows of a piece and the next 8
   int patch_stages, weight_stages;
+};
+struct Outputs {
+  TensorMap map[MOST_PARTS];
 };
 
 template <typename F>
@@ -123,8 +131,8 @@ __device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int 
 template <typename T, int BN, int BLOCKS, int RESIDENT, int SPLIT>
 __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 1)
     conv2d_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
-                  const __grid_constant__ TensorMap y, const T* __restrict__ bias,
-                  const Convolution s) {
+                  const __grid_constant__ Outputs y, const T* __restrict__ bias,
+                  const __grid_constant__ Convolution s) {
   constexpr int LANES = CHUNK / sizeof(T);  // channels of a chunk
   constexpr int WEIGHTS = BN * CHUNK;       // bytes of a stage
   extern __shared__ __align__(1024) char shared[];
@@ -140,8 +148,10 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
   char* const patches = shared;
   char* const weights = shared + s.patch_stages * patch_stage;
   const int rank = blockIdx.x % SPLIT;
-  const int column = blockIdx.x / SPLIT % s.columns * BN;
-  const int number = blockIdx.x / SPLIT / s.columns;
+  const int which = blockIdx.x / SPLIT % s.parts;
+  const int column = blockIdx.x / SPLIT / s.parts % s.columns * BN;
+  const int number = blockIdx.x / SPLIT / s.parts / s.columns;
+  const Part& part = s.part[which];
   const int first_chunk = s.chunks * rank / SPLIT, last_chunk = s.chunks * (rank + 1) / SPLIT;
   const int tile[3] = {number % p.tiles[0] * p.tile[0],
                        number / p.tiles[0] % p.tiles[1] * p.tile[1],
@@ -156,6 +166,17 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
   }
   __syncthreads();
 
+  const auto each_load = [&](auto f) {  // f(the taps that it serves, the first of them)
+    const int loads[3] = {min(part.taps[0], p.period[0]), min(part.taps[1], p.period[1]),
+                          min(part.taps[2], p.period[2])};
+    each(loads, [&](int x, int y, int z) {
+      const int first[3] = {x, y, z};
+      int taps[3];
+#pragma unroll
+      for (int i = 0; i < 3; ++i) taps[i] = (part.taps[i] - first[i] - 1) / p.period[i] + 1;
+      f(taps, first);
+    });
+  };
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the warpgroup
   Turn patch, weight;
   if (group == WARPGROUPS) {
@@ -163,20 +184,21 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
     if (threadIdx.x != CONSUMERS) return;
     patch.parity = weight.parity = 1;  // what is free at first
     for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
-      each(p.loads, [&](int l0, int l1, int l2) {
+      each_load([&](const int(&taps)[3], const int(&first)[3]) {
         wait(patch_free + patch.stage, patch.parity);
         arrive_expecting(patch_full + patch.stage, patch_bytes);
         load_box(patches + patch.stage * patch_stage, x, patch_full + patch.stage, chunk * LANES,
-                 p.first[0] + tile[0] * p.slope[0] + l0 * p.step[0],
-                 p.first[1] + tile[1] * p.slope[1] + l1 * p.step[1],
-                 p.first[2] + tile[2] * p.slope[2] + l2 * p.step[2]);
+                 part.first[0] + tile[0] * p.slope[0] + first[0] * p.step[0],
+                 part.first[1] + tile[1] * p.slope[1] + first[1] * p.step[1],
+                 part.first[2] + tile[2] * p.slope[2] + first[2] * p.step[2]);
         patch.next(s.patch_stages);
-        each(p.taps, [&](int t0, int t1, int t2) {
+        each(taps, [&](int t0, int t1, int t2) {
           wait(weights_free + weight.stage, weight.parity);
           arrive_expecting(weights_full + weight.stage, WEIGHTS);
           load_box(weights + weight.stage * WEIGHTS, w, weights_full + weight.stage, chunk * LANES,
-                   s.tap + (l0 + t0) * s.tap_step[0] + (l1 + t1) * s.tap_step[1] +
-                       (l2 + t2) * s.tap_step[2],
+                   part.tap + (first[0] + t0 * p.period[0]) * s.tap_step[0] +
+                       (first[1] + t1 * p.period[1]) * s.tap_step[1] +
+                       (first[2] + t2 * p.period[2]) * s.tap_step[2],
                    column);
           weight.next(s.weight_stages);
         });
@@ -190,7 +212,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
     for (int i = 0; i < BLOCKS; ++i) {
       const Place piece(p, group * BLOCKS + i);
       row[i] = piece.at[0] + p.patch[0] * (piece.at[1] + p.patch[1] * piece.at[2]);
-      start[i] = p.first[2] + (tile[2] + piece.at[2]) * p.slope[2];
+      start[i] = part.first[2] + (tile[2] + piece.at[2]) * p.slope[2];
     }
     const int extent = (p.piece[2] - 1) * p.slope[2];
     const uint64_t patch_start = make_descriptor(patches, 16, s.group_stride);
@@ -199,17 +221,17 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
     Barrier* done_patch = nullptr;  // what the products before the last ones read
     Barrier* done_weights = nullptr;
     for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
-      each(p.loads, [&](int, int, int l2) {
+      each_load([&](const int(&taps)[3], const int(&first)[3]) {
         wait(patch_full + patch.stage, patch.parity);
-        each(p.taps, [&](int t0, int t1, int t2) {
-          const int shift = t0 * p.step[0] + p.patch[0] * (t1 * p.step[1] + p.patch[1] * t2 *
-                                                                                p.step[2]);
+        each(taps, [&](int t0, int t1, int t2) {
+          const int shift = t0 * p.shift[0] +
+                            p.patch[0] * (t1 * p.shift[1] + p.patch[1] * t2 * p.shift[2]);
           const uint64_t a = advance(patch_start, patch.stage * patch_stage + shift * CHUNK);
           const uint64_t b = advance(weight_start, weight.stage * WEIGHTS);
           wait(weights_full + weight.stage, weight.parity);
 #pragma unroll
           for (int i = 0; i < BLOCKS; ++i) {
-            const int at = start[i] + (t2 + l2) * p.step[2];
+            const int at = start[i] + (first[2] + t2 * p.period[2]) * p.step[2];
             if (at + extent < 0 || at >= p.size[2]) continue;  // a piece of zeros
             wgmma_fence();
 #pragma unroll
@@ -296,7 +318,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
       for (int i = 0; i < MINE; ++i) {
         const Place piece(p, rank * MINE + i);
         for (int panel = 0; panel < PANELS && column + panel * LANES < s.outputs; ++panel) {
-          store_box(y, results + (i * PANELS + panel) * PANEL, column + panel * LANES,
+          store_box(y.map[which], results + (i * PANELS + panel) * PANEL, column + panel * LANES,
                     tile[0] + piece.at[0], tile[1] + piece.at[1], tile[2] + piece.at[2]);
         }
       }

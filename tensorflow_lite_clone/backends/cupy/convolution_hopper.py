@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
-from math import prod
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +22,13 @@ from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 _PARAMS = ("T", "BN", "BLOCKS", "RESIDENT", "SPLIT")
 _kernel = Kernel("conv2d_sm90.cu", "conv2d_hopper", params=_PARAMS)
 
+_MOST_PARTS = 4  # convolutions of a launch
 _RECORD = np.dtype(
-    [(name, "i4", 3) for name in ("tiles", "tile", "piece", "first", "slope", "step", "loads")]
-    + [(name, "i4", 3) for name in ("taps", "patch", "size")]
-    + [("tap", "i4"), ("tap_step", "i4", 3)]
-    + [(name, "i4") for name in ("chunks", "columns", "outputs", "group_stride")]
+    [(name, "i4", 3) for name in ("tiles", "tile", "piece", "patch")]
+    + [(name, "i4", 3) for name in ("slope", "step", "period", "shift", "size")]
+    + [("part", [("first", "i4", 3), ("taps", "i4", 3), ("tap", "i4")], _MOST_PARTS)]
+    + [("tap_step", "i4", 3)]
+    + [(name, "i4") for name in ("parts", "chunks", "columns", "outputs", "group_stride")]
     + [("patch_stages", "i4"), ("weight_stages", "i4")],
     align=True,
 )
@@ -55,17 +57,18 @@ class Axis(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a convolution is cut up; tuples by axis, innermost first."""
+    """How convolutions are cut up; tuples by axis, innermost first."""
 
     order: tuple[int, ...]  # of width, height, images
     columns: int
-    blocks: int
+    pieces: int  # of a warpgroup
     resident: int
     split: int
     tile: tuple[int, ...]
     piece: tuple[int, ...]
     patch: tuple[int, ...]
-    shared_taps: bool
+    period: tuple[int, ...]  # taps that far apart share a patch
+    shift: tuple[int, ...]  # and are so many rows apart in it
     group_stride: int
     patch_stages: int
     weight_stages: int
@@ -85,6 +88,7 @@ def gather(
 ) -> None:  # fmt: skip
     """The convolution of `x` with the rows of `w` into `y` (channels_last), or its transpose."""
     strides = geometry[0] if transposed else (1, 1)
+    parts, outputs = [], []
     for residue in product(*[range(s) for s in strides]):
         part = y[:, :, residue[0] :: strides[0], residue[1] :: strides[1]]
         if part.size:
@@ -93,8 +97,11 @@ def gather(
                 for i, (count, k) in enumerate(zip(part.shape[2:], kernel))
             ]
             high = high._replace(tap=high.tap * kernel[1], tap_step=high.tap_step * kernel[1])
-            axes = (wide, high, Axis(part.shape[0]))
-            _launch(x, w, b, part, space, prod(kernel), axes, processors)
+            parts.append((wide, high, Axis(part.shape[0])))
+            outputs.append(part)
+    for i in range(0, len(parts), _MOST_PARTS):
+        some = slice(i, i + _MOST_PARTS)
+        _launch(x, w, b, outputs[some], space, prod(kernel), tuple(parts[some]), processors)
 
 
 def _axis(
@@ -105,36 +112,42 @@ def _axis(
         return Axis(count, kernel, -padding, stride, dilation, 0, 1)
     # Taps k with residue + padding - k dilation a multiple of the stride, the last one first.
     taps = [k for k in range(kernel) if (residue + padding - k * dilation) % stride == 0]
-    if not taps:
-        return Axis(count, 0)
-    period = taps[1] - taps[0] if len(taps) > 1 else 1
-    first = (residue + padding - taps[-1] * dilation) // stride
-    return Axis(count, len(taps), first, 1, period * dilation // stride, taps[-1], -period)
+    period = stride // gcd(stride, dilation)
+    last = taps[-1] if taps else 0
+    first = (residue + padding - last * dilation) // stride
+    return Axis(count, len(taps), first, 1, period * dilation // stride, last, -period)
 
 
 def _launch(
-    x: Pixels, w: Any, b: Any, y: Any, space: tuple, taps: int, axes: tuple, processors: int
-) -> None:
+    x: Pixels, w: Any, b: Any, outputs: list, space: tuple, taps: int, parts: tuple,
+    processors: int,
+) -> None:  # fmt: skip
+    y = outputs[0]
     item = y.itemsize
-    channels, outputs = x.packs * 16 // item, y.shape[1]
+    channels, columns = x.packs * 16 // item, y.shape[1]
     height, width = space
     sizes = (width, height, y.shape[0])
-    ready = _prepare(axes, sizes, channels, outputs, item, processors)
+    ready = _prepare(parts, sizes, channels, columns, item, processors)
     order = ready.order
     pitches = (x.pitch, width * x.pitch, x.image)
     out_pitches = tuple([y.strides[i] // item for i in (3, 2, 0)])
+    rounded = item == 4
+    maps = [
+        tensor_map(part, shape, _by(out_pitches, order), ready.out_box)
+        for part, shape in zip(outputs, ready.out_shapes)
+    ]
+    maps += maps[:1] * (_MOST_PARTS - len(maps))
     _kernel[(y.dtype, *ready.instance)](
         ready.grid, _THREADS,
         tensor_map(
             x.array, ready.shape, _by(pitches, order), ready.box, steps=ready.steps,
-            rounded=item == 4,
+            rounded=rounded,
         ),
         tensor_map(
-            w, (channels, taps, outputs), (channels, taps * channels), ready.weight_box,
-            rounded=item == 4,
+            w, (channels, taps, columns), (channels, taps * channels), ready.weight_box,
+            rounded=rounded,
         ),
-        tensor_map(y, ready.out_shape, _by(out_pitches, order), ready.out_box),
-        b, ready.record, shared=ready.shared,
+        np.concatenate(maps), b, ready.record, shared=ready.shared,
     )  # fmt: skip
 
 
@@ -150,39 +163,41 @@ class _Launch(NamedTuple):
     box: tuple
     steps: tuple
     weight_box: tuple
-    out_shape: tuple
+    out_shapes: tuple
     out_box: tuple
 
 
 @lru_cache(4096)
 def _prepare(
-    axes: tuple, sizes: tuple, channels: int, outputs: int, itemsize: int, processors: int
+    parts: tuple, sizes: tuple, channels: int, outputs: int, itemsize: int, processors: int
 ) -> _Launch:
     lanes = _CHUNK // itemsize
-    counts = [axis.taps for axis in axes]
-    chunks = -(-channels // lanes) if all(counts) else 0
-    plan = _choose(axes, sizes, outputs, max(chunks, 1), itemsize, processors)
-    ordered, sizes = _by(axes, plan.order), _by(sizes, plan.order)
-    taps, ones = tuple([axis.taps for axis in ordered]), (1, 1, 1)
-    slopes = tuple([axis.slope for axis in ordered])
-    tiles = [-(-axis.count // t) for axis, t in zip(ordered, plan.tile)]
+    chunks = -(-channels // lanes)
+    plan = _choose(parts, sizes, outputs, chunks, itemsize, processors)
+    parts = tuple([_by(axes, plan.order) for axes in parts])
+    sizes = _by(sizes, plan.order)
+    tiles = [-(-max([a.count for a in along]) // t) for along, t in zip(zip(*parts), plan.tile)]
+    slopes, steps, tap_steps = zip(*[(a.slope, a.step, a.tap_step) for a in parts[0]])
+    described = [
+        ([a.first for a in axes], [a.taps for a in axes], sum([a.tap for a in axes]))
+        for axes in parts
+    ]
+    described += described[:1] * (_MOST_PARTS - len(parts))
     columns = -(-outputs // plan.columns)
     record = np.array(
         (
-            tiles, plan.tile, plan.piece, [axis.first for axis in ordered], slopes,
-            [axis.step for axis in ordered], ones if plan.shared_taps else taps,
-            taps if plan.shared_taps else ones, plan.patch, sizes,
-            sum([axis.tap for axis in axes]), [axis.tap_step for axis in ordered], chunks, columns,
-            outputs, plan.group_stride, plan.patch_stages, plan.weight_stages,
+            tiles, plan.tile, plan.piece, plan.patch, slopes, steps, plan.period, plan.shift, sizes,
+            described, tap_steps, len(parts), chunks, columns, outputs, plan.group_stride,
+            plan.patch_stages, plan.weight_stages,
         ),
         _RECORD,
     )  # fmt: skip
     stages = plan.patch_stages * _patch_bytes(plan.patch)
     stages += plan.weight_stages * plan.columns * _CHUNK
-    staged = _staged(plan.columns, plan.blocks, plan.split, itemsize)
+    staged = _staged(plan.columns, plan.pieces, plan.split, itemsize)
     return _Launch(
-        (plan.columns, plan.blocks, plan.resident, plan.split),
-        prod(tiles) * columns * plan.split,
+        (plan.columns, plan.pieces, plan.resident, plan.split),
+        prod(tiles) * columns * len(parts) * plan.split,
         max(stages, staged),
         record,
         plan.order,
@@ -190,7 +205,7 @@ def _prepare(
         (lanes, *[(p - 1) * s + 1 for p, s in zip(plan.patch, slopes)]),
         (1, *slopes),
         (lanes, 1, plan.columns),
-        (outputs, *[axis.count for axis in ordered]),
+        tuple([(outputs, *[a.count for a in axes]) for axes in parts]),
         (lanes, *plan.piece),
     )
 
@@ -199,9 +214,9 @@ def _by(values: tuple, order: tuple) -> tuple:
     return tuple([values[i] for i in order])
 
 
-def _staged(columns: int, blocks: int, split: int, itemsize: int) -> int:
+def _staged(columns: int, pieces: int, split: int, itemsize: int) -> int:
     """Bytes of the results, and of the sums of a split."""
-    rows = 128 * blocks
+    rows = 128 * pieces
     return rows * columns * itemsize // split + (rows * columns * 4 if split > 1 else 0)
 
 
@@ -210,10 +225,10 @@ def _patch_bytes(patch: tuple) -> int:
 
 
 def _choose(
-    axes: tuple, sizes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
+    parts: tuple, sizes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
 ) -> Plan:
     """The plan that takes the fewest cycles by the count of `_plans`."""
-    return min(_plans(axes, sizes, outputs, chunks, itemsize, processors), key=_rank)
+    return min(_plans(parts, sizes, outputs, chunks, itemsize, processors), key=_rank)
 
 
 def _rank(plan: Plan) -> tuple:
@@ -229,59 +244,66 @@ _SHAPES = (
 
 
 def _plans(
-    axes: tuple, sizes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
+    parts: tuple, sizes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
 ) -> Iterator[Plan]:
-    for order, shape in product(((0, 1, 2), (2, 0, 1)), _SHAPES):
-        columns, blocks, resident, split = shape
+    for order, shape, sharing in product(((0, 1, 2), (2, 0, 1)), _SHAPES, (True, False)):
+        columns, pieces, resident, split = shape
         if split > chunks:
             continue
-        ordered = [axes[i] for i in order]
-        taps = prod([axis.taps for axis in ordered])
-        sharing = all([axis.slope == 1 for axis in ordered])
-        for piece, extra in product(_factors(64), _factors(2 * blocks)):
+        axes = [_by(part, order) for part in parts]
+        # What is read along each axis is that of the part with the most taps along it.
+        most = [max(along, key=lambda axis: axis.taps) for along in zip(*axes)]
+        counts = [max([axis.count for axis in along]) for along in zip(*axes)]
+        natural = tuple([a.slope // gcd(a.slope, a.step) for a in most])
+        period = natural if sharing else tuple([max(a.taps, 1) for a in most])
+        if not sharing and period == natural:
+            continue
+        shift = tuple([p * a.step // a.slope if sharing else 0 for p, a in zip(period, most)])
+        each = prod([-(-a.taps // p) for a, p in zip(most, period)])  # taps of a patch
+        loads = sum([prod([min(a.taps, p) for a, p in zip(part, period)]) for part in axes])
+        taps = sum([prod([a.taps for a in part]) for part in axes])
+        useful = taps * _useful(most[2], sizes[order[2]])
+        for piece, extra in product(_factors(64), _factors(2 * pieces)):
             tile = tuple([p * e for p, e in zip(piece, extra)])
-            patch = tile
-            if sharing:
-                patch = tuple([t + (a.taps - 1) * a.step for t, a in zip(tile, ordered)])
+            patch = tuple(
+                [t + (a.taps - 1) // p * s for t, a, p, s in zip(tile, most, period, shift)]
+            )
             group_stride = _group_stride(piece, patch)
-            boxes = [(p - 1) * a.slope + 1 for p, a in zip(patch, ordered)]
+            boxes = [(p - 1) * a.slope + 1 for p, a in zip(patch, most)]
             if group_stride is None or max(boxes) > 256:
                 continue
-            tiles = prod([-(-axis.count // t) for axis, t in zip(ordered, tile)])
             weights, pixels = columns * _CHUNK, _patch_bytes(patch)
             room = _SHARED // resident - 1024
-            each = taps if sharing else 1
             stages = _stages(room, pixels, weights, each)
-            if stages is None or _staged(columns, blocks, split, itemsize) > room:
+            if stages is None or _staged(columns, pieces, split, itemsize) > room:
                 continue
-            count = tiles * -(-outputs // columns) * split
-            loaded = pixels * taps // max(each, 1) + taps * weights
-            useful = _useful(ordered[2], sizes[order[2]], piece[2])
-            products = taps * 4 * blocks * 2 * useful
-            cycles = -(-chunks // split) * max(
+            tiles = prod([-(-count // t) for count, t in zip(counts, tile)])
+            blocks = tiles * -(-outputs // columns) * split  # of each part
+            products = 4 * 2 * pieces * (useful if piece[2] == 1 else taps)
+            loaded = loads * pixels + taps * weights
+            cycles = -(-chunks // split) / len(parts) * max(
                 products * columns / 2, products * (16 + columns / 4) + loaded / 128,
-                loaded / _L2_BYTES * min(1, count / processors),
+                loaded / _L2_BYTES * min(1, blocks * len(parts) / processors),
             )  # fmt: skip
-            whole, rest = divmod(count, processors * resident)
+            whole, rest = divmod(blocks * len(parts), processors * resident)
             fixed = _FIXED * (1 if split == 1 else 2)
             cost = whole * (resident * cycles + fixed)
             if rest:
                 cost += -(-rest // processors) * cycles + fixed
             yield Plan(
-                order, *shape, tile, piece, patch, sharing, group_stride, *stages,
+                order, *shape, tile, piece, patch, period, shift, group_stride, *stages,
                 tiles * prod(tile), cost,
             )  # fmt: skip
 
 
-@lru_cache(4096)
-def _useful(axis: Axis, size: int, piece: int) -> float:
-    """The share of the taps along an axis at which a piece reads more than zeros."""
-    starts = [axis.first + i * axis.slope for i in range(0, axis.count, piece)]
-    extent = (piece - 1) * axis.slope
-    read = [
-        -extent <= start + tap * axis.step < size for start in starts for tap in range(axis.taps)
+def _useful(axis: Axis, size: int) -> float:
+    """The share of the taps along an axis that are not in the margin, for pieces of one place."""
+    places = [
+        axis.first + i * axis.slope + tap * axis.step
+        for i in range(axis.count)
+        for tap in range(axis.taps)
     ]
-    return sum(read) / max(len(read), 1)
+    return sum([0 <= place < size for place in places]) / max(len(places), 1)
 
 
 def _factors(number: int) -> list[tuple[int, int, int]]:
@@ -294,10 +316,7 @@ def _factors(number: int) -> list[tuple[int, int, int]]:
 def _group_stride(piece: tuple, patch: tuple) -> int | None:
     """Bytes from 8 rows of a piece in a patch to the next 8; None if they do not lie so."""
     x, y, _ = piece
-    rows = [
-        i % x + patch[0] * (i // x % y + patch[1] * (i // (x * y)))
-        for i in range(64)
-    ]  # fmt: skip
+    rows = [i % x + patch[0] * (i // x % y + patch[1] * (i // (x * y))) for i in range(64)]
     step = rows[8]
     if any([row != step * (i // 8) + i % 8 for i, row in enumerate(rows)]):
         return None
