@@ -28,7 +28,7 @@ _RECORD = np.dtype(
     + [(name, "i4", 3) for name in ("slope", "step", "period", "shift", "size")]
     + [("part", [("first", "i4", 3), ("taps", "i4", 3), ("tap", "i4")], _MOST_PARTS)]
     + [("tap_step", "i4", 3)]
-    + [(name, "i4") for name in ("parts", "chunks", "columns", "outputs", "group_stride")]
+    + [(name, "i4") for name in ("items", "parts", "chunks", "columns", "outputs", "group_stride")]
     + [("patch_stages", "i4"), ("weight_stages", "i4")],
     align=True,
 )
@@ -36,6 +36,7 @@ _CHUNK = 128  # bytes of channels
 _THREADS = 384
 _SHARED = 226 * 1024  # of a multiprocessor, for all its blocks
 _MOST_STAGES = 12
+_STAGED = 64 * 1024  # of results under way, where a piece has not more
 _L2_BYTES = 28  # a cycle and multiprocessor
 _FIXED = 3000  # cycles of a block around its products
 _LEAST_CHANNELS = 64  # bytes; with fewer most of a chunk is zeros
@@ -184,10 +185,11 @@ def _prepare(
     ]
     described += described[:1] * (_MOST_PARTS - len(parts))
     columns = -(-outputs // plan.columns)
+    items = prod(tiles) * columns * len(parts)
     record = np.array(
         (
             tiles, plan.tile, plan.piece, plan.patch, slopes, steps, plan.period, plan.shift, sizes,
-            described, tap_steps, len(parts), chunks, columns, outputs, plan.group_stride,
+            described, tap_steps, items, len(parts), chunks, columns, outputs, plan.group_stride,
             plan.patch_stages, plan.weight_stages,
         ),
         _RECORD,
@@ -195,10 +197,11 @@ def _prepare(
     stages = plan.patch_stages * _patch_bytes(plan.patch)
     stages += plan.weight_stages * plan.columns * _CHUNK
     staged = _staged(plan.columns, plan.pieces, plan.split, itemsize)
+    alone = plan.split == 1
     return _Launch(
         (plan.columns, plan.pieces, plan.resident, plan.split),
-        prod(tiles) * columns * len(parts) * plan.split,
-        max(stages, staged),
+        min(items, processors * plan.resident) if alone else items * plan.split,
+        stages + staged if alone else max(stages, staged),
         record,
         plan.order,
         (channels, *sizes),
@@ -215,9 +218,11 @@ def _by(values: tuple, order: tuple) -> tuple:
 
 
 def _staged(columns: int, pieces: int, split: int, itemsize: int) -> int:
-    """Bytes of the results, and of the sums of a split."""
-    rows = 128 * pieces
-    return rows * columns * itemsize // split + (rows * columns * 4 if split > 1 else 0)
+    """Bytes of the results under way, beside the stages, or of a split's sums, in their place."""
+    piece = 64 * columns * itemsize
+    if split > 1:
+        return 2 * pieces * (64 * columns * 4 + piece // split)
+    return 2 * piece * (pieces if 2 * pieces * piece <= _STAGED else 1)
 
 
 def _patch_bytes(patch: tuple) -> int:
@@ -238,8 +243,8 @@ def _rank(plan: Plan) -> tuple:
 
 #: columns, pieces of a warpgroup, blocks of a multiprocessor, blocks that share the channels
 _SHAPES = (
-    (128, 2, 1, 1), (128, 1, 1, 1), (64, 2, 2, 1), (64, 1, 2, 1), (128, 2, 1, 4),
-    (128, 2, 1, 2), (128, 1, 1, 2), (64, 2, 2, 2), (64, 1, 2, 2),
+    (128, 2, 1, 1), (128, 1, 1, 1), (64, 2, 1, 1), (64, 1, 2, 1), (128, 2, 1, 4),
+    (128, 2, 1, 2), (128, 1, 1, 2), (64, 1, 2, 2),
 )  # fmt: skip
 
 
@@ -248,8 +253,10 @@ def _plans(
 ) -> Iterator[Plan]:
     for order, shape, sharing in product(((0, 1, 2), (2, 0, 1)), _SHAPES, (True, False)):
         columns, pieces, resident, split = shape
-        if split > chunks:
+        room, staged = _SHARED // resident - 1024, _staged(columns, pieces, split, itemsize)
+        if split > chunks or staged > room:
             continue
+        room -= staged if split == 1 else 0
         axes = [_by(part, order) for part in parts]
         # What is read along each axis is that of the part with the most taps along it.
         most = [max(along, key=lambda axis: axis.taps) for along in zip(*axes)]
@@ -273,9 +280,8 @@ def _plans(
             if group_stride is None or max(boxes) > 256:
                 continue
             weights, pixels = columns * _CHUNK, _patch_bytes(patch)
-            room = _SHARED // resident - 1024
             stages = _stages(room, pixels, weights, each)
-            if stages is None or _staged(columns, pieces, split, itemsize) > room:
+            if stages is None:
                 continue
             tiles = prod([-(-count // t) for count, t in zip(counts, tile)])
             blocks = tiles * -(-outputs // columns) * split  # of each part
@@ -285,11 +291,10 @@ def _plans(
                 products * columns / 2, products * (16 + columns / 4) + loaded / 128,
                 loaded / _L2_BYTES * min(1, blocks * len(parts) / processors),
             )  # fmt: skip
+            # A lone block does not multiply while it writes.
+            cycles += 0 if resident > 1 else pieces * columns * itemsize + 500
             whole, rest = divmod(blocks * len(parts), processors * resident)
-            fixed = _FIXED * (1 if split == 1 else 2)
-            cost = whole * (resident * cycles + fixed)
-            if rest:
-                cost += -(-rest // processors) * cycles + fixed
+            cost = _FIXED * split + whole * resident * cycles + -(-rest // processors) * cycles
             yield Plan(
                 order, *shape, tile, piece, patch, period, shift, group_stride, *stages,
                 tiles * prod(tile), cost,
