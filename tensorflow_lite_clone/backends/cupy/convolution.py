@@ -147,7 +147,8 @@ def _gather(
     batch, channels, *size = shape
     height, width = (1, *size)[-2:]
     dtype = x.array.dtype
-    if tensor and chip.capability // 10 == 9 and hopper.serves(x, channels, dtype.itemsize, groups):
+    fits = (channels, dtype.itemsize, groups, geometry[0], transposed)
+    if tensor and chip.capability // 10 == 9 and hopper.serves(x, *fits):
         y = new_array((batch, channels, height, width), dtype, True)
         hopper.gather(x, w, b, y, space, kernel, geometry, transposed, chip.processors)
         return y if last else by_channels(y).reshape(shape)
