@@ -12,6 +12,8 @@ from tensorflow_lite_clone.core.flags import flags
 from tests.kernels.gpu import needs_gpu
 from tests.kernels.test_conv2d import assert_tf32, calls, compare, run
 
+pytestmark = needs_gpu
+
 HALF = ("float16", "bfloat16")
 
 # n, c, o, size, kernel, stride, padding, dilation, groups
@@ -79,80 +81,84 @@ def assert_right(geometry: tuple) -> None:
         assert_tf32(geometry, layouts[0] if layouts else "contiguous")
 
 
-class TestOnAGpu:
-    pytestmark = needs_gpu
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+def test_geometries(served: list, geometry: tuple) -> None:
+    assert_right(geometry)
+    forward = 0 if max(geometry[5]) > 8 else 3
+    assert len(served) >= (3 + forward) * (1 + (len(geometry[3]) == 2))
 
-    @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
-    def test_geometries(self, served: list, geometry: tuple) -> None:
-        assert_right(geometry)
-        forward = 0 if max(geometry[5]) > 8 else 3
-        assert len(served) >= (3 + forward) * (1 + (len(geometry[3]) == 2))
 
-    @pytest.mark.parametrize("number", range(8))
-    def test_tiles(self, served: list, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-        from tensorflow_lite_clone.backends.cupy import convolution_plan
+@pytest.mark.parametrize("number", range(8))
+def test_tiles(served: list, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    from tensorflow_lite_clone.backends.cupy import convolution_plan
 
-        assert len(convolution_plan.SHAPES) == 8
-        shape = convolution_plan.SHAPES[number]
-        monkeypatch.setattr(convolution_plan, "SHAPES", (shape,))
+    assert len(convolution_plan.SHAPES) == 8
+    shape = convolution_plan.SHAPES[number]
+    monkeypatch.setattr(convolution_plan, "SHAPES", (shape,))
+    hopper().prepare.cache_clear()
+    try:
+        for geometry in LARGE:
+            if geometry[2] == 72 and shape[3] > 1:
+                continue  # too few channels of its gradient
+            assert_right(geometry)
+    finally:
         hopper().prepare.cache_clear()
-        try:
-            for geometry in LARGE:
-                if geometry[2] == 72 and shape[3] > 1:
-                    continue  # too few channels of its gradient
-                assert_right(geometry)
-        finally:
-            hopper().prepare.cache_clear()
-        assert served
+    assert served
 
-    def test_more_tiles_than_blocks(self, served: list) -> None:
-        geometry = (48, 32, 64, (32, 32), (3, 3), (1, 1), (1, 1), (1, 1), 1)
+
+def test_more_tiles_than_blocks(served: list) -> None:
+    geometry = (48, 32, 64, (32, 32), (3, 3), (1, 1), (1, 1), (1, 1), 1)
+    for name, arrays, parameters in gathers(geometry):
+        compare(name, arrays, parameters, HALF, ("channels_last", "channels_last"))
+    assert len(served) == 4
+
+
+def test_no_bias(served: list) -> None:
+    name, (x, w, _), parameters = calls(GEOMETRIES[1])[0]
+    result = run(name, [x, w, None], parameters, "bfloat16")
+    zero = run(name, [x, w, np.zeros(w.shape[0])], parameters, "bfloat16")
+    assert bool((result.view("u2") == zero.view("u2")).all())
+    assert len(served) == 2
+
+
+def test_results_are_the_same_bits_each_time(served: list) -> None:
+    for geometry in (GEOMETRIES[2], LARGE[0]):
         for name, arrays, parameters in gathers(geometry):
-            compare(name, arrays, parameters, HALF, ("channels_last", "channels_last"))
-        assert len(served) == 4
+            first, *others = [run(name, arrays, parameters).view("u4") for _ in range(3)]
+            assert all(bool((first == other).all()) for other in others), name
+    assert len(served) == 12
 
-    def test_no_bias(self, served: list) -> None:
-        name, (x, w, _), parameters = calls(GEOMETRIES[1])[0]
-        result = run(name, [x, w, None], parameters, "bfloat16")
-        zero = run(name, [x, w, np.zeros(w.shape[0])], parameters, "bfloat16")
-        assert bool((result.view("u2") == zero.view("u2")).all())
-        assert len(served) == 2
 
-    def test_results_are_the_same_bits_each_time(self, served: list) -> None:
-        for geometry in (GEOMETRIES[2], LARGE[0]):
-            for name, arrays, parameters in gathers(geometry):
-                first, *others = [run(name, arrays, parameters).view("u4") for _ in range(3)]
-                assert all(bool((first == other).all()) for other in others), name
-        assert len(served) == 12
+def test_nan_and_infinity_pass(served: list) -> None:
+    name, (x, w, b), parameters = calls(GEOMETRIES[1])[0]
+    x[0, 0, 3, 3], x[1, 0, 3, 3] = np.nan, np.inf
+    y = run(name, [x, np.abs(w) + 1, b], parameters).get()
+    assert np.isnan(y[0, :, 2:5, 2:5]).all()
+    assert np.isposinf(y[1, :, 2:5, 2:5]).all()
+    assert np.isfinite(y[0, :, 5:]).all()
+    assert len(served) == 1
 
-    def test_nan_and_infinity_pass(self, served: list) -> None:
-        name, (x, w, b), parameters = calls(GEOMETRIES[1])[0]
-        x[0, 0, 3, 3], x[1, 0, 3, 3] = np.nan, np.inf
-        y = run(name, [x, np.abs(w) + 1, b], parameters).get()
-        assert np.isnan(y[0, :, 2:5, 2:5]).all()
-        assert np.isposinf(y[1, :, 2:5, 2:5]).all()
-        assert np.isfinite(y[0, :, 5:]).all()
-        assert len(served) == 1
 
-    @pytest.mark.parametrize(
-        ("channels", "outputs", "groups", "dtype"),
-        [
-            (64, 64, 2, "float32"),
-            (8, 64, 1, "float32"),  # few channels
-            (64, 18, 1, "float32"),  # results that are no packs
-            (64, 64, 1, "float64"),
-        ],
-    )
-    def test_others_are_not_served(
-        self, served: list, channels: int, outputs: int, groups: int, dtype: str
-    ) -> None:
-        geometry = (2, channels, outputs, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), groups)
-        name, arrays, parameters = calls(geometry)[0]
-        assert run(name, arrays, parameters, dtype) is not NotImplemented
-        assert not served
+@pytest.mark.parametrize(
+    ("channels", "outputs", "groups", "dtype"),
+    [
+        (64, 64, 2, "float32"),
+        (8, 64, 1, "float32"),  # few channels
+        (64, 18, 1, "float32"),  # results that are no packs
+        (64, 64, 1, "float64"),
+    ],
+)
+def test_others_are_not_served(
+    served: list, channels: int, outputs: int, groups: int, dtype: str
+) -> None:
+    geometry = (2, channels, outputs, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), groups)
+    name, arrays, parameters = calls(geometry)[0]
+    assert run(name, arrays, parameters, dtype) is not NotImplemented
+    assert not served
 
-    def test_exact_products_are_not_served(self, served: list) -> None:
-        flags.cudnn_allow_tf32 = False
-        name, arrays, parameters = calls(GEOMETRIES[1])[0]
-        run(name, arrays, parameters)
-        assert not served
+
+def test_exact_products_are_not_served(served: list) -> None:
+    flags.cudnn_allow_tf32 = False
+    name, arrays, parameters = calls(GEOMETRIES[1])[0]
+    run(name, arrays, parameters)
+    assert not served
