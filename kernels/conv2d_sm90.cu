@@ -15,18 +15,20 @@
 // Determinism: bit for bit
 // Limits:      groups, strides that are no multiples of 16 bytes, residues of strided gradients
 // Variants:    BN columns; BLOCKS of 64 rows a warpgroup
-// Instances:   conv2d_hopper<float,128,2,1,1>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,1,1,1>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,2,1,1>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,1,2,1>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,2,1,4>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,2,1,2>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,1,1,2>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,1,2,2>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__half,128,2,1,1>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,1,2,1>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,2,1,1>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,128,2,1,4>: 168 registers, 1024 bytes shared
+// Instances:   conv2d_hopper<float,128,2,1,1,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,1,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,2,1,1,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,1,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,4,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,2,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,2,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,2,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,2,1,1,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,2,1,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,1,1,1,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,2,1,true>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,128,2,1,4,true>: 168 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
 // Measured:    not yet
 
@@ -165,7 +167,8 @@ __device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int 
 // A tile is WARPGROUPS * BLOCKS pieces of 64 pixels by BN outputs. SPLIT blocks, a cluster, share the
 // channels of a tile, and each adds up an equal part of its pieces; then the grid covers all items,
 // else a block goes on with the item that follows those of the whole grid.
-template <typename T, int BN, int BLOCKS, int RESIDENT, int SPLIT>
+// ACROSS: the weights' outputs, not the channels, follow each other.
+template <typename T, int BN, int BLOCKS, int RESIDENT, int SPLIT, bool ACROSS>
 __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 1)
     conv2d_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
                   const __grid_constant__ Outputs y, const T* __restrict__ bias,
@@ -219,12 +222,18 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
           each(taps, [&](int t0, int t1, int t2) {
             wait(weights_free + weight.stage, weight.parity);
             arrive_expecting(weights_full + weight.stage, WEIGHTS);
-            load_box(weights + weight.stage * WEIGHTS, w, weights_full + weight.stage,
-                     chunk * LANES,
-                     part.tap + (first[0] + t0 * p.period[0]) * s.tap_step[0] +
-                         (first[1] + t1 * p.period[1]) * s.tap_step[1] +
-                         (first[2] + t2 * p.period[2]) * s.tap_step[2],
-                     item.column);
+            const int tap = part.tap + (first[0] + t0 * p.period[0]) * s.tap_step[0] +
+                            (first[1] + t1 * p.period[1]) * s.tap_step[1] +
+                            (first[2] + t2 * p.period[2]) * s.tap_step[2];
+            char* const to = weights + weight.stage * WEIGHTS;
+            if constexpr (ACROSS) {
+              for (int n = 0; n < BN; n += LANES) {
+                load_box(to + n * CHUNK, w, weights_full + weight.stage, item.column + n, tap,
+                         chunk * LANES);
+              }
+            } else {
+              load_box(to, w, weights_full + weight.stage, chunk * LANES, tap, item.column);
+            }
             weight.next(s.weight_stages);
           });
         });
@@ -235,7 +244,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
     const bool speaks = threadIdx.x % 128 == 0;
     const int lane = threadIdx.x % 32;
     const uint64_t patch_start = make_descriptor(patches, 16, s.group_stride);
-    const uint64_t weight_start = k_major(weights);
+    const uint64_t weight_start = ACROSS ? mn_major(weights, LANES * CHUNK) : k_major(weights);
     const int extent = (p.piece[2] - 1) * p.slope[2];
     constexpr int PANELS = BN * sizeof(T) / CHUNK, PANEL = 64 * CHUNK, PIECE = PANELS * PANEL;
     for (int number = blockIdx.x / SPLIT; number < s.items; number += gridDim.x / SPLIT) {
@@ -274,7 +283,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
               wgmma_fence();
 #pragma unroll
               for (int k = 0; k < CHUNK; k += 32) {
-                wgmma<T>(sums[i], advance(a, row[i] * CHUNK + k), advance(b, k), true);
+                wgmma<T, false, ACROSS>(sums[i], advance(a, row[i] * CHUNK + k),
+                                        advance(b, ACROSS ? k / 32 * 2048 : k), true);
               }
             }
             wgmma_commit();

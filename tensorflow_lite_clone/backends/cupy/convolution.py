@@ -140,18 +140,22 @@ def _choose(rows: int, columns: int, count: int, chip: _Chip, itemsize: int, ten
 
 
 def _gather(
-    x: Pixels, w: Any, b: Any, shape: tuple, last: bool, space: tuple, groups: int, kernel: tuple,
+    x: Pixels, w: Any, b: Any, shape: tuple, last: bool, space: tuple, groups: int,
     geometry: tuple, chip: _Chip, tensor: bool, transposed: bool,
 ) -> Any:  # fmt: skip
     """The product of the gathered `x` and the rows of `w`: an array of `shape`, laid as `last`."""
     batch, channels, *size = shape
+    kernel = w.shape[2:]
     height, width = (1, *size)[-2:]
     dtype = x.array.dtype
     fits = (channels, dtype.itemsize, groups, geometry[0], transposed)
     if tensor and chip.capability // 10 == 9 and hopper.serves(x, *fits):
         y = new_array((batch, channels, height, width), dtype, True)
-        hopper.gather(x, w, b, y, space, kernel, geometry, transposed, chip.processors)
+        across = transposed and hopper.reads_across(x, w)
+        rows = _rows(w, groups, transposed and not across)
+        hopper.gather(x, rows, b, y, space, kernel, geometry, transposed, across, chip.processors)
         return y if last else by_channels(y).reshape(shape)
+    w = _rows(w, groups, transposed)
     y = new_array(shape, dtype, last)
     last = is_last(y)
     stride = geometry[0]
@@ -205,7 +209,7 @@ def conv(
         return NotImplemented
     geometry = _two(stride, 1), _two(padding, 0), _two(dilation, 1)
     pixels = x.shape[0] * prod(count)
-    space, kernel = _two(x.shape[2:], 1), _two(w.shape[2:], 1)
+    space = _two(x.shape[2:], 1)
     if not _fits(groups, pixels, *space):
         return NotImplemented
     b = None if b is None else cupy.ascontiguousarray(b)
@@ -214,8 +218,7 @@ def conv(
     if _is_depthwise(x.shape[1], w.shape[1], groups):
         return depthwise.forward(x, w, b, new_array(shape, x.dtype, last), geometry)
     return _gather(
-        by_pixels(x, groups), _rows(w, groups, False), b, shape, last, space, groups, kernel,
-        geometry, chip, tensor, False,
+        by_pixels(x, groups), w, b, shape, last, space, groups, geometry, chip, tensor, False,
     )  # fmt: skip
 
 
@@ -229,7 +232,7 @@ def conv_backward_input(
     if tensor is None or g.ndim not in (3, 4) or 0 in (g.size, w.size):
         return NotImplemented
     geometry = _two(stride, 1), _two(padding, 0), _two(dilation, 1)
-    space, kernel = _two(g.shape[2:], 1), _two(w.shape[2:], 1)
+    space = _two(g.shape[2:], 1)
     residues = prod([min(s, n) for s, n in zip(stride, size)])
     if not _fits(groups, g.shape[0] * prod(size), *space) or residues > 65535:
         return NotImplemented
@@ -238,8 +241,7 @@ def conv_backward_input(
     if _is_depthwise(shape[1], w.shape[1], groups):
         return depthwise.backward_input(g, w, new_array(shape, g.dtype, last), geometry)
     return _gather(
-        by_pixels(g, groups), _rows(w, groups, True), None, shape, last, space, groups, kernel,
-        geometry, chip, tensor, True,
+        by_pixels(g, groups), w, None, shape, last, space, groups, geometry, chip, tensor, True,
     )  # fmt: skip
 
 

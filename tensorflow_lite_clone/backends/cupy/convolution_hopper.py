@@ -18,7 +18,7 @@ from tensorflow_lite_clone.backends.cupy.convolution_plan import CHUNK, Axis, by
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
-_PARAMS = ("T", "BN", "BLOCKS", "RESIDENT", "SPLIT")
+_PARAMS = ("T", "BN", "BLOCKS", "RESIDENT", "SPLIT", "ACROSS")
 _kernel = Kernel("conv2d_sm90.cu", "conv2d_hopper", params=_PARAMS)
 
 _MOST_PARTS = 4  # convolutions of a launch
@@ -60,36 +60,46 @@ def serves(
     )
 
 
+def reads_across(x: Pixels, w: Any) -> bool:
+    """Whether `w` (channels of x, outputs, ...) may have its outputs next to each other."""
+    return w.itemsize == 2 and x.packs * 8 == w.shape[0]
+
+
 def gather(
     x: Pixels, w: Any, b: Any, y: Any, space: tuple, kernel: tuple, geometry: tuple,
-    transposed: bool, processors: int,
+    transposed: bool, across: bool, processors: int,
 ) -> None:  # fmt: skip
-    """The convolution of `x` with the rows of `w` into `y` (channels_last), or its transpose."""
+    """The convolution of `x` with `w` into `y` (channels_last), or its transpose.
+
+    w: an output's rows of (tap, channel), or if `across` a channel's rows of (tap, output).
+    """
     item = y.itemsize
     channels, outputs, taps = x.packs * 16 // item, y.shape[1], prod(kernel)
     launches = prepare(y.shape, space, channels, kernel, geometry, transposed, item, processors)
     pitches = (x.pitch, space[1] * x.pitch, x.image)
+    inner, outer = (outputs, channels) if across else (channels, outputs)
     rounded = item == 4  # float32 to tf32
-    down, across = geometry[0]
+    steps = geometry[0] if transposed else (1, 1)
     for ready in launches:
         order = ready.order
         parts = [y]
-        if transposed and (down, across) != (1, 1):
-            parts = [y[:, :, i::down, j::across] for i, j in ready.residues]
+        if steps != (1, 1):
+            parts = [y[:, :, i :: steps[0], j :: steps[1]] for i, j in ready.residues]
         out_pitches = by(tuple([parts[0].strides[i] // item for i in (3, 2, 0)]), order)
         maps = [
             tensor_map(part, shape, out_pitches, ready.out_box)
             for part, shape in zip(parts, ready.out_shapes)
         ]
         maps += maps[:1] * (_MOST_PARTS - len(maps))
-        _kernel[(y.dtype, *ready.shape)](
+        _kernel[(y.dtype, *ready.shape, across)](
             ready.grid, _THREADS,
             tensor_map(
                 x.array, ready.in_shape, by(pitches, order), ready.in_box, steps=ready.steps,
                 rounded=rounded,
             ),
             tensor_map(
-                w, (channels, taps, outputs), (channels, taps * channels), ready.weight_box,
+                w, (inner, taps, outer), (inner, taps * inner),
+                (ready.out_box[0], 1, ready.out_box[0] if across else ready.shape[0]),
                 rounded=rounded,
             ),
             np.concatenate(maps), b, ready.record, shared=ready.shared,
@@ -108,7 +118,6 @@ class _Launch(NamedTuple):
     in_shape: tuple
     in_box: tuple
     steps: tuple
-    weight_box: tuple
     out_shapes: tuple
     out_box: tuple
 
@@ -188,7 +197,6 @@ def _launch(
         (channels, *sizes),
         (lanes, *[(p - 1) * s + 1 for p, s in zip(box.patch, slopes)]),
         (1, *slopes),
-        (lanes, 1, columns),
         tuple([(outputs, *[axis.count for axis in axes]) for axes in parts]),
         (lanes, *box.piece),
     )
