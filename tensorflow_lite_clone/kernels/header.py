@@ -24,7 +24,7 @@ FIELDS = (
 _FIELD = re.compile(r"// ([A-Z]\w*): +(\S.*)")
 _MORE = re.compile(r"// {3,}(\S.*)")
 _INSTANCE = re.compile(r"(\w+(?:<.+>)?): (\d+) registers, (\d+) bytes shared")
-_KERNEL = re.compile(r"__global__[^;{]*?\bvoid\s+(?:__\w+__\([^)]*\)\s*)?(\w+)\s*\(")
+_KERNEL = re.compile(r"__global__[^;{]*?\bvoid\s+(?:__\w+__\([^)]*\)\s*)*(\w+)\s*\(")
 
 
 class Instance(NamedTuple):

@@ -51,6 +51,15 @@ def exact() -> Iterator[None]:
     flags.cudnn_allow_tf32 = before
 
 
+@pytest.fixture(autouse=True)
+def without_hopper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hopper's kernels have tests of their own."""
+    pytest.importorskip("cupy")
+    from tensorflow_lite_clone.backends.cupy import convolution_hopper
+
+    monkeypatch.setattr(convolution_hopper, "serves", lambda *_: False)
+
+
 def normal(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).normal(size=shape)
 

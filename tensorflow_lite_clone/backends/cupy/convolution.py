@@ -15,8 +15,10 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import convolution_depthwise as depthwise
+from tensorflow_lite_clone.backends.cupy import convolution_hopper as hopper
 from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     Pixels,
+    by_channels,
     by_pixels,
     contiguous_or_last,
     is_last,
@@ -138,12 +140,23 @@ def _choose(rows: int, columns: int, count: int, chip: _Chip, itemsize: int, ten
 
 
 def _gather(
-    x: Pixels, w: Any, b: Any, y: Any, space: tuple, groups: int, kernel: tuple, geometry: tuple,
-    chip: _Chip, tensor: bool, transposed: bool,
-) -> None:  # fmt: skip
-    """Launch the product of the gathered `x` and the rows of `w` into `y`."""
-    batch, channels, *size = y.shape
+    x: Pixels, w: Any, b: Any, shape: tuple, last: bool, space: tuple, groups: int,
+    geometry: tuple, chip: _Chip, tensor: bool, transposed: bool,
+) -> Any:  # fmt: skip
+    """The product of the gathered `x` and the rows of `w`: an array of `shape`, laid as `last`."""
+    batch, channels, *size = shape
+    kernel = w.shape[2:]
     height, width = (1, *size)[-2:]
+    dtype = x.array.dtype
+    fits = (channels, dtype.itemsize, groups, geometry[0], transposed)
+    if tensor and chip.capability // 10 == 9 and hopper.serves(x, *fits):
+        y = new_array((batch, channels, height, width), dtype, True)
+        across = transposed and hopper.reads_across(x, w)
+        rows = _rows(w, groups, transposed and not across)
+        hopper.gather(x, rows, b, y, space, kernel, geometry, transposed, across, chip.processors)
+        return y if last else by_channels(y).reshape(shape)
+    w = _rows(w, groups, transposed)
+    y = new_array(shape, dtype, last)
     last = is_last(y)
     stride = geometry[0]
     residues, rows = (1, 1), batch * height * width
@@ -165,6 +178,7 @@ def _gather(
         (blocks, groups, prod(residues)), _threads(tile, tensor), x.array, w, b, record, y,
         shared=_shared(tile, y.itemsize),
     )  # fmt: skip
+    return y
 
 
 def _fits(groups: int, *counts: int) -> bool:
@@ -195,17 +209,17 @@ def conv(
         return NotImplemented
     geometry = _two(stride, 1), _two(padding, 0), _two(dilation, 1)
     pixels = x.shape[0] * prod(count)
-    space, kernel = _two(x.shape[2:], 1), _two(w.shape[2:], 1)
+    space = _two(x.shape[2:], 1)
     if not _fits(groups, pixels, *space):
         return NotImplemented
     b = None if b is None else cupy.ascontiguousarray(b)
-    y = new_array((x.shape[0], w.shape[0], *count), x.dtype, is_last(x) or is_last(w))
+    shape, last = (x.shape[0], w.shape[0], *count), is_last(x) or is_last(w)
     x, w = spatial(x), spatial(w)
     if _is_depthwise(x.shape[1], w.shape[1], groups):
-        return depthwise.forward(x, w, b, y, geometry)
-    rows = _rows(w, groups, False)
-    _gather(by_pixels(x, groups), rows, b, y, space, groups, kernel, geometry, chip, tensor, False)
-    return y
+        return depthwise.forward(x, w, b, new_array(shape, x.dtype, last), geometry)
+    return _gather(
+        by_pixels(x, groups), w, b, shape, last, space, groups, geometry, chip, tensor, False,
+    )  # fmt: skip
 
 
 @override("conv_backward_input", backend="cupy")
@@ -218,18 +232,17 @@ def conv_backward_input(
     if tensor is None or g.ndim not in (3, 4) or 0 in (g.size, w.size):
         return NotImplemented
     geometry = _two(stride, 1), _two(padding, 0), _two(dilation, 1)
-    space, kernel = _two(g.shape[2:], 1), _two(w.shape[2:], 1)
+    space = _two(g.shape[2:], 1)
     residues = prod([min(s, n) for s, n in zip(stride, size)])
     if not _fits(groups, g.shape[0] * prod(size), *space) or residues > 65535:
         return NotImplemented
-    gx = new_array((g.shape[0], w.shape[1] * groups, *size), g.dtype, is_last(g) or is_last(w))
+    shape, last = (g.shape[0], w.shape[1] * groups, *size), is_last(g) or is_last(w)
     g, w = spatial(g), spatial(w)
-    if _is_depthwise(gx.shape[1], w.shape[1], groups):
-        return depthwise.backward_input(g, w, gx, geometry)
-    rows = _rows(w, groups, True)
-    _gather(by_pixels(g, groups), rows, None, gx, space, groups, kernel, geometry, chip, tensor,
-            True)  # fmt: skip
-    return gx
+    if _is_depthwise(shape[1], w.shape[1], groups):
+        return depthwise.backward_input(g, w, new_array(shape, g.dtype, last), geometry)
+    return _gather(
+        by_pixels(g, groups), w, None, shape, last, space, groups, geometry, chip, tensor, True,
+    )  # fmt: skip
 
 
 @override("conv_backward_weight", backend="cupy")

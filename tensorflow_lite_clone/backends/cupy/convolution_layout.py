@@ -106,6 +106,19 @@ def by_pixels(x: Any, groups: int, flat: bool = False) -> Pixels:
     return Pixels(packed, area * pitch, padded, pitch, padded // lanes)
 
 
+def by_channels(x: Any) -> Any:
+    """A contiguous copy of x (n, c, h, w), which is channels_last."""
+    batch, channels, height, width = x.shape
+    area = height * width
+    if area * x.itemsize % 16:
+        return cupy.ascontiguousarray(x)
+    copy = pack(
+        x, batch, 1, area, channels, (area * channels, 0, channels, 1), (area * channels, 0, area),
+        x.size,
+    )  # fmt: skip
+    return copy.reshape(x.shape)
+
+
 def pack(
     x: Any, images: int, groups: int, channels: int, pixels: int, steps: tuple, new: tuple,
     size: int,

@@ -1,0 +1,395 @@
+// Convolutions on Hopper's tensor cores: boxes of pixels by the copy engine, products by warpgroups.
+//
+// Op:          conv, conv_backward_input
+// Math:        y[n, o, p] = b[o] + sum over taps k, channels c of
+//              x[n, c, p s - pad + k d] w[o, c, k]; the gradient of the input is the same with the
+//              roles of inputs and outputs exchanged and the taps reversed
+// Layout:      activations by pixels (NHWC), weights rows of (tap, channel), one an output; all by
+//              tensor maps: strides are multiples of 16 bytes
+// Launch:      grid tiles * columns * parts * SPLIT, block 384: two warpgroups that multiply, one that copies.
+//              Shared: stages of patches (rows of 128 bytes, padded to 1024) and of weights
+//              (128 BN), at least BLOCKS 128 BN 128 / sizeof... see the launcher
+// Cost:        2 n p o c k FLOPs, on whole chunks of 128 bytes of channels; from L2 each patch once
+//              for all its taps, the weights once a tile
+// Types:       float (tf32, cut off or rounded by the copy engine), half, bfloat16 -> float
+// Determinism: bit for bit
+// Limits:      groups, strides that are no multiples of 16 bytes, residues of strided gradients
+// Variants:    BN columns; BLOCKS of 64 rows a warpgroup
+// Instances:   conv2d_hopper<float,128,2,1,1,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,1,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,2,1,1,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,1,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,4,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,2,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,2,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,2,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,2,1,1,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,2,1,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,1,1,1,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,2,1,true>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,128,2,1,4,true>: 168 registers, 1024 bytes shared
+// Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
+// Measured:    not yet
+
+#include "common.cuh"
+#include "mma.cuh"
+#include "wgmma.cuh"
+
+// ---------------------------------------------------------------------------- device helpers
+
+constexpr int WARPGROUPS = 2;              // that multiply
+constexpr int CONSUMERS = WARPGROUPS * 128;
+constexpr int THREADS = CONSUMERS + 128;   // one more warpgroup copies
+constexpr int CHUNK = 128;                 // bytes of channels of a row
+constexpr int MOST_STAGES = 12;
+constexpr int STAGED = 64 * 1024;          // bytes of results under way, where a piece has not more
+
+// The pixels' three axes (width, height, images in some order), innermost first. A tile of outputs
+// is made of pieces of 64, a product's rows. Its inputs are patches: input = first + slope output +
+// step tap. Taps `period` apart are in one patch, `shift` rows further.
+struct Pixels {
+  int tiles[3], tile[3], piece[3], patch[3];
+  int slope[3], step[3], period[3], shift[3];
+  int size[3];  // of the input
+};
+// One of the convolutions of a launch (a residue of the stride, for the gradient of the input).
+struct Part {
+  int first[3], taps[3];
+  int tap;  // of the weights: tap + sum of tap_step k
+};
+constexpr int MOST_PARTS = 4;
+struct Convolution {
+  Pixels pixels;
+  Part part[MOST_PARTS];
+  int tap_step[3];
+  int items, parts, chunks, columns;  // items: tiles of all parts; chunks: of channels; columns:
+                                      // blocks of BN outputs
+  int outputs, group_stride;   // group_stride: bytes between 8 rows of a piece and the next 8
+  int patch_stages, weight_stages;
+};
+struct Outputs {
+  TensorMap map[MOST_PARTS];
+};
+
+template <typename F>
+__device__ __forceinline__ void each(const int (&count)[3], F f) {
+  for (int z = 0; z < count[2]; ++z) {
+    for (int y = 0; y < count[1]; ++y) {
+      for (int x = 0; x < count[0]; ++x) f(x, y, z);
+    }
+  }
+}
+
+// Calls f(taps, first) for each patch that a part needs: the numbers of taps that it serves, and the
+// first of them.
+template <typename F>
+__device__ __forceinline__ void each_patch(const Pixels& p, const Part& part, F f) {
+  const int patches[3] = {min(part.taps[0], p.period[0]), min(part.taps[1], p.period[1]),
+                          min(part.taps[2], p.period[2])};
+  each(patches, [&](int x, int y, int z) {
+    const int first[3] = {x, y, z};
+    int taps[3];
+#pragma unroll
+    for (int i = 0; i < 3; ++i) taps[i] = (part.taps[i] - first[i] - 1) / p.period[i] + 1;
+    f(taps, first);
+  });
+}
+
+// An item of the grid's work: a tile of a part, and a block of its outputs.
+struct Item {
+  int part, column, tile[3];
+  __device__ __forceinline__ Item(const Convolution& s, int number, int width) {
+    const Pixels& p = s.pixels;
+    part = number % s.parts, number /= s.parts;
+    column = number % s.columns * width, number /= s.columns;
+    tile[0] = number % p.tiles[0] * p.tile[0], number /= p.tiles[0];
+    tile[1] = number % p.tiles[1] * p.tile[1], number /= p.tiles[1];
+    tile[2] = number * p.tile[2];
+  }
+};
+
+// A place in a ring of stages, and the parity of its round.
+struct Turn {
+  int stage = 0, parity = 0;
+  __device__ __forceinline__ void next(int stages) {
+    if (++stage == stages) stage = 0, parity ^= 1;
+  }
+};
+
+__device__ __forceinline__ void store_box(const TensorMap& map, const void* from, int x, int y,
+                                          int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n"
+      ::"l"(&map), "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+__device__ __forceinline__ void commit_stores() {
+  asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
+}
+// Waits until the shared memory of this thread's stores has been read.
+__device__ __forceinline__ void wait_stores() {
+  asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
+}
+
+// Where piece n of a tile begins in it.
+struct Place {
+  int at[3];
+  __device__ __forceinline__ Place(const Pixels& p, int n) {
+    const int across = p.tile[0] / p.piece[0], down = p.tile[1] / p.piece[1];
+    at[0] = n % across * p.piece[0];
+    at[1] = n / across % down * p.piece[1];
+    at[2] = n / across / down * p.piece[2];
+  }
+};
+
+// ---- blocks of a cluster: all threads wait for each other, and see what the others wrote to
+// shared memory; a value of the block `rank` at the place that `mine` has in this block.
+__device__ __forceinline__ void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::
+                   : "memory");
+}
+__device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int rank) {
+  uint32_t there;
+  float x, y, z, w;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n"
+               : "=r"(there)
+               : "r"(shared_address(mine)), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+               : "=f"(x), "=f"(y), "=f"(z), "=f"(w)
+               : "r"(there)
+               : "memory");
+  sum[0] += x, sum[1] += y, sum[2] += z, sum[3] += w;
+}
+
+// ---------------------------------------------------------------------------- kernels
+
+// A tile is WARPGROUPS * BLOCKS pieces of 64 pixels by BN outputs. SPLIT blocks, a cluster, share the
+// channels of a tile, and each adds up an equal part of its pieces; then the grid covers all items,
+// else a block goes on with the item that follows those of the whole grid.
+// ACROSS: the weights' outputs, not the channels, follow each other.
+template <typename T, int BN, int BLOCKS, int RESIDENT, int SPLIT, bool ACROSS>
+__global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 1)
+    conv2d_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
+                  const __grid_constant__ Outputs y, const T* __restrict__ bias,
+                  const __grid_constant__ Convolution s) {
+  constexpr int LANES = CHUNK / sizeof(T);  // channels of a chunk
+  constexpr int WEIGHTS = BN * CHUNK;       // bytes of a stage
+  extern __shared__ __align__(1024) char shared[];
+  __shared__ Barrier barriers[4][MOST_STAGES];
+  Barrier* const patch_full = barriers[0];
+  Barrier* const patch_free = barriers[1];
+  Barrier* const weights_full = barriers[2];
+  Barrier* const weights_free = barriers[3];
+
+  const Pixels& p = s.pixels;
+  const int patch_bytes = p.patch[0] * p.patch[1] * p.patch[2] * CHUNK;
+  const int patch_stage = (patch_bytes + 1023) / 1024 * 1024;
+  char* const patches = shared;
+  char* const weights = patches + s.patch_stages * patch_stage;
+  char* const staging = weights + s.weight_stages * WEIGHTS;
+  const int rank = blockIdx.x % SPLIT;
+  const int first_chunk = s.chunks * rank / SPLIT, last_chunk = s.chunks * (rank + 1) / SPLIT;
+
+  if (threadIdx.x < MOST_STAGES) {
+    make_barrier(patch_full + threadIdx.x, 1);
+    make_barrier(patch_free + threadIdx.x, WARPGROUPS);
+    make_barrier(weights_full + threadIdx.x, 1);
+    make_barrier(weights_free + threadIdx.x, WARPGROUPS);
+    fence_barriers();
+  }
+  __syncthreads();
+
+  const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the warpgroup
+  Turn patch, weight;
+  if (group == WARPGROUPS) {
+    give_registers<RESIDENT == 1 ? 40 : 24>();
+    if (threadIdx.x != CONSUMERS) return;
+    patch.parity = weight.parity = 1;  // what is free at first
+    for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
+      const Item item(s, i, BN);
+      const Part& part = s.part[item.part];
+      for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
+        each_patch(p, part, [&](const int(&taps)[3], const int(&first)[3]) {
+          wait(patch_free + patch.stage, patch.parity);
+          arrive_expecting(patch_full + patch.stage, patch_bytes);
+          load_box(patches + patch.stage * patch_stage, x, patch_full + patch.stage,
+                   chunk * LANES,
+                   part.first[0] + item.tile[0] * p.slope[0] + first[0] * p.step[0],
+                   part.first[1] + item.tile[1] * p.slope[1] + first[1] * p.step[1],
+                   part.first[2] + item.tile[2] * p.slope[2] + first[2] * p.step[2]);
+          patch.next(s.patch_stages);
+          each(taps, [&](int t0, int t1, int t2) {
+            wait(weights_free + weight.stage, weight.parity);
+            arrive_expecting(weights_full + weight.stage, WEIGHTS);
+            const int tap = part.tap + (first[0] + t0 * p.period[0]) * s.tap_step[0] +
+                            (first[1] + t1 * p.period[1]) * s.tap_step[1] +
+                            (first[2] + t2 * p.period[2]) * s.tap_step[2];
+            char* const to = weights + weight.stage * WEIGHTS;
+            if constexpr (ACROSS) {
+              for (int n = 0; n < BN; n += LANES) {
+                load_box(to + n * CHUNK, w, weights_full + weight.stage, item.column + n, tap,
+                         chunk * LANES);
+              }
+            } else {
+              load_box(to, w, weights_full + weight.stage, chunk * LANES, tap, item.column);
+            }
+            weight.next(s.weight_stages);
+          });
+        });
+      }
+    }
+  } else {
+    take_registers<RESIDENT == 1 ? 232 : 104>();
+    const bool speaks = threadIdx.x % 128 == 0;
+    const int lane = threadIdx.x % 32;
+    const uint64_t patch_start = make_descriptor(patches, 16, s.group_stride);
+    const uint64_t weight_start = ACROSS ? mn_major(weights, LANES * CHUNK) : k_major(weights);
+    const int extent = (p.piece[2] - 1) * p.slope[2];
+    constexpr int PANELS = BN * sizeof(T) / CHUNK, PANEL = 64 * CHUNK, PIECE = PANELS * PANEL;
+    for (int number = blockIdx.x / SPLIT; number < s.items; number += gridDim.x / SPLIT) {
+      const Item item(s, number, BN);
+      const Part& part = s.part[item.part];
+      int row[BLOCKS], start[BLOCKS];  // of a piece in a patch; of its input along the last axis
+#pragma unroll
+      for (int i = 0; i < BLOCKS; ++i) {
+        const Place piece(p, group * BLOCKS + i);
+        row[i] = piece.at[0] + p.patch[0] * (piece.at[1] + p.patch[1] * piece.at[2]);
+        start[i] = part.first[2] + (item.tile[2] + piece.at[2]) * p.slope[2];
+      }
+      float sums[BLOCKS][BN / 2] = {};
+      Barrier* done_patch = nullptr;  // what the products before the last ones read
+      Barrier* done_weights = nullptr;
+      const auto release = [&] {
+        if (speaks) {
+          if (done_patch != nullptr) arrive(done_patch);
+          if (done_weights != nullptr) arrive(done_weights);
+        }
+        done_patch = nullptr;
+      };
+      for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
+        each_patch(p, part, [&](const int(&taps)[3], const int(&first)[3]) {
+          wait(patch_full + patch.stage, patch.parity);
+          each(taps, [&](int t0, int t1, int t2) {
+            const int shift = t0 * p.shift[0] +
+                              p.patch[0] * (t1 * p.shift[1] + p.patch[1] * t2 * p.shift[2]);
+            const uint64_t a = advance(patch_start, patch.stage * patch_stage + shift * CHUNK);
+            const uint64_t b = advance(weight_start, weight.stage * WEIGHTS);
+            wait(weights_full + weight.stage, weight.parity);
+#pragma unroll
+            for (int i = 0; i < BLOCKS; ++i) {
+              const int at = start[i] + (first[2] + t2 * p.period[2]) * p.step[2];
+              if (at + extent < 0 || at >= p.size[2]) continue;  // a piece of zeros
+              wgmma_fence();
+#pragma unroll
+              for (int k = 0; k < CHUNK; k += 32) {
+                wgmma<T, false, ACROSS>(sums[i], advance(a, row[i] * CHUNK + k),
+                                        advance(b, ACROSS ? k / 32 * 2048 : k), true);
+              }
+            }
+            wgmma_commit();
+            wgmma_wait<1>();
+            release();
+            done_weights = weights_free + weight.stage;
+            weight.next(s.weight_stages);
+          });
+          done_patch = patch_free + patch.stage;
+          patch.next(s.patch_stages);
+        });
+      }
+      wgmma_wait<0>();
+#pragma unroll
+      for (int i = 0; i < BLOCKS; ++i) hold(sums[i]);
+      release();
+
+      const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
+      const auto put = [&](char* to, int j, const float* sum) {  // columns 8 j of a piece
+        const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T);
+        float more[2] = {};
+        if (bias != nullptr) {
+#pragma unroll
+          for (int v = 0; v < 2; ++v) {
+            if (item.column + n + v < s.outputs) more[v] = widen(bias[item.column + n + v]);
+          }
+        }
+        char* const panel = to + byte / CHUNK * PANEL + place + (byte % CHUNK ^ turn);
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          Pack<T, 2> pair;
+#pragma unroll
+          for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(sum[2 * h + v] + more[v]);
+          store(reinterpret_cast<T*>(panel + h * 8 * CHUNK), pair);
+        }
+      };
+      const auto write = [&](const char* from, int n) {  // piece n
+        const Place piece(p, n);
+        for (int panel = 0; panel < PANELS; ++panel) {
+          const int column = item.column + panel * LANES;
+          if (column < s.outputs) {
+            store_box(y.map[item.part], from + panel * PANEL, column, item.tile[0] + piece.at[0],
+                      item.tile[1] + piece.at[1], item.tile[2] + piece.at[2]);
+          }
+        }
+      };
+      if constexpr (SPLIT == 1) {
+        constexpr int AT_ONCE = BLOCKS * PIECE <= STAGED / WARPGROUPS ? BLOCKS : 1;
+        char* const staged = staging + group * AT_ONCE * PIECE;
+#pragma unroll
+        for (int first = 0; first < BLOCKS; first += AT_ONCE) {
+          if (speaks) wait_stores();
+          named_barrier(1 + group, 128);
+#pragma unroll
+          for (int j = 0; j < BN / 8; ++j) {
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; ++i) put(staged + i * PIECE, j, sums[first + i] + 4 * j);
+          }
+          fence_shared();
+          named_barrier(1 + group, 128);
+          if (speaks) {
+            for (int i = 0; i < AT_ONCE; ++i) {
+              write(staged + i * PIECE, group * BLOCKS + first + i);
+            }
+            commit_stores();
+          }
+        }
+      } else {
+        constexpr int MINE = WARPGROUPS * BLOCKS / SPLIT;  // pieces that this block adds up
+        char* const results = shared + WARPGROUPS * BLOCKS * 64 * BN * 4;
+        Pack<float, 4>* const partial =
+            reinterpret_cast<Pack<float, 4>*>(shared) + threadIdx.x % 128;
+        named_barrier(1, CONSUMERS);  // the stages are read: the sums take their place
+#pragma unroll
+        for (int i = 0; i < BLOCKS; ++i) {
+#pragma unroll
+          for (int j = 0; j < BN / 8; ++j) {
+            Pack<float, 4> four;
+#pragma unroll
+            for (int v = 0; v < 4; ++v) four[v] = sums[i][4 * j + v];
+            partial[((group * BLOCKS + i) * (BN / 8) + j) * 128] = four;
+          }
+        }
+        cluster_barrier();
+        for (int i = 0; i < MINE; ++i) {
+#pragma unroll 4
+          for (int j = group * (BN / 16); j < (group + 1) * (BN / 16); ++j) {
+            float sum[4] = {};
+#pragma unroll
+            for (int r = 0; r < SPLIT; ++r) {
+              add_from(sum, partial + ((rank * MINE + i) * (BN / 8) + j) * 128, r);
+            }
+            put(results + i * PIECE, j, sum);
+          }
+        }
+        fence_shared();
+        named_barrier(1, CONSUMERS);
+        if (threadIdx.x == 0) {
+          for (int i = 0; i < MINE; ++i) write(results + i * PIECE, rank * MINE + i);
+          commit_stores();
+        }
+        __syncwarp();
+        cluster_barrier();  // the others have read what lies here
+      }
+    }
+    if (speaks) wait_stores();
+  }
+}

@@ -1,0 +1,200 @@
+"""How convolutions are cut up for Hopper: tiles, patches, stages, and what they cost.
+
+A tile of outputs is a box of pixels (width, height, images in some order). What it reads at one tap
+is a box as well; where taps are a stride apart, one box with its margin, a patch, serves several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from math import gcd, prod
+from typing import NamedTuple
+
+CHUNK = 128  # bytes of channels that are read at once
+_SHARED = 226 * 1024  # of a multiprocessor, for all its blocks
+_MOST_STAGES = 12
+_STAGED = 64 * 1024  # of results under way, where a piece has not more
+_L2_BYTES = 28  # a cycle and multiprocessor
+_FIXED = 3000  # cycles around a kernel's products
+_WIDEST = 256  # elements of a box along an axis
+
+#: columns, pieces of a warpgroup, blocks of a multiprocessor, blocks that share the channels
+SHAPES = (
+    (128, 2, 1, 1), (128, 1, 1, 1), (64, 2, 1, 1), (64, 1, 2, 1), (128, 2, 1, 4), (128, 2, 1, 2),
+    (128, 1, 1, 2), (64, 1, 2, 2),
+)  # fmt: skip
+
+
+class Axis(NamedTuple):
+    """Outputs along an axis and what they read: input = first + slope output + step tap.
+
+    `tap` and `tap_step` say which taps of the weights these are.
+    """
+
+    count: int
+    taps: int = 1
+    first: int = 0
+    slope: int = 1
+    step: int = 1
+    tap: int = 0
+    tap_step: int = 0
+
+
+class Box(NamedTuple):
+    """A tile, the pieces of 64 it is made of, and the patch it reads; innermost axis first."""
+
+    tile: tuple[int, ...]
+    piece: tuple[int, ...]
+    patch: tuple[int, ...]
+    group_stride: int  # bytes in the patch from 8 rows of a piece to the next 8
+    tiles: int
+
+
+class Plan(NamedTuple):
+    """How convolutions are cut up; tuples by axis, innermost first."""
+
+    shape: tuple[int, int, int, int]  # of SHAPES
+    order: tuple[int, ...]  # of width, height, images
+    period: tuple[int, ...]  # taps that far apart share a patch
+    shift: tuple[int, ...]  # and are so many rows apart in it
+    box: Box
+    patch_stages: int
+    weight_stages: int
+    cycles: float
+
+    @property
+    def rank(self) -> tuple:
+        """The cost; of equal ones, the least beyond the edges, and boxes of fewest images."""
+        box = self.box
+        return self.cycles, box.tiles * prod(box.tile), box.tile[self.order.index(2)]
+
+    @property
+    def shared(self) -> int:
+        """Bytes of the stages."""
+        weights = self.weight_stages * self.shape[0] * CHUNK
+        return self.patch_stages * _patch_bytes(self.box.patch) + weights
+
+
+def by(values: tuple, order: tuple) -> tuple:
+    """The values of width, height and images in an order."""
+    return tuple([values[i] for i in order])
+
+
+def choose(
+    parts: tuple, sizes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
+) -> Plan:
+    """The plan of the fewest cycles for convolutions `parts` (triples of axes) in one launch."""
+    return min(
+        plans(parts, sizes, outputs, chunks, itemsize, processors), key=lambda plan: plan.rank
+    )
+
+
+def plans(
+    parts: tuple, sizes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
+) -> Iterator[Plan]:
+    """All plans. `sizes`: of the input, along width, height and images; `chunks`: of channels."""
+    for order in ((0, 1, 2), (2, 0, 1)):
+        axes = [by(part, order) for part in parts]
+        # What is read along each axis is that of the part with the most taps along it.
+        most = [max(along, key=lambda axis: axis.taps) for along in zip(*axes)]
+        counts = [max([axis.count for axis in along]) for along in zip(*axes)]
+        taps = sum([prod([a.taps for a in part]) for part in axes])
+        useful = taps * _useful(most[2], sizes[order[2]])
+        together = tuple([a.slope // gcd(a.slope, a.step) for a in most])
+        alone = tuple([max(a.taps, 1) for a in most])
+        for period in dict.fromkeys((together, alone)):
+            shift = tuple(
+                [p * a.step // a.slope if p < a.taps else 0 for p, a in zip(period, most)]
+            )
+            each = prod([-(-a.taps // p) for a, p in zip(most, period)])  # taps of a patch
+            loads = sum([prod([min(a.taps, p) for a, p in zip(part, period)]) for part in axes])
+            boxes = {n: list(_boxes(n, most, counts, period, shift)) for n in (1, 2)}
+            for shape in SHAPES:
+                columns, pieces, resident, split = shape
+                room = _SHARED // resident - 1024
+                held = staged(shape, itemsize)
+                if split > chunks or held > room:
+                    continue
+                room -= held if split == 1 else 0
+                for box in boxes[pieces]:
+                    patch, weights = _patch_bytes(box.patch), columns * CHUNK
+                    stages = _stages(room, patch, weights, each)
+                    if stages is None:
+                        continue
+                    items = box.tiles * -(-outputs // columns) * split * len(parts)
+                    products = 4 * 2 * pieces * (useful if box.piece[2] == 1 else taps)
+                    loaded = loads * patch + taps * weights
+                    cycles = -(-chunks // split) / len(parts) * max(
+                        products * columns / 2, products * (16 + columns / 4) + loaded / 128,
+                        loaded / _L2_BYTES * min(1, items / processors),
+                    )  # fmt: skip
+                    # A lone block does not multiply while it writes.
+                    cycles += 0 if resident > 1 else pieces * columns * itemsize + 500
+                    whole, rest = divmod(items, processors * resident)
+                    rounds = whole * resident + -(-rest // processors)
+                    yield Plan(
+                        shape, order, period, shift, box, *stages, _FIXED * split + rounds * cycles
+                    )
+
+
+def staged(shape: tuple, itemsize: int) -> int:
+    """Bytes of the results under way, beside the stages, or of a split's sums, in their place."""
+    columns, pieces, _, split = shape
+    piece = 64 * columns * itemsize
+    if split > 1:
+        return 2 * pieces * (64 * columns * 4 + piece // split)
+    return 2 * piece * (pieces if 2 * pieces * piece <= _STAGED else 1)
+
+
+def _boxes(pieces: int, axes: list, counts: list, period: tuple, shift: tuple) -> Iterator[Box]:
+    for piece, extra in product(_factors(64), _factors(2 * pieces)):
+        tile = tuple([p * e for p, e in zip(piece, extra)])
+        patch = tuple([t + (a.taps - 1) // p * s for t, a, p, s in zip(tile, axes, period, shift)])
+        group_stride = _group_stride(piece, patch)
+        widest = max([(p - 1) * a.slope + 1 for p, a in zip(patch, axes)])
+        if group_stride is not None and widest <= _WIDEST:
+            tiles = prod([-(-count // t) for count, t in zip(counts, tile)])
+            yield Box(tile, piece, patch, group_stride, tiles)
+
+
+@lru_cache(4096)
+def _group_stride(piece: tuple, patch: tuple) -> int | None:
+    """Bytes from 8 rows of a piece in a patch to the next 8; None if they do not lie so."""
+    x, y, _ = piece
+    rows = [i % x + patch[0] * (i // x % y + patch[1] * (i // (x * y))) for i in range(64)]
+    step = rows[8]
+    if any([row != step * (i // 8) + i % 8 for i, row in enumerate(rows)]):
+        return None
+    return step * CHUNK
+
+
+def _useful(axis: Axis, size: int) -> float:
+    """The share of the taps along an axis that are not in the margin, for pieces of one place."""
+    places = [
+        axis.first + i * axis.slope + tap * axis.step
+        for i in range(axis.count)
+        for tap in range(axis.taps)
+    ]
+    return sum([0 <= place < size for place in places]) / max(len(places), 1)
+
+
+def _factors(number: int) -> list[tuple[int, int, int]]:
+    """The ways to write a power of two as a product of three."""
+    powers = [1 << i for i in range(number.bit_length())]
+    return [(a, b, number // (a * b)) for a in powers for b in powers if number % (a * b) == 0]
+
+
+def _patch_bytes(patch: tuple) -> int:
+    return -(-prod(patch) * CHUNK // 1024) * 1024
+
+
+def _stages(room: int, patch: int, weights: int, taps: int) -> tuple[int, int] | None:
+    """As many stages as there is room for: of patches, and of weights."""
+    most = 3 if taps > 3 else 6
+    for least, patches in product((5, 3), range(most, 1, -1)):
+        number = min((room - patches * patch) // weights, _MOST_STAGES)
+        if number >= min(patches * max(taps, 1), least):
+            return patches, number
+    return None
