@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy import attention_hopper
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 from tensorflow_lite_clone.backends.cupy.random import threshold
 from tensorflow_lite_clone.core.flags import flags
@@ -191,6 +192,10 @@ def _forward(
     length = q.shape[-2]
     out = _Target(call.lead, length, v.shape[-1], call.v.shape[3], call.q)
     lse = cupy.empty((*call.lead, length), np.float32)
+    problem = _problem(call, groups, p, out.array)
+    if not p and attention_hopper.serves(call, _capability(q.device.id), scale):
+        attention_hopper.forward(call, problem, scale, causal, out.array, lse)
+        return (out.finished(), lse, ticket)
     several, columns = _forward_tiles(call, length, bool(p))
     shared = (64 * several + 2 * columns) * _row_bytes(call)
     kernel = _FORWARD[
@@ -198,8 +203,7 @@ def _forward(
     ]
     kernel(
         math.prod(call.lead) * -(-length // (64 * several)), 128, call.q, call.k, call.v,
-        *_masks(call), ticket, _problem(call, groups, p, out.array), scale, 1 / (1 - p),
-        out.array, lse, shared=shared,
+        *_masks(call), ticket, problem, scale, 1 / (1 - p), out.array, lse, shared=shared,
     )  # fmt: skip
     return (out.finished(), lse, ticket)
 
@@ -264,8 +268,13 @@ def _backward(
         heads * length, delta,
     )  # fmt: skip
     busy = bool(call.kind or p)
+    hopper = not busy and attention_hopper.serves(call, _capability(q.device.id), scale)
 
     def launch(keys: bool, kind: int, first: Any, second: Any, gmask: Any) -> None:
+        problem = _problem(call, groups, p, g, first, second)
+        if hopper:
+            attention_hopper.backward(call, g, lse, delta, problem, scale, causal, first, second)
+            return
         columns, stages = _backward_tiles(call, busy, keys)
         kernel = _BACKWARD[
             q.dtype, call.bucket, columns, stages, causal, kind, bool(p), call.products, keys
@@ -273,8 +282,8 @@ def _backward(
         rows, blocks = (size, heads // groups) if keys else (length, heads)
         kernel(
             blocks * -(-rows // 64), 128, call.q, call.k, call.v, g, lse, delta, *_masks(call),
-            ticket, _problem(call, groups, p, g, first, second), scale, 1 / (1 - p), first, second,
-            gmask, shared=_backward_shared(call, columns, stages),
+            ticket, problem, scale, 1 / (1 - p), first, second, gmask,
+            shared=_backward_shared(call, columns, stages),
         )  # fmt: skip
 
     gq = gk = gv = gmask = None
