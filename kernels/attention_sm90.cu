@@ -4,7 +4,7 @@
 
 #include "common.cuh"
 #include "mma.cuh"
-#include "wgmma_tmp.cuh"
+#include "wgmma.cuh"
 #include "attention_tile.cuh"
 #include "attention_sm90.cuh"
 
@@ -62,19 +62,19 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   load_step(0, 0);
   cp_async_commit();
 
-  float sums[D / 8][4], base[2] = {-infinity(), -infinity()}, total[2] = {0.0f, 0.0f};
+  float sums[D / 2], base[2] = {-infinity(), -infinity()}, total[2] = {0.0f, 0.0f};
 #pragma unroll
   for (int n = 0; n < D / 8; ++n) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) sums[n][e] = 0.0f;
+    for (int e = 0; e < 4; ++e) sums[4 * n + e] = 0.0f;
   }
-  const uint64_t own = described<ROWS>(queries + group * 64 * PANEL);
+  const uint64_t own = k_major(queries + group * 64 * PANEL);
 
   int buffer = 0;
 #pragma unroll 1
   for (int column = 0; column < end; column += N, buffer ^= 1) {
     cp_async_wait<0>();
-    fence_async();
+    fence_shared();
     __syncthreads();
     if (column + N < end) {
       load_step(column + N, buffer ^ 1);
@@ -83,11 +83,12 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     if (group_row >= length || (CAUSAL && column >= group_row + 64)) continue;
     const T* keys = passing + buffer * 2 * TILE;
 
-    float scores[N / 8][4];
+    float scores[N / 2];
     wgmma_fence();
-    begin_rows<T, D, ROWS, N>(scores, own, described<N>(keys));
+    begin_rows<T, D, ROWS, N>(scores, own, k_major(keys));
     wgmma_commit();
     wgmma_wait<0>();
+    hold(scores);
     const int live = size - column, ahead = row - column;
     if (live < N || (CAUSAL && ahead < N)) {
 #pragma unroll
@@ -95,17 +96,17 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int i = lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
-          if (j >= live || (CAUSAL && j - i > ahead)) scores[n][e] = -infinity();
+          if (j >= live || (CAUSAL && j - i > ahead)) scores[4 * n + e] = -infinity();
         }
       }
     }
     float peak[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      peak[h] = fmaxf(scores[0][2 * h], scores[0][2 * h + 1]);
+      peak[h] = fmaxf(scores[2 * h], scores[2 * h + 1]);
 #pragma unroll
       for (int n = 1; n < N / 8; ++n) {
-        peak[h] = fmaxf(peak[h], fmaxf(scores[n][2 * h], scores[n][2 * h + 1]));
+        peak[h] = fmaxf(peak[h], fmaxf(scores[4 * n + 2 * h], scores[4 * n + 2 * h + 1]));
       }
       peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 1));
       peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 2)) * scale_2;
@@ -120,8 +121,8 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         total[h] *= shrink;
 #pragma unroll
         for (int n = 0; n < D / 8; ++n) {
-          sums[n][2 * h] *= shrink;
-          sums[n][2 * h + 1] *= shrink;
+          sums[4 * n + 2 * h] *= shrink;
+          sums[4 * n + 2 * h + 1] *= shrink;
         }
       }
     }
@@ -133,16 +134,17 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
       for (int n = 0; n < N / 8; ++n) {
 #pragma unroll
         for (int e = 2 * h; e < 2 * h + 2; ++e) {
-          scores[n][e] = power_of_two(fmaf(scores[n][e], scale_2, minus));
-          total[h] += scores[n][e];
+          scores[4 * n + e] = power_of_two(fmaf(scores[4 * n + e], scale_2, minus));
+          total[h] += scores[4 * n + e];
         }
       }
     }
     narrowed<T, N>(weights, scores);
     wgmma_fence();
-    begin_columns<T, D, N>(sums, weights, described<N>(keys + TILE));
+    begin_columns<T, D, N>(sums, weights, mn_major(keys + TILE, N * 128));
     wgmma_commit();
     wgmma_wait<0>();
+    hold(sums);
   }
   __syncthreads();  // the queries' place takes the results
 
@@ -253,19 +255,19 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     }
   }
 
-  float sums_1[D / 8][4], sums_2[D / 8][4];
+  float sums_1[D / 2], sums_2[D / 2];
 #pragma unroll
   for (int n = 0; n < D / 8; ++n) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) sums_1[n][e] = sums_2[n][e] = 0.0f;
+    for (int e = 0; e < 4; ++e) sums_1[4 * n + e] = sums_2[4 * n + e] = 0.0f;
   }
-  const uint64_t own_1 = described<ROWS>(rows_1 + group * 64 * PANEL);
-  const uint64_t own_2 = described<ROWS>(rows_2 + group * 64 * PANEL);
+  const uint64_t own_1 = k_major(rows_1 + group * 64 * PANEL);
+  const uint64_t own_2 = k_major(rows_2 + group * 64 * PANEL);
 
 #pragma unroll 1
   for (int step = 0; step < count; ++step) {
     cp_async_wait<STAGES - 2>();
-    fence_async();
+    fence_shared();
     __syncthreads();
     if (step + STAGES - 1 < count) load_step(step + STAGES - 1);
     cp_async_commit();
@@ -273,16 +275,17 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     if (group_row >= rows) continue;
     if (CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64)) continue;
     const T* tile_1 = passing + step % STAGES * 2 * TILE;
-    const uint64_t passing_1 = described<N>(tile_1), passing_2 = described<N>(tile_1 + TILE);
+    const T* tile_2 = tile_1 + TILE;
     const float* values = numbers + step % STAGES * 2 * N;
 
-    float weights[N / 8][4], gradients[N / 8][4];
+    float weights[N / 2], gradients[N / 2];
     wgmma_fence();
-    begin_rows<T, D, ROWS, N>(weights, own_1, passing_1);
+    begin_rows<T, D, ROWS, N>(weights, own_1, k_major(tile_1));
     wgmma_commit();
-    begin_rows<T, D, ROWS, N>(gradients, own_2, passing_2);
+    begin_rows<T, D, ROWS, N>(gradients, own_2, k_major(tile_2));
     wgmma_commit();
     wgmma_wait<1>();
+    hold(weights);
     // row and column here are what the block owns and what passes: i and j, or j and i
     const int live = columns - column, ahead = row - column;
     if (KEYS ? CAUSAL && ahead > -16 : live < N || (CAUSAL && ahead < N)) {
@@ -292,7 +295,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         for (int e = 0; e < 4; ++e) {
           const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
           if ((!KEYS && c >= live) || (CAUSAL && (KEYS ? c - r < ahead : c - r > ahead))) {
-            weights[n][e] = -infinity();
+            weights[4 * n + e] = -infinity();
           }
         }
       }
@@ -303,15 +306,16 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float minus = KEYS ? passing_lse[e % 2] * -LOG2_E : -own_lse[e / 2];
-        weights[n][e] = power_of_two(fmaf(weights[n][e], scale_2, minus));
+        weights[4 * n + e] = power_of_two(fmaf(weights[4 * n + e], scale_2, minus));
       }
     }
     uint32_t packed[N / 16][4];
     wgmma_wait<0>();
+    hold(gradients);
     if constexpr (KEYS) {
       narrowed<T, N>(packed, weights);
       wgmma_fence();
-      begin_columns<T, D, N>(sums_2, packed, passing_2);
+      begin_columns<T, D, N>(sums_2, packed, mn_major(tile_2, N * 128));
       wgmma_commit();
     }
 #pragma unroll
@@ -319,16 +323,18 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
       const Pack<float, 2> passing_delta = load<2>(values + N + 8 * n + lane % 4 * 2);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        gradients[n][e] = weights[n][e] *
-                          (gradients[n][e] - (KEYS ? passing_delta[e % 2] : own_delta[e / 2]));
+        gradients[4 * n + e] = weights[4 * n + e] *
+                          (gradients[4 * n + e] - (KEYS ? passing_delta[e % 2] : own_delta[e / 2]));
       }
     }
     uint32_t packed_gradients[N / 16][4];
     narrowed<T, N>(packed_gradients, gradients);
     wgmma_fence();
-    begin_columns<T, D, N>(sums_1, packed_gradients, passing_1);
+    begin_columns<T, D, N>(sums_1, packed_gradients, mn_major(tile_1, N * 128));
     wgmma_commit();
     wgmma_wait<0>();
+    hold(sums_1);
+    if constexpr (KEYS) hold(sums_2);
   }
   cp_async_wait<0>();
   __syncthreads();  // the rows' place takes the results

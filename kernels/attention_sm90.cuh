@@ -32,56 +32,48 @@ __device__ __forceinline__ void load_panels(T* tile, const T* from, int64_t stri
   }
 }
 
-// What the tensor cores are told of a tile: its address, 1024 bytes from 8 rows to the next 8, and
-// the bytes from panel to panel (looked at where columns of two panels are multiplied at once).
-template <int ROWS>
-__device__ __forceinline__ uint64_t described(const void* tile) {
-  constexpr uint64_t swizzled = 1ull << 62, rows = 1024 / 16, panels = ROWS * PANEL * 2 / 16;
-  return swizzled | rows << 32 | panels << 16 | (shared_address(tile) >> 4 & 0x3fff);
-}
-
 // scores = left right^T over D columns: the warpgroup's 64 rows of a tile of ROWS, all N rows of
-// `right`. Begins; the caller commits and waits.
+// `right`, by K-major descriptors. Begins; the caller commits and waits.
 template <typename T, int D, int ROWS, int N>
-__device__ __forceinline__ void begin_rows(float (&scores)[N / 8][4], uint64_t left,
+__device__ __forceinline__ void begin_rows(float (&scores)[N / 2], uint64_t left,
                                            uint64_t right) {
 #pragma unroll
   for (int k = 0; k < D; k += 16) {
-    const int within = k % PANEL * 2 / 16;
-    WgmmaTmp<T, N, 0>::ss(scores, left + k / PANEL * (ROWS * 8) + within,
-                          right + k / PANEL * (N * 8) + within, k != 0);
+    const int panel = k / PANEL * 128, within = k % PANEL * 2;
+    wgmma<T>(scores, advance(left, panel * ROWS + within), advance(right, panel * N + within),
+             k != 0);
   }
 }
 
 // Scores as the left side of the product that follows them.
 template <typename T, int N>
 __device__ __forceinline__ void narrowed(uint32_t (&packed)[N / 16][4],
-                                         const float (&scores)[N / 8][4]) {
+                                         const float (&scores)[N / 2]) {
 #pragma unroll
   for (int k = 0; k < N / 16; ++k) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float* pair = &scores[2 * k + i / 2][i % 2 * 2];
-      packed[k][i] = pack_16<T>(pair[0], pair[1]);
+      packed[k][i] = pack_16<T>(scores[8 * k + 2 * i], scores[8 * k + 2 * i + 1]);
     }
   }
 }
 
-// sums += weights right: the weights' N columns are the rows of `right`. Begins.
+// sums += weights right: the weights' N columns are the rows of `right`, an
+// MN-major descriptor. Begins.
 template <typename T, int D, int N>
-__device__ __forceinline__ void begin_columns(float (&sums)[D / 8][4],
+__device__ __forceinline__ void begin_columns(float (&sums)[D / 2],
                                               const uint32_t (&weights)[N / 16][4],
                                               uint64_t right) {
 #pragma unroll
   for (int k = 0; k < N / 16; ++k) {
-    WgmmaTmp<T, D, 1>::rs(sums, weights[k], right + k * (2048 / 16), 1);
+    wgmma<T, true>(sums, weights[k], advance(right, k * 2048), true);
   }
 }
 
 // 16 rows of sums that a warp holds, by way of rows of a tile that it alone still uses. Row h of a
 // lane is multiplied by factors[h].
 template <typename T, int D, int ROWS>
-__device__ __forceinline__ void store_panels(const float (&sums)[D / 8][4],
+__device__ __forceinline__ void store_panels(const float (&sums)[D / 2],
                                              const float (&factors)[2], T* tile, int own, T* to,
                                              int64_t stride, int row, int length, int width) {
   const int lane = threadIdx.x % 32;
@@ -90,8 +82,8 @@ __device__ __forceinline__ void store_panels(const float (&sums)[D / 8][4],
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       Pack<T, 2> pair;
-      pair[0] = narrow<T>(sums[n][2 * h] * factors[h]);
-      pair[1] = narrow<T>(sums[n][2 * h + 1] * factors[h]);
+      pair[0] = narrow<T>(sums[4 * n + 2 * h] * factors[h]);
+      pair[1] = narrow<T>(sums[4 * n + 2 * h + 1] * factors[h]);
       store<2>(tile + place_of<ROWS>(own + 8 * h + lane / 4, n) + lane % 4 * 2, pair);
     }
   }
