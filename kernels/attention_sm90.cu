@@ -10,82 +10,75 @@
 
 // ---------------------------------------------------------------------------- device helpers
 
-// Sizes, and strides in elements; the host packs it as one row of 64-bit integers.
-struct Problem {
-  int64_t heads, groups, length, size;  // of q; query heads of a key head; rows of q; rows of k
-  int64_t width, value_width;           // of q and k; of v: whole packs
-  int64_t threshold;                    // words of philox below it keep a weight
-  int64_t q[3], k[3], v[3], g[3];       // batch, head, row; g: of out in the forward pass
-  int64_t first[3], second[3];          // of the gradients
-  int64_t mask[4];                      // batch, head, row, column
-};
-
-// Tiles begin at multiples of 1024 bytes, which the launch does not promise.
-__device__ __forceinline__ unsigned char* aligned(unsigned char* memory) {
-  return memory + (-shared_address(memory) & 1023);
-}
+// How many steps ahead of its own one thread loads: with more than two buffers it leaves one to
+// warpgroups that are behind.
+template <int STAGES>
+constexpr int AHEAD = STAGES > 2 ? STAGES - 2 : 1;
 
 // ---------------------------------------------------------------------------- kernels
 
 // A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at a
-// time, through two buffers.
-template <typename T, int D, int GROUPS, int N, int BLOCKS, bool CAUSAL>
+// time, through STAGES buffers.
+template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
-    attention_forward_sm90(const T* __restrict__ q, const T* __restrict__ k,
-                           const T* __restrict__ v, const Problem problem, float scale,
+    attention_forward_sm90(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
+                           const __grid_constant__ TensorMap v, const Heads heads, float scale,
                            T* __restrict__ out, float* __restrict__ lse) {
-  constexpr int ROWS = 64 * GROUPS, THREADS = 128 * GROUPS, TILE = N * D;
-  extern __shared__ __align__(16) unsigned char memory[];
-  T* queries = reinterpret_cast<T*>(aligned(memory));
-  T* passing = queries + ROWS * D;  // per buffer: keys, then values
+  static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
+  constexpr int ROWS = 64 * GROUPS, TILE = N * D;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  T* queries = reinterpret_cast<T*>(memory);
+  T* passing = queries + ROWS * D;  // per stage: keys, then values
+  Barrier* ready = reinterpret_cast<Barrier*>(passing + STAGES * 2 * TILE);
+  const Ring<STAGES, 4 * GROUPS, 4 * TILE> ring(ready + 1);
 
-  const int length = problem.length, size = problem.size;
-  const int tiles = (length + ROWS - 1) / ROWS, heads = problem.heads;
+  const int length = heads.length, size = heads.size, count = heads.count;
+  const int tiles = (length + ROWS - 1) / ROWS;
   const int place = blockIdx.x % tiles, at = blockIdx.x / tiles;
   const int row0 = (CAUSAL ? tiles - 1 - place : place) * ROWS;  // the longest first
-  const int batch = at / heads, head = at % heads, shared = head / int(problem.groups);
-  q += batch * problem.q[0] + head * problem.q[1];
-  k += batch * problem.k[0] + shared * problem.k[1];
-  v += batch * problem.v[0] + shared * problem.v[1];
+  const int batch = at / count, head = at % count, shared = head / int(heads.groups);
+  const int steps = ((CAUSAL ? min(row0 + ROWS, size) : size) + N - 1) / N;
+
+  auto load_step = [&](int step) {
+    T* to = passing + step % STAGES * 2 * TILE;
+    Barrier* full = ring.claimed(step);
+    load_tile<D, N>(to, k, full, step * N, shared, batch);
+    load_tile<D, N>(to + TILE, v, full, step * N, shared, batch);
+  };
+  if (threadIdx.x == 0) {
+    make_barrier(ready, 1);
+    ring.make();
+    fence_barriers();
+    arrive_expecting(ready, ROWS * D * 2);
+    load_tile<D, ROWS>(queries, q, ready, row0, head, batch);
+    for (int step = 0; step < AHEAD<STAGES> && step < steps; ++step) load_step(step);
+  }
+  __syncthreads();
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / 128;
   const int row = row0 + warp * 16, group_row = row0 + group * 64;
-  const int end = CAUSAL ? min(row0 + ROWS, size) : size;
+  const T* own = queries + group * 64 * PANEL;
   const float scale_2 = scale * LOG2_E;
-
-  auto load_step = [&](int column, int buffer) {
-    T* to = passing + buffer * 2 * TILE;
-    load_panels<T, D, N, THREADS>(to, k, problem.k[2], column, size, problem.width);
-    load_panels<T, D, N, THREADS>(to + TILE, v, problem.v[2], column, size, problem.value_width);
-  };
-  load_panels<T, D, ROWS, THREADS>(queries, q, problem.q[2], row0, length, problem.width);
-  load_step(0, 0);
-  cp_async_commit();
-
   float sums[D / 2], base[2] = {-infinity(), -infinity()}, total[2] = {0.0f, 0.0f};
 #pragma unroll
-  for (int n = 0; n < D / 8; ++n) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) sums[4 * n + e] = 0.0f;
-  }
-  const uint64_t own = k_major(queries + group * 64 * PANEL);
+  for (int i = 0; i < D / 2; ++i) sums[i] = 0.0f;
 
-  int buffer = 0;
+  wait(ready, 0);
 #pragma unroll 1
-  for (int column = 0; column < end; column += N, buffer ^= 1) {
-    cp_async_wait<0>();
-    fence_shared();
-    __syncthreads();
-    if (column + N < end) {
-      load_step(column + N, buffer ^ 1);
-      cp_async_commit();
+  for (int step = 0; step < steps; ++step) {
+    if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
+    __syncwarp();
+    ring.await(step);
+    const int column = step * N;
+    if (group_row >= length || (CAUSAL && column >= group_row + 64)) {
+      ring.release(step);
+      continue;
     }
-    if (group_row >= length || (CAUSAL && column >= group_row + 64)) continue;
-    const T* keys = passing + buffer * 2 * TILE;
+    const T* keys = passing + step % STAGES * 2 * TILE;
 
     float scores[N / 2];
     wgmma_fence();
-    begin_rows<T, D, ROWS, N>(scores, own, k_major(keys));
+    begin_rows<D, ROWS, N>(scores, own, keys);
     wgmma_commit();
     wgmma_wait<0>();
     hold(scores);
@@ -126,27 +119,27 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         }
       }
     }
-    uint32_t weights[N / 16][4];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const float minus = base[h] == -infinity() ? 0.0f : -base[h];
 #pragma unroll
       for (int n = 0; n < N / 8; ++n) {
 #pragma unroll
-        for (int e = 2 * h; e < 2 * h + 2; ++e) {
-          scores[4 * n + e] = power_of_two(fmaf(scores[4 * n + e], scale_2, minus));
-          total[h] += scores[4 * n + e];
+        for (int i = 4 * n + 2 * h; i < 4 * n + 2 * h + 2; ++i) {
+          scores[i] = power_of_two(fmaf(scores[i], scale_2, minus));
+          total[h] += scores[i];
         }
       }
     }
+    uint32_t weights[N / 16][4];
     narrowed<T, N>(weights, scores);
     wgmma_fence();
-    begin_columns<T, D, N>(sums, weights, mn_major(keys + TILE, N * 128));
+    begin_columns<D, N>(sums, weights, keys + TILE);
     wgmma_commit();
     wgmma_wait<0>();
     hold(sums);
+    ring.release(step);
   }
-  __syncthreads();  // the queries' place takes the results
 
   float factors[2];
 #pragma unroll
@@ -156,92 +149,109 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     factors[h] = total[h] == 0.0f ? 0.0f : 1.0f / total[h];
     const int i = row + 8 * h + lane / 4;
     if (lane % 4 == 0 && i < length) {
-      lse[static_cast<int64_t>(at) * length + i] = total[h] == 0.0f ? infinity() : base[h] * LN_2 + logf(total[h]);
+      lse[static_cast<int64_t>(at) * length + i] =
+          total[h] == 0.0f ? infinity() : base[h] * LN_2 + logf(total[h]);
     }
   }
-  out += batch * problem.g[0] + head * problem.g[1];
-  store_panels<T, D, ROWS>(sums, factors, queries, warp * 16, out, problem.g[2], row, length,
-                           problem.value_width);
+  __syncthreads();  // the queries make place for the results
+  out += batch * heads.first[0] + head * heads.first[1];
+  store_rows<D, ROWS>(sums, factors, queries, warp * 16, out, heads.first[2], row, length,
+                      heads.value_width);
+}
+
+// What the gradients need of each row of queries: numbers[head][0] = lse in powers of two,
+// numbers[head][1] = sum(g * out), zeros from `length` to `padded`. LANES threads a row.
+template <typename T, int LANES>
+__global__ void __launch_bounds__(256)
+    attention_backward_delta_sm90(const T* __restrict__ g, const T* __restrict__ out,
+                                  const float* __restrict__ lse, const Heads heads, int64_t rows,
+                                  int64_t padded, float* __restrict__ numbers) {
+  const int64_t place = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) / LANES;
+  const int column = threadIdx.x % LANES * 8;
+  const int64_t i = place % padded, at = place / padded;
+  const bool real = place < rows && i < heads.length;
+  float sum = 0.0f;
+  if (real && column < heads.value_width) {
+    const int64_t batch = at / heads.count, head = at % heads.count;
+    const Pack<T, 8> x = load<8>(g + batch * heads.first[0] + head * heads.first[1] +
+                                 i * heads.first[2] + column);
+    const Pack<T, 8> y = load<8>(out + batch * heads.second[0] + head * heads.second[1] +
+                                 i * heads.second[2] + column);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) sum += widen(x[e]) * widen(y[e]);
+  }
+  sum = warp_reduce<Sum, LANES>(sum);
+  if (place < rows && column == 0) {
+    numbers[at * 2 * padded + i] = real ? lse[at * heads.length + i] * LOG2_E : 0.0f;
+    numbers[(at * 2 + 1) * padded + i] = sum;
+  }
 }
 
 // KEYS: a block serves 64 GROUPS keys of one head, a warpgroup 64 of them; queries pass by, `first`
 // and `second` are the gradients of k and v. Else it serves queries, keys pass by, and `first` is
-// the gradient of q. N rows pass at a time, through STAGES buffers.
+// the gradient of q. N rows pass at a time, through STAGES buffers. `numbers`: see above.
 template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL, bool KEYS>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
-    attention_backward_sm90(const T* __restrict__ q, const T* __restrict__ k,
-                            const T* __restrict__ v, const T* __restrict__ g,
-                            const float* __restrict__ lse, const float* __restrict__ delta,
-                            const Problem problem, float scale, T* __restrict__ first,
-                            T* __restrict__ second) {
-  constexpr int ROWS = 64 * GROUPS, THREADS = 128 * GROUPS, TILE = N * D;
-  extern __shared__ __align__(16) unsigned char memory[];
-  T* rows_1 = reinterpret_cast<T*>(aligned(memory));  // k or q
-  T* rows_2 = rows_1 + ROWS * D;                      // v or g
-  T* passing = rows_2 + ROWS * D;                     // per stage: q or k, then g or v
-  float* numbers = reinterpret_cast<float*>(passing + STAGES * 2 * TILE);  // lse, delta
+    attention_backward_sm90(const __grid_constant__ TensorMap q,
+                            const __grid_constant__ TensorMap k,
+                            const __grid_constant__ TensorMap v,
+                            const __grid_constant__ TensorMap g,
+                            const __grid_constant__ TensorMap number_map,
+                            const float* __restrict__ numbers, int64_t padded, const Heads heads,
+                            float scale, T* __restrict__ first, T* __restrict__ second) {
+  static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
+  constexpr int ROWS = 64 * GROUPS, TILE = N * D, NUMBERS = KEYS ? 2 * N : 0;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  T* rows_1 = reinterpret_cast<T*>(memory);  // k or q
+  T* rows_2 = rows_1 + ROWS * D;             // v or g
+  T* passing = rows_2 + ROWS * D;            // per stage: q or k, then g or v
+  float* passing_numbers = reinterpret_cast<float*>(passing + STAGES * 2 * TILE);  // lse, delta
+  Barrier* ready = reinterpret_cast<Barrier*>(passing_numbers + STAGES * NUMBERS);
+  const Ring<STAGES, 4 * GROUPS, 4 * TILE + 4 * NUMBERS> ring(ready + 1);
 
-  const int length = problem.length, size = problem.size, groups = problem.groups;
+  const int length = heads.length, size = heads.size, groups = heads.groups;
+  const int query_heads = heads.count, own_heads = KEYS ? query_heads / groups : query_heads;
   const int rows = KEYS ? size : length, columns = KEYS ? length : size;
-  const int heads = KEYS ? int(problem.heads) / groups : int(problem.heads);
   const int tiles = (rows + ROWS - 1) / ROWS;
   const int place = blockIdx.x % tiles, at = blockIdx.x / tiles;
   const int row0 = (CAUSAL && !KEYS ? tiles - 1 - place : place) * ROWS;
-  const int batch = at / heads, head = at % heads;
-  const int shared = KEYS ? head : head / groups;
-  const int leader = KEYS ? head * groups : head;  // the first query head
-  q += batch * problem.q[0];
-  k += batch * problem.k[0] + shared * problem.k[1];
-  v += batch * problem.v[0] + shared * problem.v[1];
-  g += batch * problem.g[0];
+  const int batch = at / own_heads, head = at % own_heads;
 
   const int begin = CAUSAL && KEYS ? row0 : 0;  // row0 is a multiple of N
   const int end = CAUSAL && !KEYS ? min(row0 + ROWS, columns) : columns;
   const int steps = end > begin ? (end - begin + N - 1) / N : 0;
-  const int count = KEYS ? steps * groups : steps;
+  const int count = KEYS ? steps * groups : steps;  // one query head of the group after the other
 
   auto load_step = [&](int step) {
-    const int stage = step % STAGES;
+    const int stage = step % STAGES, column = begin + step % steps * N;
     T* to = passing + stage * 2 * TILE;
-    const int column = begin + step % steps * N;
+    Barrier* full = ring.claimed(step);
     if constexpr (KEYS) {
-      const int query_head = leader + step / steps;
-      load_panels<T, D, N, THREADS>(to, q + query_head * problem.q[1], problem.q[2], column,
-                                    length, problem.width);
-      load_panels<T, D, N, THREADS>(to + TILE, g + query_head * problem.g[1], problem.g[2], column,
-                                    length, problem.value_width);
-      float* values = numbers + stage * 2 * N;
-      if (threadIdx.x < 2 * N) {
-        const int i = threadIdx.x % N;
-        const float* from = threadIdx.x < N ? lse : delta;
-        const bool wanted = column + i < length;
-        from += static_cast<int64_t>(batch * int(problem.heads) + query_head) * length;
-        cp_async<4>(values + threadIdx.x, wanted ? from + column + i : from, wanted);
-      }
+      const int query_head = head * groups + step / steps;
+      load_tile<D, N>(to, q, full, column, query_head, batch);
+      load_tile<D, N>(to + TILE, g, full, column, query_head, batch);
+      load_box(passing_numbers + stage * NUMBERS, number_map, full, column, 0,
+               batch * query_heads + query_head);
     } else {
-      load_panels<T, D, N, THREADS>(to, k, problem.k[2], column, size, problem.width);
-      load_panels<T, D, N, THREADS>(to + TILE, v, problem.v[2], column, size,
-                                    problem.value_width);
+      load_tile<D, N>(to, k, full, column, head / groups, batch);
+      load_tile<D, N>(to + TILE, v, full, column, head / groups, batch);
     }
   };
-
-  if constexpr (KEYS) {
-    load_panels<T, D, ROWS, THREADS>(rows_1, k, problem.k[2], row0, size, problem.width);
-    load_panels<T, D, ROWS, THREADS>(rows_2, v, problem.v[2], row0, size, problem.value_width);
-  } else {
-    load_panels<T, D, ROWS, THREADS>(rows_1, q + head * problem.q[1], problem.q[2], row0, length,
-                                     problem.width);
-    load_panels<T, D, ROWS, THREADS>(rows_2, g + head * problem.g[1], problem.g[2], row0, length,
-                                     problem.value_width);
+  if (threadIdx.x == 0) {
+    make_barrier(ready, 1);
+    ring.make();
+    fence_barriers();
+    arrive_expecting(ready, ROWS * D * 4);
+    load_tile<D, ROWS>(rows_1, KEYS ? k : q, ready, row0, head, batch);
+    load_tile<D, ROWS>(rows_2, KEYS ? v : g, ready, row0, head, batch);
+    for (int step = 0; step < AHEAD<STAGES> && step < count; ++step) load_step(step);
   }
-#pragma unroll
-  for (int step = 0; step < STAGES - 1; ++step) {
-    if (step < count) load_step(step);
-    cp_async_commit();
-  }
+  __syncthreads();
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / 128;
   const int row = row0 + warp * 16, group_row = row0 + group * 64;
+  const T* own_1 = rows_1 + group * 64 * PANEL;
+  const T* own_2 = rows_2 + group * 64 * PANEL;
   const float scale_2 = scale * LOG2_E;
   float own_lse[2] = {0.0f, 0.0f}, own_delta[2] = {0.0f, 0.0f};
   if constexpr (!KEYS) {
@@ -249,40 +259,36 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     for (int h = 0; h < 2; ++h) {
       const int i = row + 8 * h + lane / 4;
       if (i < length) {
-        own_lse[h] = lse[static_cast<int64_t>(at) * length + i] * LOG2_E;
-        own_delta[h] = delta[static_cast<int64_t>(at) * length + i];
+        own_lse[h] = numbers[at * 2 * padded + i];
+        own_delta[h] = numbers[(at * 2 + 1) * padded + i];
       }
     }
   }
-
   float sums_1[D / 2], sums_2[D / 2];
 #pragma unroll
-  for (int n = 0; n < D / 8; ++n) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) sums_1[4 * n + e] = sums_2[4 * n + e] = 0.0f;
-  }
-  const uint64_t own_1 = k_major(rows_1 + group * 64 * PANEL);
-  const uint64_t own_2 = k_major(rows_2 + group * 64 * PANEL);
+  for (int i = 0; i < D / 2; ++i) sums_1[i] = sums_2[i] = 0.0f;
 
+  wait(ready, 0);
 #pragma unroll 1
   for (int step = 0; step < count; ++step) {
-    cp_async_wait<STAGES - 2>();
-    fence_shared();
-    __syncthreads();
-    if (step + STAGES - 1 < count) load_step(step + STAGES - 1);
-    cp_async_commit();
+    if (threadIdx.x == 0 && step + AHEAD<STAGES> < count) load_step(step + AHEAD<STAGES>);
+    __syncwarp();
+    ring.await(step);
     const int column = begin + step % steps * N;
-    if (group_row >= rows) continue;
-    if (CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64)) continue;
+    if (group_row >= rows ||
+        (CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64))) {
+      ring.release(step);
+      continue;
+    }
     const T* tile_1 = passing + step % STAGES * 2 * TILE;
     const T* tile_2 = tile_1 + TILE;
-    const float* values = numbers + step % STAGES * 2 * N;
+    const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
 
     float weights[N / 2], gradients[N / 2];
     wgmma_fence();
-    begin_rows<T, D, ROWS, N>(weights, own_1, k_major(tile_1));
+    begin_rows<D, ROWS, N>(weights, own_1, tile_1);
     wgmma_commit();
-    begin_rows<T, D, ROWS, N>(gradients, own_2, k_major(tile_2));
+    begin_rows<D, ROWS, N>(gradients, own_2, tile_2);
     wgmma_commit();
     wgmma_wait<1>();
     hold(weights);
@@ -302,50 +308,51 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     }
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
-      const Pack<float, 2> passing_lse = load<2>(values + 8 * n + lane % 4 * 2);
+      Pack<float, 2> lse;
+      if constexpr (KEYS) lse = load<2>(values + 8 * n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const float minus = KEYS ? passing_lse[e % 2] * -LOG2_E : -own_lse[e / 2];
-        weights[4 * n + e] = power_of_two(fmaf(weights[4 * n + e], scale_2, minus));
+        float& weight = weights[4 * n + e];
+        weight = power_of_two(fmaf(weight, scale_2, KEYS ? -lse[e % 2] : -own_lse[e / 2]));
       }
     }
-    uint32_t packed[N / 16][4];
     wgmma_wait<0>();
     hold(gradients);
+    uint32_t packed[N / 16][4], packed_gradients[N / 16][4];
     if constexpr (KEYS) {
       narrowed<T, N>(packed, weights);
       wgmma_fence();
-      begin_columns<T, D, N>(sums_2, packed, mn_major(tile_2, N * 128));
+      begin_columns<D, N>(sums_2, packed, tile_2);
       wgmma_commit();
     }
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
-      const Pack<float, 2> passing_delta = load<2>(values + N + 8 * n + lane % 4 * 2);
+      Pack<float, 2> delta;
+      if constexpr (KEYS) delta = load<2>(values + N + 8 * n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        gradients[4 * n + e] = weights[4 * n + e] *
-                          (gradients[4 * n + e] - (KEYS ? passing_delta[e % 2] : own_delta[e / 2]));
+        float& gradient = gradients[4 * n + e];
+        gradient = weights[4 * n + e] * (gradient - (KEYS ? delta[e % 2] : own_delta[e / 2]));
       }
     }
-    uint32_t packed_gradients[N / 16][4];
     narrowed<T, N>(packed_gradients, gradients);
     wgmma_fence();
-    begin_columns<T, D, N>(sums_1, packed_gradients, mn_major(tile_1, N * 128));
+    begin_columns<D, N>(sums_1, packed_gradients, tile_1);
     wgmma_commit();
     wgmma_wait<0>();
     hold(sums_1);
-    if constexpr (KEYS) hold(sums_2);
+    hold(sums_2);
+    ring.release(step);
   }
-  cp_async_wait<0>();
-  __syncthreads();  // the rows' place takes the results
 
+  __syncthreads();  // the rows make place for the results
   const float scales[2] = {scale, scale}, ones[2] = {1.0f, 1.0f};
-  first += batch * problem.first[0] + head * problem.first[1];
-  store_panels<T, D, ROWS>(sums_1, scales, rows_1, warp * 16, first, problem.first[2], row, rows,
-                           problem.width);
+  first += batch * heads.first[0] + head * heads.first[1];
+  store_rows<D, ROWS>(sums_1, scales, rows_1, warp * 16, first, heads.first[2], row, rows,
+                      heads.width);
   if constexpr (KEYS) {
-    second += batch * problem.second[0] + head * problem.second[1];
-    store_panels<T, D, ROWS>(sums_2, ones, rows_2, warp * 16, second, problem.second[2], row, rows,
-                             problem.value_width);
+    second += batch * heads.second[0] + head * heads.second[1];
+    store_rows<D, ROWS>(sums_2, ones, rows_2, warp * 16, second, heads.second[2], row, rows,
+                        heads.value_width);
   }
 }

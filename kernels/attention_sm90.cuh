@@ -1,47 +1,38 @@
-// Tiles of attention on warpgroup products: how they lie in shared memory, what multiplies them.
+// Attention's tiles on warpgroup products: how they arrive, what multiplies them, how results leave.
 //
-// A tile has ROWS rows of D two-byte values, in panels of 64 columns. In a panel a row takes 128
-// bytes, and the pack of 16 bytes at place p of row r lies at place p ^ (r % 8): the 128-byte
-// swizzle of the tensor cores, which read a tile by rows or by columns without conflicts of banks.
-// Tiles begin at multiples of 1024 bytes. Scores and sums lie in registers as mma.cuh's `c` does: of
-// the 64 rows of a warpgroup warp w has 16 w to 16 w + 15, its lanes rows lane / 4 and lane / 4 + 8,
-// columns lane % 4 * 2 and the next one of every 8.
+// A tile has ROWS rows of D two-byte values, in panels of 64 columns, which lie one after the other
+// as wgmma.cuh's tiles do. Scores and sums are accumulators of a warpgroup's 64 rows: of the 16 rows
+// of a warp a lane has rows lane / 4 and lane / 4 + 8, columns lane % 4 * 2 and the next one of
+// every 8.
 
 constexpr int PANEL = 64;  // columns
 
-// Where a pack lies within a tile, in elements.
-template <int ROWS>
-__device__ __forceinline__ int place_of(int row, int pack) {
-  return (pack / 8 * ROWS + row) * PANEL + ((pack % 8) ^ (row % 8)) * 8;
-}
+// Sizes, and strides in elements; the host packs it as one row of 64-bit integers.
+struct Heads {
+  int64_t count, groups, length, size;  // heads of q; query heads of a key head; rows of q; of k
+  int64_t width, value_width;           // of q and k; of v
+  int64_t first[3], second[3];          // of the results: batch, head, row
+};
 
-// Rows [row, row + ROWS) of a (length, width) matrix into a tile, with zeros beyond it.
-template <typename T, int D, int ROWS, int THREADS>
-__device__ __forceinline__ void load_panels(T* tile, const T* from, int64_t stride, int row,
-                                            int length, int width) {
-  constexpr int packs = D / 8;
-  static_assert(THREADS % packs == 0, "a round copies whole rows");
-  const int own = threadIdx.x / packs, pack = threadIdx.x % packs;
-  const bool within = pack * 8 < width;
-  const T* corner = from + (row + own) * stride + pack * 8;
+// Rows from `row` on of a head into a tile, with zeros beyond the matrix. One thread asks for it.
+template <int D, int ROWS, typename T>
+__device__ __forceinline__ void load_tile(T* tile, const TensorMap& map, Barrier* full, int row,
+                                          int head, int batch) {
 #pragma unroll
-  for (int r = 0; r < ROWS; r += THREADS / packs) {
-    if (ROWS % (THREADS / packs) != 0 && own + r >= ROWS) break;
-    const bool wanted = within && row + own + r < length;
-    cp_async<16>(tile + place_of<ROWS>(own + r, pack), wanted ? corner + r * stride : from, wanted);
+  for (int column = 0; column < D; column += PANEL) {
+    load_box(tile + column * ROWS, map, full, column, row, head, batch);
   }
 }
 
 // scores = left right^T over D columns: the warpgroup's 64 rows of a tile of ROWS, all N rows of
-// `right`, by K-major descriptors. Begins; the caller commits and waits.
-template <typename T, int D, int ROWS, int N>
-__device__ __forceinline__ void begin_rows(float (&scores)[N / 2], uint64_t left,
-                                           uint64_t right) {
+// `right`. Begins; the caller commits and waits.
+template <int D, int ROWS, int N, typename T>
+__device__ __forceinline__ void begin_rows(float (&scores)[N / 2], const T* left, const T* right) {
+  const uint64_t a = k_major(left), b = k_major(right);
 #pragma unroll
   for (int k = 0; k < D; k += 16) {
     const int panel = k / PANEL * 128, within = k % PANEL * 2;
-    wgmma<T>(scores, advance(left, panel * ROWS + within), advance(right, panel * N + within),
-             k != 0);
+    wgmma<T>(scores, advance(a, panel * ROWS + within), advance(b, panel * N + within), k != 0);
   }
 }
 
@@ -58,25 +49,26 @@ __device__ __forceinline__ void narrowed(uint32_t (&packed)[N / 16][4],
   }
 }
 
-// sums += weights right: the weights' N columns are the rows of `right`, an
-// MN-major descriptor. Begins.
-template <typename T, int D, int N>
+// sums += weights right: the weights' N columns are the rows of `right`. Begins.
+template <int D, int N, typename T>
 __device__ __forceinline__ void begin_columns(float (&sums)[D / 2],
                                               const uint32_t (&weights)[N / 16][4],
-                                              uint64_t right) {
+                                              const T* right) {
+  const uint64_t b = mn_major(right, N * 128);
 #pragma unroll
-  for (int k = 0; k < N / 16; ++k) {
-    wgmma<T, true>(sums, weights[k], advance(right, k * 2048), true);
-  }
+  for (int k = 0; k < N / 16; ++k) wgmma<T, true>(sums, weights[k], advance(b, k * 2048), true);
 }
 
-// 16 rows of sums that a warp holds, by way of rows of a tile that it alone still uses. Row h of a
+// 16 rows of sums that a warp holds, from row `own` of a tile that it alone still uses. Row h of a
 // lane is multiplied by factors[h].
-template <typename T, int D, int ROWS>
-__device__ __forceinline__ void store_panels(const float (&sums)[D / 2],
-                                             const float (&factors)[2], T* tile, int own, T* to,
-                                             int64_t stride, int row, int length, int width) {
+template <int D, int ROWS, typename T>
+__device__ __forceinline__ void store_rows(const float (&sums)[D / 2], const float (&factors)[2],
+                                           T* tile, int own, T* to, int64_t stride, int row,
+                                           int length, int width) {
   const int lane = threadIdx.x % 32;
+  auto place = [&](int r, int pack) {
+    return tile + pack / 8 * ROWS * PANEL + swizzled_128(own + r, pack % 8 * 16) / 2;
+  };
 #pragma unroll
   for (int n = 0; n < D / 8; ++n) {
 #pragma unroll
@@ -84,7 +76,7 @@ __device__ __forceinline__ void store_panels(const float (&sums)[D / 2],
       Pack<T, 2> pair;
       pair[0] = narrow<T>(sums[4 * n + 2 * h] * factors[h]);
       pair[1] = narrow<T>(sums[4 * n + 2 * h + 1] * factors[h]);
-      store<2>(tile + place_of<ROWS>(own + 8 * h + lane / 4, n) + lane % 4 * 2, pair);
+      store<2>(place(8 * h + lane / 4, n) + lane % 4 * 2, pair);
     }
   }
   __syncwarp();
@@ -92,7 +84,37 @@ __device__ __forceinline__ void store_panels(const float (&sums)[D / 2],
   for (int i = lane; i < 16 * (D / 8); i += 32) {
     const int r = i / (D / 8), pack = i % (D / 8);
     if (row + r < length && pack * 8 < width) {
-      store<8>(to + (row + r) * stride + pack * 8, load<8>(tile + place_of<ROWS>(own + r, pack)));
+      store<8>(to + (row + r) * stride + pack * 8, load<8>(place(r, pack)));
     }
   }
 }
+
+// What passes by a block: STAGES buffers of BYTES, which one thread fills and all warps release.
+template <int STAGES, int WARPS, int BYTES>
+struct Ring {
+  Barrier* full;
+  Barrier* empty;
+  __device__ __forceinline__ explicit Ring(Barrier* barriers)
+      : full(barriers), empty(barriers + STAGES) {}
+  // By one thread, before a barrier of the block.
+  __device__ __forceinline__ void make() const {
+#pragma unroll
+    for (int i = 0; i < STAGES; ++i) {
+      make_barrier(full + i, 1);
+      make_barrier(empty + i, WARPS);
+    }
+  }
+  // The barrier that the loads of a step are to be counted by, when its buffer is free.
+  __device__ __forceinline__ Barrier* claimed(int step) const {
+    if (step >= STAGES) wait(empty + step % STAGES, (step / STAGES - 1) & 1);
+    arrive_expecting(full + step % STAGES, BYTES);
+    return full + step % STAGES;
+  }
+  __device__ __forceinline__ void await(int step) const {
+    wait(full + step % STAGES, step / STAGES & 1);
+  }
+  __device__ __forceinline__ void release(int step) const {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive(empty + step % STAGES);
+  }
+};

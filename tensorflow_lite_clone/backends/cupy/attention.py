@@ -192,9 +192,8 @@ def _forward(
     length = q.shape[-2]
     out = _Target(call.lead, length, v.shape[-1], call.v.shape[3], call.q)
     lse = cupy.empty((*call.lead, length), np.float32)
-    problem = _problem(call, groups, p, out.array)
     if not p and attention_hopper.serves(call, _capability(q.device.id), scale):
-        attention_hopper.forward(call, problem, scale, causal, out.array, lse)
+        attention_hopper.forward(call, groups, scale, causal, out.array, lse)
         return (out.finished(), lse, ticket)
     several, columns = _forward_tiles(call, length, bool(p))
     shared = (64 * several + 2 * columns) * _row_bytes(call)
@@ -203,7 +202,8 @@ def _forward(
     ]
     kernel(
         math.prod(call.lead) * -(-length // (64 * several)), 128, call.q, call.k, call.v,
-        *_masks(call), ticket, problem, scale, 1 / (1 - p), out.array, lse, shared=shared,
+        *_masks(call), ticket, _problem(call, groups, p, out.array), scale, 1 / (1 - p),
+        out.array, lse, shared=shared,
     )  # fmt: skip
     return (out.finished(), lse, ticket)
 
@@ -261,19 +261,16 @@ def _backward(
     g, out = _packed(_four(g), pack), _packed(_four(out), pack)
     length, size = q.shape[-2], k.shape[-2]
     heads = math.prod(call.lead)
-    delta = cupy.empty(heads * length, np.float32)
-    lanes = max(4, 1 << (call.bucket // pack - 1).bit_length())
-    _DELTA[q.dtype, lanes](
-        -(-heads * length * lanes // 256), 256, g, out, _problem(call, groups, p, g, out),
-        heads * length, delta,
-    )  # fmt: skip
+    hopper = not p and attention_hopper.serves(call, _capability(q.device.id), scale)
+    if hopper:
+        numbers = attention_hopper.numbers(call, g, out, lse)
+    else:
+        numbers = _delta(call, groups, g, out)
     busy = bool(call.kind or p)
-    hopper = not busy and attention_hopper.serves(call, _capability(q.device.id), scale)
 
     def launch(keys: bool, kind: int, first: Any, second: Any, gmask: Any) -> None:
-        problem = _problem(call, groups, p, g, first, second)
         if hopper:
-            attention_hopper.backward(call, g, lse, delta, problem, scale, causal, first, second)
+            attention_hopper.backward(call, groups, g, numbers, scale, causal, first, second)
             return
         columns, stages = _backward_tiles(call, busy, keys)
         kernel = _BACKWARD[
@@ -281,9 +278,9 @@ def _backward(
         ]
         rows, blocks = (size, heads // groups) if keys else (length, heads)
         kernel(
-            blocks * -(-rows // 64), 128, call.q, call.k, call.v, g, lse, delta, *_masks(call),
-            ticket, problem, scale, 1 / (1 - p), first, second, gmask,
-            shared=_backward_shared(call, columns, stages),
+            blocks * -(-rows // 64), 128, call.q, call.k, call.v, g, lse, numbers, *_masks(call),
+            ticket, _problem(call, groups, p, g, first, second), scale, 1 / (1 - p), first, second,
+            gmask, shared=_backward_shared(call, columns, stages),
         )  # fmt: skip
 
     gq = gk = gv = gmask = None
@@ -302,6 +299,17 @@ def _backward(
         launch(False, kind, target.array, None, gmask)
         gq = target.finished() if needs[0] else None
     return gq, gk, gv, gmask
+
+
+def _delta(call: _Call, groups: int, g: Any, out: Any) -> Any:
+    """sum(g * out) of every row of queries."""
+    rows = math.prod(call.lead) * call.q.shape[2]
+    delta = cupy.empty(rows, np.float32)
+    lanes = max(4, 1 << (call.bucket * g.itemsize // 16 - 1).bit_length())
+    _DELTA[g.dtype, lanes](
+        -(-rows * lanes // 256), 256, g, out, _problem(call, groups, 0.0, g, out), rows, delta
+    )
+    return delta
 
 
 @override("attention", backend="cupy")

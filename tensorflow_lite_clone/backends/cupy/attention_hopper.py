@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import cupy
+import numpy as np
+
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
 _FILE = "attention_sm90.cu"
 _FORWARD = Kernel(
-    _FILE, "attention_forward_sm90", params=("T", "D", "GROUPS", "N", "BLOCKS", "CAUSAL")
+    _FILE, "attention_forward_sm90", params=("T", "D", "GROUPS", "N", "STAGES", "BLOCKS", "CAUSAL")
 )
 _BACKWARD = Kernel(
     _FILE,
     "attention_backward_sm90",
     params=("T", "D", "GROUPS", "N", "STAGES", "BLOCKS", "CAUSAL", "KEYS"),
 )
-_ALIGNMENT = 1024  # bytes that a block may lose before its first tile
+_DELTA = Kernel(_FILE, "attention_backward_delta_sm90", params=("T", "LANES"))
+
+_PANEL = 64  # columns that lie together in shared memory
 
 
 def serves(call: Any, capability: int, scale: float) -> bool:
@@ -30,40 +36,93 @@ def serves(call: Any, capability: int, scale: float) -> bool:
     )
 
 
-def forward(call: Any, problem: Any, scale: float, causal: bool, out: Any, lse: Any) -> None:
-    """Write the result and its log-sum-exp, with the struct `Problem` as the kernels read it."""
-    groups, columns, blocks = _forward_tiles(call)
-    rows = 64 * groups
-    kernel = _FORWARD[call.q.dtype, call.bucket, groups, columns, blocks, causal]
+def forward(call: Any, groups: int, scale: float, causal: bool, out: Any, lse: Any) -> None:
+    """Write the result and its log-sum-exp."""
+    several, columns, stages, blocks = _forward_tiles(call)
+    rows = 64 * several
+    q, k, v = _mappable(call.q, call.k, call.v)
+    kernel = _FORWARD[call.q.dtype, call.bucket, several, columns, stages, blocks, causal]
     kernel(
-        math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * groups, call.q, call.k, call.v,
-        problem, scale, out, lse,
-        shared=_ALIGNMENT + (rows + 4 * columns) * 2 * call.bucket,
+        math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several, _tiles(q, rows),
+        _tiles(k, columns), _tiles(v, columns), _heads(call, groups, out), scale, out,
+        lse, shared=2 * call.bucket * (rows + 2 * stages * columns) + 8 * (2 * stages + 1),
     )  # fmt: skip
+
+
+def numbers(call: Any, g: Any, out: Any, lse: Any) -> Any:
+    """What the gradients need of each row of queries, as the kernels read it."""
+    heads, length = math.prod(call.lead), call.q.shape[2]
+    padded = -(-length // _PANEL) * _PANEL
+    result = cupy.empty((heads, 2, padded), np.float32)
+    lanes = call.bucket // 8
+    _DELTA[call.q.dtype, lanes](
+        -(-heads * padded * lanes // 256), 256, g, out, lse, _heads(call, 1, g, out),
+        heads * padded, padded, result,
+    )  # fmt: skip
+    return result
 
 
 def backward(
-    call: Any, g: Any, lse: Any, delta: Any, problem: Any, scale: float, causal: bool,
-    first: Any, second: Any,
-) -> None:  # fmt: skip
+    call: Any,
+    groups: int,
+    g: Any,
+    numbers: Any,
+    scale: float,
+    causal: bool,
+    first: Any,
+    second: Any,
+) -> None:
     """Write the gradients of k and v, or that of q where `second` is None."""
     keys = second is not None
-    groups, columns, stages, blocks = _backward_tiles(call, keys)
-    rows = 64 * groups
-    kernel = _BACKWARD[call.q.dtype, call.bucket, groups, columns, stages, blocks, causal, keys]
-    owner = call.k if keys else call.q
+    several, columns, stages, blocks = _backward_tiles(call, keys)
+    rows = 64 * several
+    kernel = _BACKWARD[call.q.dtype, call.bucket, several, columns, stages, blocks, causal, keys]
+    q, k, v, g = _mappable(call.q, call.k, call.v, g)
+    own, passing = (rows, columns) if keys else (columns, rows)
+    heads, _, padded = numbers.shape
+    number_map = tensor_map(
+        numbers, (padded, 2, heads), (padded, 2 * padded), (columns, 2, 1), swizzle=0
+    )
+    batch, count, length = (call.k if keys else call.q).shape[:3]
     kernel(
-        math.prod(owner.shape[:2]) * -(-owner.shape[2] // rows), 128 * groups, call.q, call.k,
-        call.v, g, lse, delta, problem, scale, first, second,
-        shared=_ALIGNMENT + (rows + stages * columns) * 4 * call.bucket + 8 * stages * columns,
+        batch * count * -(-length // rows), 128 * several, _tiles(q, passing),
+        _tiles(k, own), _tiles(v, own), _tiles(g, passing), number_map, numbers, padded,
+        _heads(call, groups, first, second), scale, first, second,
+        shared=4 * call.bucket * (rows + stages * columns) + 8 * stages * columns * keys
+        + 8 * (2 * stages + 1),
     )  # fmt: skip
 
 
-def _forward_tiles(call: Any) -> tuple[int, int, int]:
-    """The template arguments GROUPS, N and BLOCKS."""
-    return (2, 64, 2)
+def _mappable(*arrays: Any) -> list[Any]:
+    """The arrays, those with an axis that repeats or runs backwards copied."""
+    return [
+        cupy.ascontiguousarray(x)
+        if any([step <= 0 and n > 1 for step, n in zip(x.strides, x.shape)])
+        else x
+        for x in arrays
+    ]
+
+
+def _tiles(x: Any, rows: int) -> Any:
+    """The map of tiles of `rows` rows and a panel of columns of (batch, head, row, column)."""
+    strides = [x.strides[i] // x.itemsize if x.shape[i] > 1 else _PANEL for i in (2, 1, 0)]
+    return tensor_map(x, x.shape[::-1], tuple(strides), (_PANEL, rows, 1, 1))
+
+
+def _heads(call: Any, groups: int, first: Any, second: Any = None) -> Any:
+    """The kernels' struct `Heads`."""
+    sizes = [call.q.shape[1], groups, call.q.shape[2], call.k.shape[2]]
+    sizes += [call.q.shape[3], call.v.shape[3]]
+    for x in (first, second):
+        sizes += [0, 0, 0] if x is None else [stride // x.itemsize for stride in x.strides[:3]]
+    return np.array(sizes, np.int64)
+
+
+def _forward_tiles(call: Any) -> tuple[int, int, int, int]:
+    """The template arguments GROUPS, N, STAGES and BLOCKS."""
+    return (2, 64, 3, 2) if call.bucket == 64 else (2, 64, 2, 2)
 
 
 def _backward_tiles(call: Any, keys: bool) -> tuple[int, int, int, int]:
     """The template arguments GROUPS, N, STAGES and BLOCKS."""
-    return (2, 64, 2, 1)
+    return (2, 64, 3, 1) if call.bucket == 64 else (2, 64, 2, 1)
