@@ -22,9 +22,10 @@ constexpr int AHEAD = STAGES > 2 ? STAGES - 2 : 1;
 template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     attention_forward_sm90(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
-                           const __grid_constant__ TensorMap v, const Heads heads, float scale,
-                           T* __restrict__ out, float* __restrict__ lse) {
+                           const __grid_constant__ TensorMap v, const Heads heads, int section,
+                           float scale, T* __restrict__ out, float* __restrict__ lse) {
   static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
+  static_assert(STAGES >= 3, "a step keeps its buffer while the next one begins");
   constexpr int ROWS = 64 * GROUPS, TILE = N * D;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* queries = reinterpret_cast<T*>(memory);
@@ -34,8 +35,8 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
 
   const int length = heads.length, size = heads.size, count = heads.count;
   const int tiles = (length + ROWS - 1) / ROWS;
-  const int place = blockIdx.x % tiles, at = blockIdx.x / tiles;
-  const int row0 = (CAUSAL ? tiles - 1 - place : place) * ROWS;  // the longest first
+  const Place place(tiles, section);
+  const int at = place.head, row0 = (CAUSAL ? tiles - 1 - place.rank : place.rank) * ROWS;
   const int batch = at / count, head = at % count, shared = head / int(heads.groups);
   const int steps = ((CAUSAL ? min(row0 + ROWS, size) : size) + N - 1) / N;
 
@@ -63,26 +64,22 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
 #pragma unroll
   for (int i = 0; i < D / 2; ++i) sums[i] = 0.0f;
 
-  wait(ready, 0);
-#pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
-    if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
-    __syncwarp();
-    ring.await(step);
-    const int column = step * N;
-    if (group_row >= length || (CAUSAL && column >= group_row + 64)) {
+  // The first step after `step` that has something for the warpgroup, when its tiles are there.
+  auto next_step = [&](int step) {
+    while (++step < steps) {
+      if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
+      __syncwarp();
+      ring.await(step);
+      if (group_row < length && !(CAUSAL && step * N >= group_row + 64)) break;
       ring.release(step);
-      continue;
     }
-    const T* keys = passing + step % STAGES * 2 * TILE;
-
-    float scores[N / 2];
-    wgmma_fence();
-    begin_rows<D, ROWS, N>(scores, own, keys);
-    wgmma_commit();
-    wgmma_wait<0>();
-    hold(scores);
-    const int live = size - column, ahead = row - column;
+    return step;
+  };
+  auto keys_of = [&](int step) { return passing + step % STAGES * 2 * TILE; };
+  // Scores become powers relative to `base`; what sums of earlier ones shrink by, if they do.
+  float scores[N / 2], shrink[2];
+  auto weigh = [&](int step) {
+    const int live = size - step * N, ahead = row - step * N;
     if (live < N || (CAUSAL && ahead < N)) {
 #pragma unroll
       for (int n = 0; n < N / 8; ++n) {
@@ -105,18 +102,15 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
       peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 2)) * scale_2;
     }
     // Any base will do that keeps the powers small: it follows the largest score from afar.
-    if (__any_sync(0xffffffffu, peak[0] > base[0] + 8.0f || peak[1] > base[1] + 8.0f)) {
+    const bool moves =
+        __any_sync(0xffffffffu, peak[0] > base[0] + 8.0f || peak[1] > base[1] + 8.0f);
+    if (moves) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const float higher = fmaxf(peak[h], base[h]);
-        const float shrink = power_of_two(base[h] - (higher == -infinity() ? 0.0f : higher));
+        shrink[h] = power_of_two(base[h] - (higher == -infinity() ? 0.0f : higher));
         base[h] = higher;
-        total[h] *= shrink;
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          sums[4 * n + 2 * h] *= shrink;
-          sums[4 * n + 2 * h + 1] *= shrink;
-        }
+        total[h] *= shrink[h];
       }
     }
 #pragma unroll
@@ -131,14 +125,43 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         }
       }
     }
-    uint32_t weights[N / 16][4];
-    narrowed<T, N>(weights, scores);
+    return moves;
+  };
+
+  // While a step's scores are worked on, the sums of the one before are made.
+  uint32_t weights[N / 16][4];
+  wait(ready, 0);
+  int step = next_step(-1);
+  wgmma_fence();
+  begin_rows<D, ROWS, N>(scores, own, keys_of(step));
+  wgmma_commit();
+  wgmma_wait<0>();
+  hold(scores);
+  if (step < steps) weigh(step);
+  narrowed<T, N>(weights, scores);
+#pragma unroll 1
+  while (step < steps) {
+    const int next = next_step(step);
     wgmma_fence();
-    begin_columns<D, N>(sums, weights, keys + TILE);
+    begin_rows<D, ROWS, N>(scores, own, keys_of(next));
     wgmma_commit();
+    begin_columns<D, N>(sums, weights, keys_of(step) + TILE);
+    wgmma_commit();
+    wgmma_wait<1>();
+    hold(scores);
+    const bool moves = next < steps && weigh(next);
     wgmma_wait<0>();
     hold(sums);
     ring.release(step);
+    if (moves) {
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sums[4 * n + e] *= shrink[e / 2];
+      }
+    }
+    narrowed<T, N>(weights, scores);
+    step = next;
   }
 
   float factors[2];
@@ -159,37 +182,11 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
                       heads.value_width);
 }
 
-// What the gradients need of each row of queries: numbers[head][0] = lse in powers of two,
-// numbers[head][1] = sum(g * out), zeros from `length` to `padded`. LANES threads a row.
-template <typename T, int LANES>
-__global__ void __launch_bounds__(256)
-    attention_backward_delta_sm90(const T* __restrict__ g, const T* __restrict__ out,
-                                  const float* __restrict__ lse, const Heads heads, int64_t rows,
-                                  int64_t padded, float* __restrict__ numbers) {
-  const int64_t place = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) / LANES;
-  const int column = threadIdx.x % LANES * 8;
-  const int64_t i = place % padded, at = place / padded;
-  const bool real = place < rows && i < heads.length;
-  float sum = 0.0f;
-  if (real && column < heads.value_width) {
-    const int64_t batch = at / heads.count, head = at % heads.count;
-    const Pack<T, 8> x = load<8>(g + batch * heads.first[0] + head * heads.first[1] +
-                                 i * heads.first[2] + column);
-    const Pack<T, 8> y = load<8>(out + batch * heads.second[0] + head * heads.second[1] +
-                                 i * heads.second[2] + column);
-#pragma unroll
-    for (int e = 0; e < 8; ++e) sum += widen(x[e]) * widen(y[e]);
-  }
-  sum = warp_reduce<Sum, LANES>(sum);
-  if (place < rows && column == 0) {
-    numbers[at * 2 * padded + i] = real ? lse[at * heads.length + i] * LOG2_E : 0.0f;
-    numbers[(at * 2 + 1) * padded + i] = sum;
-  }
-}
-
-// KEYS: a block serves 64 GROUPS keys of one head, a warpgroup 64 of them; queries pass by, `first`
-// and `second` are the gradients of k and v. Else it serves queries, keys pass by, and `first` is
-// the gradient of q. N rows pass at a time, through STAGES buffers. `numbers`: see above.
+// Queries first (not KEYS): a block serves 64 GROUPS queries of one head, a warpgroup 64 of them; keys
+// pass by, N at a time, through STAGES buffers; `first` is the gradient of q. For the second launch
+// it leaves what a row of queries needs: numbers[head][0] = lse in powers of two, numbers[head][1] =
+// sum(g * out), zeros from `length` to `padded`. Then KEYS: keys are served, queries and their
+// numbers pass by; `first` and `second` are the gradients of k and v.
 template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL, bool KEYS>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     attention_backward_sm90(const __grid_constant__ TensorMap q,
@@ -197,9 +194,11 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
                             const __grid_constant__ TensorMap v,
                             const __grid_constant__ TensorMap g,
                             const __grid_constant__ TensorMap number_map,
-                            const float* __restrict__ numbers, int64_t padded, const Heads heads,
-                            float scale, T* __restrict__ first, T* __restrict__ second) {
+                            const T* __restrict__ out, const float* __restrict__ lse,
+                            const Heads heads, int section, float scale,
+                            float* __restrict__ numbers, int padded, T* __restrict__ first, T* __restrict__ second) {
   static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
+  static_assert(STAGES >= 3, "a step keeps its buffer while the next one begins");
   constexpr int ROWS = 64 * GROUPS, TILE = N * D, NUMBERS = KEYS ? 2 * N : 0;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* rows_1 = reinterpret_cast<T*>(memory);  // k or q
@@ -213,8 +212,9 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const int query_heads = heads.count, own_heads = KEYS ? query_heads / groups : query_heads;
   const int rows = KEYS ? size : length, columns = KEYS ? length : size;
   const int tiles = (rows + ROWS - 1) / ROWS;
-  const int place = blockIdx.x % tiles, at = blockIdx.x / tiles;
-  const int row0 = (CAUSAL && !KEYS ? tiles - 1 - place : place) * ROWS;
+  const Place place(tiles, section);
+  const int at = place.head;
+  const int row0 = (CAUSAL && !KEYS ? tiles - 1 - place.rank : place.rank) * ROWS;
   const int batch = at / own_heads, head = at % own_heads;
 
   const int begin = CAUSAL && KEYS ? row0 : 0;  // row0 is a multiple of N
@@ -253,47 +253,57 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const T* own_1 = rows_1 + group * 64 * PANEL;
   const T* own_2 = rows_2 + group * 64 * PANEL;
   const float scale_2 = scale * LOG2_E;
-  float own_lse[2] = {0.0f, 0.0f}, own_delta[2] = {0.0f, 0.0f};
-  if constexpr (!KEYS) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int i = row + 8 * h + lane / 4;
-      if (i < length) {
-        own_lse[h] = numbers[at * 2 * padded + i];
-        own_delta[h] = numbers[(at * 2 + 1) * padded + i];
-      }
-    }
-  }
   float sums_1[D / 2], sums_2[D / 2];
 #pragma unroll
   for (int i = 0; i < D / 2; ++i) sums_1[i] = sums_2[i] = 0.0f;
 
   wait(ready, 0);
-#pragma unroll 1
-  for (int step = 0; step < count; ++step) {
-    if (threadIdx.x == 0 && step + AHEAD<STAGES> < count) load_step(step + AHEAD<STAGES>);
-    __syncwarp();
-    ring.await(step);
-    const int column = begin + step % steps * N;
-    if (group_row >= rows ||
-        (CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64))) {
-      ring.release(step);
-      continue;
+  float own_lse[2], own_delta[2];
+  if constexpr (!KEYS) {
+    out += batch * heads.second[0] + head * heads.second[1];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int r = warp * 16 + 8 * h + lane / 4, i = row0 + r;
+      float sum = 0.0f;
+#pragma unroll
+      for (int pack = lane % 4; pack < D / 8; pack += 4) {
+        if (i >= length || pack * 8 >= int(heads.value_width)) continue;
+        const Pack<T, 8> x = load<8>(place_of<ROWS>(rows_2, r, pack));
+        const Pack<T, 8> y = load<8>(out + i * heads.second[2] + pack * 8);
+#pragma unroll
+        for (int e = 0; e < 8; ++e) sum += widen(x[e]) * widen(y[e]);
+      }
+      own_delta[h] = warp_reduce<Sum, 4>(sum);
+      own_lse[h] = i < length ? lse[static_cast<int64_t>(at) * length + i] * LOG2_E : 0.0f;
+      if (lane % 4 == 0 && i < padded) {
+        float* to = numbers + static_cast<int64_t>(at) * 2 * padded + i;
+        to[0] = own_lse[h];
+        to[padded] = own_delta[h];
+      }
     }
-    const T* tile_1 = passing + step % STAGES * 2 * TILE;
-    const T* tile_2 = tile_1 + TILE;
-    const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
+  }
+  auto column_of = [&](int step) { return begin + step % steps * N; };
+  // The first step after `step` that has something for the warpgroup, when its tiles are there.
+  auto next_step = [&](int step) {
+    while (++step < count) {
+      if (threadIdx.x == 0 && step + AHEAD<STAGES> < count) load_step(step + AHEAD<STAGES>);
+      __syncwarp();
+      ring.await(step);
+      const int column = column_of(step);
+      if (group_row < rows &&
+          !(CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64))) {
+        break;
+      }
+      ring.release(step);
+    }
+    return step;
+  };
+  auto tile_of = [&](int step) { return passing + step % STAGES * 2 * TILE; };
 
-    float weights[N / 2], gradients[N / 2];
-    wgmma_fence();
-    begin_rows<D, ROWS, N>(weights, own_1, tile_1);
-    wgmma_commit();
-    begin_rows<D, ROWS, N>(gradients, own_2, tile_2);
-    wgmma_commit();
-    wgmma_wait<1>();
-    hold(weights);
+  // weights = exp(scores - lse), of the step whose scores they hold.
+  auto weigh = [&](float (&weights)[N / 2], int step) {
     // row and column here are what the block owns and what passes: i and j, or j and i
-    const int live = columns - column, ahead = row - column;
+    const int live = columns - column_of(step), ahead = row - column_of(step);
     if (KEYS ? CAUSAL && ahead > -16 : live < N || (CAUSAL && ahead < N)) {
 #pragma unroll
       for (int n = 0; n < N / 8; ++n) {
@@ -306,6 +316,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         }
       }
     }
+    const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
       Pack<float, 2> lse;
@@ -316,15 +327,38 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         weight = power_of_two(fmaf(weight, scale_2, KEYS ? -lse[e % 2] : -own_lse[e / 2]));
       }
     }
-    wgmma_wait<0>();
-    hold(gradients);
+  };
+
+  // While a step's gradients are worked on, the next step's scores are made, and while those are
+  // worked on, the sums of this one.
+  float weights[N / 2];
+  int step = next_step(-1);
+  wgmma_fence();
+  begin_rows<D, ROWS, N>(weights, own_1, tile_of(step));
+  wgmma_commit();
+  wgmma_wait<0>();
+  hold(weights);
+  if (step < count) weigh(weights, step);
+#pragma unroll 1
+  while (step < count) {
+    const T* tile_1 = tile_of(step);
+    const T* tile_2 = tile_1 + TILE;
+    const int next = next_step(step);
+    float gradients[N / 2], next_weights[N / 2];
     uint32_t packed[N / 16][4], packed_gradients[N / 16][4];
+    if constexpr (KEYS) narrowed<T, N>(packed, weights);
+    wgmma_fence();
+    begin_rows<D, ROWS, N>(gradients, own_2, tile_2);
+    wgmma_commit();
     if constexpr (KEYS) {
-      narrowed<T, N>(packed, weights);
-      wgmma_fence();
       begin_columns<D, N>(sums_2, packed, tile_2);
       wgmma_commit();
     }
+    begin_rows<D, ROWS, N>(next_weights, own_1, tile_of(next));
+    wgmma_commit();
+    wgmma_wait<KEYS ? 2 : 1>();
+    hold(gradients);
+    const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
       Pack<float, 2> delta;
@@ -339,10 +373,16 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     wgmma_fence();
     begin_columns<D, N>(sums_1, packed_gradients, tile_1);
     wgmma_commit();
+    wgmma_wait<1>();
+    hold(next_weights);
+    if (next < count) weigh(next_weights, next);
     wgmma_wait<0>();
     hold(sums_1);
     hold(sums_2);
     ring.release(step);
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) weights[i] = next_weights[i];
+    step = next;
   }
 
   __syncthreads();  // the rows make place for the results

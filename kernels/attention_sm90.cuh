@@ -14,6 +14,19 @@ struct Heads {
   int64_t first[3], second[3];          // of the results: batch, head, row
 };
 
+// Which head a block serves, and which of its tiles, counted from the longest. Heads are in sections
+// whose rows stay in L2; within a section the longest tiles begin first.
+struct Place {
+  int head, rank;
+  __device__ __forceinline__ Place(int tiles, int section) {
+    const int first = static_cast<int>(blockIdx.x) / (section * tiles) * section;
+    const int heads = min(section, static_cast<int>(gridDim.x) / tiles - first);
+    const int within = static_cast<int>(blockIdx.x) - first * tiles;
+    head = first + within % heads;
+    rank = within / heads;
+  }
+};
+
 // Rows from `row` on of a head into a tile, with zeros beyond the matrix. One thread asks for it.
 template <int D, int ROWS, typename T>
 __device__ __forceinline__ void load_tile(T* tile, const TensorMap& map, Barrier* full, int row,
@@ -22,6 +35,12 @@ __device__ __forceinline__ void load_tile(T* tile, const TensorMap& map, Barrier
   for (int column = 0; column < D; column += PANEL) {
     load_box(tile + column * ROWS, map, full, column, row, head, batch);
   }
+}
+
+// Where a pack of 8 values of a tile lies.
+template <int ROWS, typename T>
+__device__ __forceinline__ T* place_of(T* tile, int row, int pack) {
+  return tile + pack / 8 * ROWS * PANEL + swizzled_128(row, pack % 8 * 16) / 2;
 }
 
 // scores = left right^T over D columns: the warpgroup's 64 rows of a tile of ROWS, all N rows of
@@ -66,9 +85,6 @@ __device__ __forceinline__ void store_rows(const float (&sums)[D / 2], const flo
                                            T* tile, int own, T* to, int64_t stride, int row,
                                            int length, int width) {
   const int lane = threadIdx.x % 32;
-  auto place = [&](int r, int pack) {
-    return tile + pack / 8 * ROWS * PANEL + swizzled_128(own + r, pack % 8 * 16) / 2;
-  };
 #pragma unroll
   for (int n = 0; n < D / 8; ++n) {
 #pragma unroll
@@ -76,7 +92,7 @@ __device__ __forceinline__ void store_rows(const float (&sums)[D / 2], const flo
       Pack<T, 2> pair;
       pair[0] = narrow<T>(sums[4 * n + 2 * h] * factors[h]);
       pair[1] = narrow<T>(sums[4 * n + 2 * h + 1] * factors[h]);
-      store<2>(place(8 * h + lane / 4, n) + lane % 4 * 2, pair);
+      store<2>(place_of<ROWS>(tile, own + 8 * h + lane / 4, n) + lane % 4 * 2, pair);
     }
   }
   __syncwarp();
@@ -84,7 +100,7 @@ __device__ __forceinline__ void store_rows(const float (&sums)[D / 2], const flo
   for (int i = lane; i < 16 * (D / 8); i += 32) {
     const int r = i / (D / 8), pack = i % (D / 8);
     if (row + r < length && pack * 8 < width) {
-      store<8>(to + (row + r) * stride + pack * 8, load<8>(place(r, pack)));
+      store<8>(to + (row + r) * stride + pack * 8, load<8>(place_of<ROWS>(tile, own + r, pack)));
     }
   }
 }

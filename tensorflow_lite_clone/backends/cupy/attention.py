@@ -262,15 +262,14 @@ def _backward(
     length, size = q.shape[-2], k.shape[-2]
     heads = math.prod(call.lead)
     hopper = not p and attention_hopper.serves(call, _capability(q.device.id), scale)
-    if hopper:
-        numbers = attention_hopper.numbers(call, g, out, lse)
-    else:
-        numbers = _delta(call, groups, g, out)
+    numbers = attention_hopper.row_numbers(call) if hopper else _delta(call, groups, g, out)
     busy = bool(call.kind or p)
 
     def launch(keys: bool, kind: int, first: Any, second: Any, gmask: Any) -> None:
         if hopper:
-            attention_hopper.backward(call, groups, g, numbers, scale, causal, first, second)
+            attention_hopper.backward(
+                call, groups, g, out, lse, numbers, scale, causal, first, second
+            )
             return
         columns, stages = _backward_tiles(call, busy, keys)
         kernel = _BACKWARD[
@@ -284,6 +283,13 @@ def _backward(
         )  # fmt: skip
 
     gq = gk = gv = gmask = None
+    if needs[0] or needs[3] or hopper:  # whose launch for queries also fills the numbers
+        target = _Target(call.lead, length, q.shape[-1], call.q.shape[3], call.q)
+        kind = call.kind
+        if needs[3]:
+            kind, gmask = _ADD_AND_WRITE, cupy.empty((*call.lead, length, size), q.dtype)
+        launch(False, kind, target.array, None, gmask)
+        gq = target.finished() if needs[0] else None
     if needs[1] or needs[2]:
         shared = (*call.lead[:-1], call.lead[-1] // groups) if call.lead else ()
         first = _Target(shared, size, k.shape[-1], call.k.shape[3], call.k)
@@ -291,13 +297,6 @@ def _backward(
         launch(True, call.kind, first.array, second.array, None)
         gk = first.finished() if needs[1] else None
         gv = second.finished() if needs[2] else None
-    if needs[0] or needs[3]:
-        target = _Target(call.lead, length, q.shape[-1], call.q.shape[3], call.q)
-        kind = call.kind
-        if needs[3]:
-            kind, gmask = _ADD_AND_WRITE, cupy.empty((*call.lead, length, size), q.dtype)
-        launch(False, kind, target.array, None, gmask)
-        gq = target.finished() if needs[0] else None
     return gq, gk, gv, gmask
 
 

@@ -20,8 +20,7 @@ _BACKWARD = Kernel(
     "attention_backward_sm90",
     params=("T", "D", "GROUPS", "N", "STAGES", "BLOCKS", "CAUSAL", "KEYS"),
 )
-_DELTA = Kernel(_FILE, "attention_backward_delta_sm90", params=("T", "LANES"))
-
+_CACHED = 16 << 20  # bytes of L2 that what passes by may take
 _PANEL = 64  # columns that lie together in shared memory
 
 
@@ -44,50 +43,46 @@ def forward(call: Any, groups: int, scale: float, causal: bool, out: Any, lse: A
     kernel = _FORWARD[call.q.dtype, call.bucket, several, columns, stages, blocks, causal]
     kernel(
         math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several, _tiles(q, rows),
-        _tiles(k, columns), _tiles(v, columns), _heads(call, groups, out), scale, out,
-        lse, shared=2 * call.bucket * (rows + 2 * stages * columns) + 8 * (2 * stages + 1),
+        _tiles(k, columns), _tiles(v, columns), _heads(call, groups, out), _section(call), scale,
+        out, lse, shared=2 * call.bucket * (rows + 2 * stages * columns) + 8 * (2 * stages + 1),
     )  # fmt: skip
 
 
-def numbers(call: Any, g: Any, out: Any, lse: Any) -> Any:
-    """What the gradients need of each row of queries, as the kernels read it."""
-    heads, length = math.prod(call.lead), call.q.shape[2]
-    padded = -(-length // _PANEL) * _PANEL
-    result = cupy.empty((heads, 2, padded), np.float32)
-    lanes = call.bucket // 8
-    _DELTA[call.q.dtype, lanes](
-        -(-heads * padded * lanes // 256), 256, g, out, lse, _heads(call, 1, g, out),
-        heads * padded, padded, result,
-    )  # fmt: skip
-    return result
+def row_numbers(call: Any) -> Any:
+    """What the gradients need of each row of queries; the launch for queries fills it."""
+    padded = -(-call.q.shape[2] // _PANEL) * _PANEL
+    return cupy.empty((math.prod(call.lead), 2, padded), np.float32)
 
 
 def backward(
     call: Any,
     groups: int,
     g: Any,
+    out: Any,
+    lse: Any,
     numbers: Any,
     scale: float,
     causal: bool,
     first: Any,
     second: Any,
 ) -> None:
-    """Write the gradients of k and v, or that of q where `second` is None."""
+    """Write the gradient of q, or, after that, those of k and v, where there is a `second`."""
     keys = second is not None
     several, columns, stages, blocks = _backward_tiles(call, keys)
     rows = 64 * several
     kernel = _BACKWARD[call.q.dtype, call.bucket, several, columns, stages, blocks, causal, keys]
     q, k, v, g = _mappable(call.q, call.k, call.v, g)
-    own, passing = (rows, columns) if keys else (columns, rows)
+    key_rows, query_rows = (rows, columns) if keys else (columns, rows)
     heads, _, padded = numbers.shape
     number_map = tensor_map(
         numbers, (padded, 2, heads), (padded, 2 * padded), (columns, 2, 1), swizzle=0
     )
     batch, count, length = (call.k if keys else call.q).shape[:3]
+    results = (first, second) if keys else (first, out)
     kernel(
-        batch * count * -(-length // rows), 128 * several, _tiles(q, passing),
-        _tiles(k, own), _tiles(v, own), _tiles(g, passing), number_map, numbers, padded,
-        _heads(call, groups, first, second), scale, first, second,
+        batch * count * -(-length // rows), 128 * several, _tiles(q, query_rows),
+        _tiles(k, key_rows), _tiles(v, key_rows), _tiles(g, query_rows), number_map, out, lse,
+        _heads(call, groups, *results), _section(call), scale, numbers, padded, first, second,
         shared=4 * call.bucket * (rows + stages * columns) + 8 * stages * columns * keys
         + 8 * (2 * stages + 1),
     )  # fmt: skip
@@ -118,11 +113,19 @@ def _heads(call: Any, groups: int, first: Any, second: Any = None) -> Any:
     return np.array(sizes, np.int64)
 
 
+def _section(call: Any) -> int:
+    """How many heads blocks work at together: what passes by them stays in the cache."""
+    longest = max(call.q.shape[2], call.k.shape[2])
+    return max(1, _CACHED // (4 * call.bucket * longest))
+
+
 def _forward_tiles(call: Any) -> tuple[int, int, int, int]:
     """The template arguments GROUPS, N, STAGES and BLOCKS."""
-    return (2, 64, 3, 2) if call.bucket == 64 else (2, 64, 2, 2)
+    return (2, 64, 4, 2) if call.bucket == 64 else (2, 64, 3, 1)
 
 
 def _backward_tiles(call: Any, keys: bool) -> tuple[int, int, int, int]:
     """The template arguments GROUPS, N, STAGES and BLOCKS."""
-    return (2, 64, 3, 1) if call.bucket == 64 else (2, 64, 2, 1)
+    if call.bucket == 64:
+        return (1, 64, 3, 2) if keys else (1, 64, 3, 3)
+    return (2, 64, 3, 1)
