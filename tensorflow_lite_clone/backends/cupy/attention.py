@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy import attention_hopper
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 from tensorflow_lite_clone.backends.cupy.random import threshold
 from tensorflow_lite_clone.core.flags import flags
@@ -191,6 +192,9 @@ def _forward(
     length = q.shape[-2]
     out = _Target(call.lead, length, v.shape[-1], call.v.shape[3], call.q)
     lse = cupy.empty((*call.lead, length), np.float32)
+    if not p and attention_hopper.serves(call, _capability(q.device.id), scale):
+        attention_hopper.forward(call, groups, scale, causal, out.array, lse)
+        return (out.finished(), lse, ticket)
     several, columns = _forward_tiles(call, length, bool(p))
     shared = (64 * several + 2 * columns) * _row_bytes(call)
     kernel = _FORWARD[
@@ -257,27 +261,35 @@ def _backward(
     g, out = _packed(_four(g), pack), _packed(_four(out), pack)
     length, size = q.shape[-2], k.shape[-2]
     heads = math.prod(call.lead)
-    delta = cupy.empty(heads * length, np.float32)
-    lanes = max(4, 1 << (call.bucket // pack - 1).bit_length())
-    _DELTA[q.dtype, lanes](
-        -(-heads * length * lanes // 256), 256, g, out, _problem(call, groups, p, g, out),
-        heads * length, delta,
-    )  # fmt: skip
+    hopper = not p and attention_hopper.serves(call, _capability(q.device.id), scale)
+    numbers = attention_hopper.row_numbers(call) if hopper else _delta(call, groups, g, out)
     busy = bool(call.kind or p)
 
     def launch(keys: bool, kind: int, first: Any, second: Any, gmask: Any) -> None:
+        if hopper:
+            attention_hopper.backward(
+                call, groups, g, out, lse, numbers, scale, causal, first, second
+            )
+            return
         columns, stages = _backward_tiles(call, busy, keys)
         kernel = _BACKWARD[
             q.dtype, call.bucket, columns, stages, causal, kind, bool(p), call.products, keys
         ]
         rows, blocks = (size, heads // groups) if keys else (length, heads)
         kernel(
-            blocks * -(-rows // 64), 128, call.q, call.k, call.v, g, lse, delta, *_masks(call),
+            blocks * -(-rows // 64), 128, call.q, call.k, call.v, g, lse, numbers, *_masks(call),
             ticket, _problem(call, groups, p, g, first, second), scale, 1 / (1 - p), first, second,
             gmask, shared=_backward_shared(call, columns, stages),
         )  # fmt: skip
 
     gq = gk = gv = gmask = None
+    if needs[0] or needs[3] or hopper:  # whose launch for queries also fills the numbers
+        target = _Target(call.lead, length, q.shape[-1], call.q.shape[3], call.q)
+        kind = call.kind
+        if needs[3]:
+            kind, gmask = _ADD_AND_WRITE, cupy.empty((*call.lead, length, size), q.dtype)
+        launch(False, kind, target.array, None, gmask)
+        gq = target.finished() if needs[0] else None
     if needs[1] or needs[2]:
         shared = (*call.lead[:-1], call.lead[-1] // groups) if call.lead else ()
         first = _Target(shared, size, k.shape[-1], call.k.shape[3], call.k)
@@ -285,14 +297,18 @@ def _backward(
         launch(True, call.kind, first.array, second.array, None)
         gk = first.finished() if needs[1] else None
         gv = second.finished() if needs[2] else None
-    if needs[0] or needs[3]:
-        target = _Target(call.lead, length, q.shape[-1], call.q.shape[3], call.q)
-        kind = call.kind
-        if needs[3]:
-            kind, gmask = _ADD_AND_WRITE, cupy.empty((*call.lead, length, size), q.dtype)
-        launch(False, kind, target.array, None, gmask)
-        gq = target.finished() if needs[0] else None
     return gq, gk, gv, gmask
+
+
+def _delta(call: _Call, groups: int, g: Any, out: Any) -> Any:
+    """sum(g * out) of every row of queries."""
+    rows = math.prod(call.lead) * call.q.shape[2]
+    delta = cupy.empty(rows, np.float32)
+    lanes = max(4, 1 << (call.bucket * g.itemsize // 16 - 1).bit_length())
+    _DELTA[g.dtype, lanes](
+        -(-rows * lanes // 256), 256, g, out, _problem(call, groups, 0.0, g, out), rows, delta
+    )
+    return delta
 
 
 @override("attention", backend="cupy")

@@ -1,0 +1,398 @@
+// Attention of two-byte types by warpgroup products: online softmax, weights again backward.
+//
+// Op:          attention, attention_backward
+
+#include "common.cuh"
+#include "mma.cuh"
+#include "wgmma.cuh"
+#include "attention_tile.cuh"
+#include "attention_sm90.cuh"
+
+// ---------------------------------------------------------------------------- device helpers
+
+// How many steps ahead of its own one thread loads: with more than two buffers it leaves one to
+// warpgroups that are behind.
+template <int STAGES>
+constexpr int AHEAD = STAGES > 2 ? STAGES - 2 : 1;
+
+// ---------------------------------------------------------------------------- kernels
+
+// A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at a
+// time, through STAGES buffers.
+template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL>
+__global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
+    attention_forward_sm90(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
+                           const __grid_constant__ TensorMap v, const Heads heads, int section,
+                           float scale, T* __restrict__ out, float* __restrict__ lse) {
+  static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
+  static_assert(STAGES >= 3, "a step keeps its buffer while the next one begins");
+  constexpr int ROWS = 64 * GROUPS, TILE = N * D;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  T* queries = reinterpret_cast<T*>(memory);
+  T* passing = queries + ROWS * D;  // per stage: keys, then values
+  Barrier* ready = reinterpret_cast<Barrier*>(passing + STAGES * 2 * TILE);
+  const Ring<STAGES, 4 * GROUPS, 4 * TILE> ring(ready + 1);
+
+  const int length = heads.length, size = heads.size, count = heads.count;
+  const int tiles = (length + ROWS - 1) / ROWS;
+  const Place place(tiles, section);
+  const int at = place.head, row0 = (CAUSAL ? tiles - 1 - place.rank : place.rank) * ROWS;
+  const int batch = at / count, head = at % count, shared = head / int(heads.groups);
+  const int steps = ((CAUSAL ? min(row0 + ROWS, size) : size) + N - 1) / N;
+
+  auto load_step = [&](int step) {
+    T* to = passing + step % STAGES * 2 * TILE;
+    Barrier* full = ring.claimed(step);
+    load_tile<D, N>(to, k, full, step * N, shared, batch);
+    load_tile<D, N>(to + TILE, v, full, step * N, shared, batch);
+  };
+  if (threadIdx.x == 0) {
+    make_barrier(ready, 1);
+    ring.make();
+    fence_barriers();
+    arrive_expecting(ready, ROWS * D * 2);
+    load_tile<D, ROWS>(queries, q, ready, row0, head, batch);
+    for (int step = 0; step < AHEAD<STAGES> && step < steps; ++step) load_step(step);
+  }
+  __syncthreads();
+
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / 128;
+  const int row = row0 + warp * 16, group_row = row0 + group * 64;
+  const T* own = queries + group * 64 * PANEL;
+  const float scale_2 = scale * LOG2_E;
+  float sums[D / 2], base[2] = {-infinity(), -infinity()}, total[2] = {0.0f, 0.0f};
+#pragma unroll
+  for (int i = 0; i < D / 2; ++i) sums[i] = 0.0f;
+
+  // The first step after `step` that has something for the warpgroup, when its tiles are there.
+  auto next_step = [&](int step) {
+    while (++step < steps) {
+      if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
+      __syncwarp();
+      ring.await(step);
+      if (group_row < length && !(CAUSAL && step * N >= group_row + 64)) break;
+      ring.release(step);
+    }
+    return step;
+  };
+  auto keys_of = [&](int step) { return passing + step % STAGES * 2 * TILE; };
+  // Scores become powers relative to `base`; what sums of earlier ones shrink by, if they do.
+  float scores[N / 2], shrink[2];
+  auto weigh = [&](int step) {
+    const int live = size - step * N, ahead = row - step * N;
+    if (live < N || (CAUSAL && ahead < N)) {
+#pragma unroll
+      for (int n = 0; n < N / 8; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int i = lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
+          if (j >= live || (CAUSAL && j - i > ahead)) scores[4 * n + e] = -infinity();
+        }
+      }
+    }
+    float peak[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      peak[h] = fmaxf(scores[2 * h], scores[2 * h + 1]);
+#pragma unroll
+      for (int n = 1; n < N / 8; ++n) {
+        peak[h] = fmaxf(peak[h], fmaxf(scores[4 * n + 2 * h], scores[4 * n + 2 * h + 1]));
+      }
+      peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 1));
+      peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 2)) * scale_2;
+    }
+    // Any base will do that keeps the powers small: it follows the largest score from afar.
+    const bool moves =
+        __any_sync(0xffffffffu, peak[0] > base[0] + 8.0f || peak[1] > base[1] + 8.0f);
+    if (moves) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float higher = fmaxf(peak[h], base[h]);
+        shrink[h] = power_of_two(base[h] - (higher == -infinity() ? 0.0f : higher));
+        base[h] = higher;
+        total[h] *= shrink[h];
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const float minus = base[h] == -infinity() ? 0.0f : -base[h];
+#pragma unroll
+      for (int n = 0; n < N / 8; ++n) {
+#pragma unroll
+        for (int i = 4 * n + 2 * h; i < 4 * n + 2 * h + 2; ++i) {
+          scores[i] = power_of_two(fmaf(scores[i], scale_2, minus));
+          total[h] += scores[i];
+        }
+      }
+    }
+    return moves;
+  };
+
+  // While a step's scores are worked on, the sums of the one before are made.
+  uint32_t weights[N / 16][4];
+  wait(ready, 0);
+  int step = next_step(-1);
+  wgmma_fence();
+  begin_rows<D, ROWS, N>(scores, own, keys_of(step));
+  wgmma_commit();
+  wgmma_wait<0>();
+  hold(scores);
+  if (step < steps) weigh(step);
+  narrowed<T, N>(weights, scores);
+#pragma unroll 1
+  while (step < steps) {
+    const int next = next_step(step);
+    wgmma_fence();
+    begin_rows<D, ROWS, N>(scores, own, keys_of(next));
+    wgmma_commit();
+    begin_columns<D, N>(sums, weights, keys_of(step) + TILE);
+    wgmma_commit();
+    wgmma_wait<1>();
+    hold(scores);
+    const bool moves = next < steps && weigh(next);
+    wgmma_wait<0>();
+    hold(sums);
+    ring.release(step);
+    if (moves) {
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sums[4 * n + e] *= shrink[e / 2];
+      }
+    }
+    narrowed<T, N>(weights, scores);
+    step = next;
+  }
+
+  float factors[2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 1);
+    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 2);
+    factors[h] = total[h] == 0.0f ? 0.0f : 1.0f / total[h];
+    const int i = row + 8 * h + lane / 4;
+    if (lane % 4 == 0 && i < length) {
+      lse[static_cast<int64_t>(at) * length + i] =
+          total[h] == 0.0f ? infinity() : base[h] * LN_2 + logf(total[h]);
+    }
+  }
+  __syncthreads();  // the queries make place for the results
+  out += batch * heads.first[0] + head * heads.first[1];
+  store_rows<D, ROWS>(sums, factors, queries, warp * 16, out, heads.first[2], row, length,
+                      heads.value_width);
+}
+
+// Queries first (not KEYS): a block serves 64 GROUPS queries of one head, a warpgroup 64 of them; keys
+// pass by, N at a time, through STAGES buffers; `first` is the gradient of q. For the second launch
+// it leaves what a row of queries needs: numbers[head][0] = lse in powers of two, numbers[head][1] =
+// sum(g * out), zeros from `length` to `padded`. Then KEYS: keys are served, queries and their
+// numbers pass by; `first` and `second` are the gradients of k and v.
+template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL, bool KEYS>
+__global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
+    attention_backward_sm90(const __grid_constant__ TensorMap q,
+                            const __grid_constant__ TensorMap k,
+                            const __grid_constant__ TensorMap v,
+                            const __grid_constant__ TensorMap g,
+                            const __grid_constant__ TensorMap number_map,
+                            const T* __restrict__ out, const float* __restrict__ lse,
+                            const Heads heads, int section, float scale,
+                            float* __restrict__ numbers, int padded, T* __restrict__ first, T* __restrict__ second) {
+  static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
+  static_assert(STAGES >= 3, "a step keeps its buffer while the next one begins");
+  constexpr int ROWS = 64 * GROUPS, TILE = N * D, NUMBERS = KEYS ? 2 * N : 0;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  T* rows_1 = reinterpret_cast<T*>(memory);  // k or q
+  T* rows_2 = rows_1 + ROWS * D;             // v or g
+  T* passing = rows_2 + ROWS * D;            // per stage: q or k, then g or v
+  float* passing_numbers = reinterpret_cast<float*>(passing + STAGES * 2 * TILE);  // lse, delta
+  Barrier* ready = reinterpret_cast<Barrier*>(passing_numbers + STAGES * NUMBERS);
+  const Ring<STAGES, 4 * GROUPS, 4 * TILE + 4 * NUMBERS> ring(ready + 1);
+
+  const int length = heads.length, size = heads.size, groups = heads.groups;
+  const int query_heads = heads.count, own_heads = KEYS ? query_heads / groups : query_heads;
+  const int rows = KEYS ? size : length, columns = KEYS ? length : size;
+  const int tiles = (rows + ROWS - 1) / ROWS;
+  const Place place(tiles, section);
+  const int at = place.head;
+  const int row0 = (CAUSAL && !KEYS ? tiles - 1 - place.rank : place.rank) * ROWS;
+  const int batch = at / own_heads, head = at % own_heads;
+
+  const int begin = CAUSAL && KEYS ? row0 : 0;  // row0 is a multiple of N
+  const int end = CAUSAL && !KEYS ? min(row0 + ROWS, columns) : columns;
+  const int steps = end > begin ? (end - begin + N - 1) / N : 0;
+  const int count = KEYS ? steps * groups : steps;  // one query head of the group after the other
+
+  auto load_step = [&](int step) {
+    const int stage = step % STAGES, column = begin + step % steps * N;
+    T* to = passing + stage * 2 * TILE;
+    Barrier* full = ring.claimed(step);
+    if constexpr (KEYS) {
+      const int query_head = head * groups + step / steps;
+      load_tile<D, N>(to, q, full, column, query_head, batch);
+      load_tile<D, N>(to + TILE, g, full, column, query_head, batch);
+      load_box(passing_numbers + stage * NUMBERS, number_map, full, column, 0,
+               batch * query_heads + query_head);
+    } else {
+      load_tile<D, N>(to, k, full, column, head / groups, batch);
+      load_tile<D, N>(to + TILE, v, full, column, head / groups, batch);
+    }
+  };
+  if (threadIdx.x == 0) {
+    make_barrier(ready, 1);
+    ring.make();
+    fence_barriers();
+    arrive_expecting(ready, ROWS * D * 4);
+    load_tile<D, ROWS>(rows_1, KEYS ? k : q, ready, row0, head, batch);
+    load_tile<D, ROWS>(rows_2, KEYS ? v : g, ready, row0, head, batch);
+    for (int step = 0; step < AHEAD<STAGES> && step < count; ++step) load_step(step);
+  }
+  __syncthreads();
+
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / 128;
+  const int row = row0 + warp * 16, group_row = row0 + group * 64;
+  const T* own_1 = rows_1 + group * 64 * PANEL;
+  const T* own_2 = rows_2 + group * 64 * PANEL;
+  const float scale_2 = scale * LOG2_E;
+  float sums_1[D / 2], sums_2[D / 2];
+#pragma unroll
+  for (int i = 0; i < D / 2; ++i) sums_1[i] = sums_2[i] = 0.0f;
+
+  wait(ready, 0);
+  float own_lse[2], own_delta[2];
+  if constexpr (!KEYS) {
+    out += batch * heads.second[0] + head * heads.second[1];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int r = warp * 16 + 8 * h + lane / 4, i = row0 + r;
+      float sum = 0.0f;
+#pragma unroll
+      for (int pack = lane % 4; pack < D / 8; pack += 4) {
+        if (i >= length || pack * 8 >= int(heads.value_width)) continue;
+        const Pack<T, 8> x = load<8>(place_of<ROWS>(rows_2, r, pack));
+        const Pack<T, 8> y = load<8>(out + i * heads.second[2] + pack * 8);
+#pragma unroll
+        for (int e = 0; e < 8; ++e) sum += widen(x[e]) * widen(y[e]);
+      }
+      own_delta[h] = warp_reduce<Sum, 4>(sum);
+      own_lse[h] = i < length ? lse[static_cast<int64_t>(at) * length + i] * LOG2_E : 0.0f;
+      if (lane % 4 == 0 && i < padded) {
+        float* to = numbers + static_cast<int64_t>(at) * 2 * padded + i;
+        to[0] = own_lse[h];
+        to[padded] = own_delta[h];
+      }
+    }
+  }
+  auto column_of = [&](int step) { return begin + step % steps * N; };
+  // The first step after `step` that has something for the warpgroup, when its tiles are there.
+  auto next_step = [&](int step) {
+    while (++step < count) {
+      if (threadIdx.x == 0 && step + AHEAD<STAGES> < count) load_step(step + AHEAD<STAGES>);
+      __syncwarp();
+      ring.await(step);
+      const int column = column_of(step);
+      if (group_row < rows &&
+          !(CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64))) {
+        break;
+      }
+      ring.release(step);
+    }
+    return step;
+  };
+  auto tile_of = [&](int step) { return passing + step % STAGES * 2 * TILE; };
+
+  // weights = exp(scores - lse), of the step whose scores they hold.
+  auto weigh = [&](float (&weights)[N / 2], int step) {
+    // row and column here are what the block owns and what passes: i and j, or j and i
+    const int live = columns - column_of(step), ahead = row - column_of(step);
+    if (KEYS ? CAUSAL && ahead > -16 : live < N || (CAUSAL && ahead < N)) {
+#pragma unroll
+      for (int n = 0; n < N / 8; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
+          if ((!KEYS && c >= live) || (CAUSAL && (KEYS ? c - r < ahead : c - r > ahead))) {
+            weights[4 * n + e] = -infinity();
+          }
+        }
+      }
+    }
+    const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < N / 8; ++n) {
+      Pack<float, 2> lse;
+      if constexpr (KEYS) lse = load<2>(values + 8 * n);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float& weight = weights[4 * n + e];
+        weight = power_of_two(fmaf(weight, scale_2, KEYS ? -lse[e % 2] : -own_lse[e / 2]));
+      }
+    }
+  };
+
+  // While a step's gradients are worked on, the next step's scores are made, and while those are
+  // worked on, the sums of this one.
+  float weights[N / 2];
+  int step = next_step(-1);
+  wgmma_fence();
+  begin_rows<D, ROWS, N>(weights, own_1, tile_of(step));
+  wgmma_commit();
+  wgmma_wait<0>();
+  hold(weights);
+  if (step < count) weigh(weights, step);
+#pragma unroll 1
+  while (step < count) {
+    const T* tile_1 = tile_of(step);
+    const T* tile_2 = tile_1 + TILE;
+    const int next = next_step(step);
+    float gradients[N / 2], next_weights[N / 2];
+    uint32_t packed[N / 16][4], packed_gradients[N / 16][4];
+    if constexpr (KEYS) narrowed<T, N>(packed, weights);
+    wgmma_fence();
+    begin_rows<D, ROWS, N>(gradients, own_2, tile_2);
+    wgmma_commit();
+    if constexpr (KEYS) {
+      begin_columns<D, N>(sums_2, packed, tile_2);
+      wgmma_commit();
+    }
+    begin_rows<D, ROWS, N>(next_weights, own_1, tile_of(next));
+    wgmma_commit();
+    wgmma_wait<KEYS ? 2 : 1>();
+    hold(gradients);
+    const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < N / 8; ++n) {
+      Pack<float, 2> delta;
+      if constexpr (KEYS) delta = load<2>(values + N + 8 * n);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float& gradient = gradients[4 * n + e];
+        gradient = weights[4 * n + e] * (gradient - (KEYS ? delta[e % 2] : own_delta[e / 2]));
+      }
+    }
+    narrowed<T, N>(packed_gradients, gradients);
+    wgmma_fence();
+    begin_columns<D, N>(sums_1, packed_gradients, tile_1);
+    wgmma_commit();
+    wgmma_wait<1>();
+    hold(next_weights);
+    if (next < count) weigh(next_weights, next);
+    wgmma_wait<0>();
+    hold(sums_1);
+    hold(sums_2);
+    ring.release(step);
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) weights[i] = next_weights[i];
+    step = next;
+  }
+
+  __syncthreads();  // the rows make place for the results
+  const float scales[2] = {scale, scale}, ones[2] = {1.0f, 1.0f};
+  first += batch * heads.first[0] + head * heads.first[1];
+  store_rows<D, ROWS>(sums_1, scales, rows_1, warp * 16, first, heads.first[2], row, rows,
+                      heads.width);
+  if constexpr (KEYS) {
+    second += batch * heads.second[0] + head * heads.second[1];
+    store_rows<D, ROWS>(sums_2, ones, rows_2, warp * 16, second, heads.second[2], row, rows,
+                        heads.value_width);
+  }
+}
