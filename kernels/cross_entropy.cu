@@ -49,6 +49,13 @@
 //              cross_entropy_backward_rows<__half, float, 8, true>: 64 registers, 0 bytes shared
 //              cross_entropy_backward_rows<__nv_bfloat16, float, 8, false>: 72 registers, 0 bytes shared
 //              cross_entropy_backward_rows<double, double, 2, true>: 64 registers, 0 bytes shared
+//              cross_entropy_backward_long<float, float, 4, false, 4>: 64 registers, 0 bytes shared
+//              cross_entropy_backward_long<float, float, 4, false, 2>: 64 registers, 0 bytes shared
+//              cross_entropy_backward_long<float, float, 4, false, 8>: 96 registers, 0 bytes shared
+//              cross_entropy_backward_long<float, float, 1, true, 4>: 64 registers, 0 bytes shared
+//              cross_entropy_backward_long<__half, float, 8, true, 4>: 128 registers, 0 bytes shared
+//              cross_entropy_backward_long<__nv_bfloat16, float, 8, false, 4>: 72 registers, 0 bytes shared
+//              cross_entropy_backward_long<double, double, 2, true, 4>: 80 registers, 0 bytes shared
 //              cross_entropy_backward_strided<float, float, 4, false>: 72 registers, 0 bytes shared
 //              cross_entropy_backward_strided<float, float, 1, true>: 40 registers, 0 bytes shared
 //              cross_entropy_backward_strided<__half, float, 8, true>: 128 registers, 0 bytes shared
@@ -379,6 +386,71 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
         if (i + v < count) gx[i + v] = packs[k][v];
+      }
+    }
+  }
+}
+
+// The same for rows of a block's elements or more, of which a block then meets two at most: both are
+// read while the logits are on their way.
+template <typename T, typename A, int VEC, bool SMOOTH, int PACKS>
+__global__ void __launch_bounds__(256)
+    cross_entropy_backward_long(const T* __restrict__ g, bool each, const T* __restrict__ x,
+                                const A* __restrict__ lse, const int64_t* __restrict__ target,
+                                const T* __restrict__ weight, const A* __restrict__ total,
+                                const A* __restrict__ weights, int64_t count, int64_t classes,
+                                int64_t ignored, A smoothing, T* __restrict__ gx) {
+  constexpr int CHUNK = 256 * VEC * PACKS;
+  const Labels<T> labels{target, weight, classes, ignored};
+  const int64_t start = static_cast<int64_t>(blockIdx.x) * CHUNK;
+  const int64_t first = start / classes, before = start - first * classes;
+  // places within the block: where the second row starts, and where everything ends
+  const int next = classes - before < CHUNK ? static_cast<int>(classes - before) : CHUNK;
+  const int end = count - start < CHUNK ? static_cast<int>(count - start) : CHUNK;
+  Pack<T, VEC> packs[PACKS];
+#pragma unroll
+  for (int k = 0; k < PACKS; ++k) {
+    const int place = (k * 256 + threadIdx.x) * VEC;
+    if (place + VEC <= end) {
+      packs[k] = load<VEC>(x + start + place);
+    } else {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        if (place + v < end) packs[k][v] = x[start + place + v];
+      }
+    }
+  }
+  const A scale = scale_from(total);
+  const A all = weights == nullptr ? static_cast<A>(classes) : *weights;
+  Wanted<SMOOTH, A> one, other;
+  one.read(first, g, each, lse, labels, scale, all, smoothing);
+  other = one;
+  if (next < end) other.read(first + 1, g, each, lse, labels, scale, all, smoothing);
+#pragma unroll
+  for (int k = 0; k < PACKS; ++k) {
+    const int place = (k * 256 + threadIdx.x) * VEC;
+    const auto gradient = [&](const Wanted<SMOOTH, A>& wanted, int64_t c, int v) {
+      const A w = SMOOTH && place + v < end ? labels.weight_of(c) : A(0);
+      packs[k][v] = narrow<T>(wanted.gradient(widen(packs[k][v]), c, w));
+    };
+    if (place + VEC <= next || place >= next) {
+      const Wanted<SMOOTH, A> wanted = place < next ? one : other;
+      const int64_t c = place < next ? before + place : place - next;
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) gradient(wanted, c + v, v);
+    } else {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        const bool here = place + v < next;
+        gradient(here ? one : other, here ? before + place + v : place + v - next, v);
+      }
+    }
+    if (place + VEC <= end) {
+      store(gx + start + place, packs[k]);
+    } else {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        if (place + v < end) gx[start + place + v] = packs[k][v];
       }
     }
   }

@@ -41,6 +41,17 @@
 #include "pool.cuh"
 
 
+// ---------------------------------------------------------------------------- device helpers
+
+// As Winner::meet; who comes after nobody wins.
+template <typename A>
+__device__ __forceinline__ void follow(Winner<A>& winner, A x, int place) {
+  if (x > winner.best || x != x || winner.code == NOBODY) {
+    winner.best = x;
+    winner.code = place;
+  }
+}
+
 // ---------------------------------------------------------------------------- kernels
 
 template <typename T, int KERNEL>
@@ -59,7 +70,7 @@ __global__ void __launch_bounds__(256)
   for (int64_t plane = first; plane < planes; plane += gridDim.y * blockDim.y) {
     const T* source = x + plane * height * width;
     Winner<A> winner;
-    winner.start();
+    winner.start(NOBODY);
     if constexpr (KERNEL > 0) {
       A values[KERNEL][KERNEL];
 #pragma unroll
@@ -77,7 +88,7 @@ __global__ void __launch_bounds__(256)
         for (int b = 0; b < KERNEL; ++b) {
           const int row = top + a, column = left + b;
           const bool inside = row >= 0 && row < height && column >= 0 && column < width;
-          if (inside) winner.meet_or_follow(values[a][b], 16 * a + b);
+          if (inside) follow(winner, values[a][b], 16 * a + b);
         }
       }
     } else {
@@ -87,7 +98,7 @@ __global__ void __launch_bounds__(256)
         for (int b = 0; b < kernel_w; ++b) {
           const int column = left + b * dilation_w;
           if (column < 0 || column >= width) continue;
-          winner.meet_or_follow(at(source, row * width + column), 16 * a + b);
+          follow(winner, at(source, row * width + column), 16 * a + b);
         }
       }
     }
@@ -113,7 +124,7 @@ __global__ void __launch_bounds__(256, 3)
       const T* source = x + image * height * width * channels + c;
       Winner<A> best[VEC];
 #pragma unroll
-      for (int v = 0; v < VEC; ++v) best[v].start();
+      for (int v = 0; v < VEC; ++v) best[v].start(NOBODY);
 #pragma unroll(KERNEL ? KERNEL : 1)
       for (int a = 0; a < rows; ++a) {
         const int row = top + a * dilation_h;
@@ -125,7 +136,7 @@ __global__ void __launch_bounds__(256, 3)
           const int64_t from = (static_cast<int64_t>(row) * width + column) * channels;
           const Pack<T, VEC> pack = load<VEC>(source + from);
 #pragma unroll
-          for (int v = 0; v < VEC; ++v) best[v].meet_or_follow(widen(pack[v]), 16 * a + b);
+          for (int v = 0; v < VEC; ++v) follow(best[v], widen(pack[v]), 16 * a + b);
         }
       }
       Pack<T, VEC> out;

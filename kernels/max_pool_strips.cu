@@ -41,6 +41,14 @@
 #include "common.cuh"
 #include "pool.cuh"
 
+// ---------------------------------------------------------------------------- device helpers
+
+// The code of the first place inside of a window in the first row or column of windows, or in others.
+template <int PAD>
+__device__ __forceinline__ int first_code(bool first_row, bool first_column) {
+  return (first_row ? 16 * PAD : 0) + (first_column ? PAD : 0);
+}
+
 // ---------------------------------------------------------------------------- kernels
 
 // Strips: stride 2, kernel 3 with padding 1, or kernel 2 without; rows of even length. A thread has
@@ -88,7 +96,7 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
     for (int w = 0; w < WIDE; ++w) {
       Winner<A> winner;
-      winner.start((first + r == 0 ? 16 * PAD : 0) + (w == 0 && column == 0 ? PAD : 0));
+      winner.start(first_code<PAD>(first + r == 0, w == 0 && column == 0));
 #pragma unroll
       for (int a = 0; a < KERNEL; ++a) {
 #pragma unroll
@@ -225,7 +233,7 @@ __global__ void __launch_bounds__(256, 2)
 #pragma unroll
     for (int v = 0; v < VEC; ++v) {
       Winner<A> winner;
-      winner.start((first + r == 0 ? 16 * PAD : 0) + (column == 0 ? PAD : 0));
+      winner.start(first_code<PAD>(first + r == 0, column == 0));
 #pragma unroll
       for (int a = 0; a < KERNEL; ++a) {
 #pragma unroll

@@ -27,20 +27,13 @@ template <typename A>
 struct Winner {
   A best;
   int code;
-  // Nobody yet, or the first place inside, whose value is still to be met.
-  __device__ __forceinline__ void start(int place = NOBODY) {
+  // `place` is the first one inside, whose value is still to be met, or NOBODY.
+  __device__ __forceinline__ void start(int place) {
     best = lowest(A(0));
     code = place;
   }
   __device__ __forceinline__ void meet(A x, int place) {
     if (x > best || x != x) {
-      best = x;
-      code = place;
-    }
-  }
-  // The same, where there may be nobody yet.
-  __device__ __forceinline__ void meet_or_follow(A x, int place) {
-    if (x > best || x != x || code == NOBODY) {
       best = x;
       code = place;
     }

@@ -28,6 +28,9 @@ _TOTAL = Kernel(_FILE, "cross_entropy_backward_total", params=("A",))
 _ROWS_BACKWARD = Kernel(
     _FILE, "cross_entropy_backward_rows", params=("T", "A", "VEC", "SMOOTH")
 )
+_LONG_BACKWARD = Kernel(
+    _FILE, "cross_entropy_backward_long", params=("T", "A", "VEC", "SMOOTH", "PACKS")
+)
 _STRIDED_BACKWARD = Kernel(
     _FILE, "cross_entropy_backward_strided", params=("T", "A", "VEC", "SMOOTH")
 )
@@ -172,7 +175,12 @@ def cross_entropy_backward(
     given = (g, each, x, lse, target, weight, total, weights)
     if inner == 1:
         vec = 16 // dtype.itemsize if aligned(x) else 1
-        _ROWS_BACKWARD[dtype, wide, vec, smoothing > 0](
+        instance = (
+            _LONG_BACKWARD[dtype, wide, vec, smoothing > 0, 4]
+            if classes >= 1024 * vec
+            else _ROWS_BACKWARD[dtype, wide, vec, smoothing > 0]
+        )
+        instance(
             -(-x.size // (1024 * vec)), 256, *given, x.size, classes, ignore_index, smoothing, gx
         )
     else:

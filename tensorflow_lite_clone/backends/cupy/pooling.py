@@ -17,7 +17,9 @@ from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.windows import Ints, pooled_size
 from tensorflow_lite_clone.dispatch.table import override
 
-_FILE, _STRIPS, _MEANS = "max_pool.cu", "max_pool_strips.cu", "avg_pool.cu"
+_FILE = "max_pool.cu"
+_STRIPS = "max_pool_strips.cu"
+_MEANS = "avg_pool.cu"
 _max_planes = Kernel(_FILE, "max_pool_forward", params=("T", "KERNEL"))
 _max_channels = Kernel(_FILE, "max_pool_forward_channels", params=("T", "VEC", "KERNEL"))
 _max_planes_back = Kernel(_FILE, "max_pool_backward", params=("T", "VEC", "KERNEL", "STRIDE"))
