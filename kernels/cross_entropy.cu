@@ -11,14 +11,16 @@
 // Launch:      forward_rows: block max(WIDTH, 128) of block / WIDTH rows, grid min(8192, what rows
 //              need), each block going on to further rows; forward_strided: block 256, X columns;
 //              forward_finish, backward_weights, backward_total: block 1024;
-//              backward_rows: block 256, grid ceil(rows * classes / (1024 VEC));
+//              backward_rows, backward_long: block 256, grid ceil(rows * classes / (1024 VEC)), long
+//              2048 VEC;
 //              backward_strided: block 256, grid columns / (256 VEC) by parts of the classes
 // Cost:        forward sizeof(T), backward 2 sizeof(T) bytes a logit, one exp: bound by memory
 // Types:       float, half, bfloat16 -> float; double -> double; labels int64
 // Determinism: bit for bit; the order of sums depends on the shape only
 // Limits:      floating dtypes only; no empty arrays; fewer than 2^31 classes
 // Variants:    rows: WIDTH 4 up to 32 classes, 32 up to 1024, 128 up to 4096, else 512;
-//              strided: inner > 1; SMOOTH: s > 0; VEC: 16 bytes where memory is aligned, else 1
+//              long: 2048 VEC classes or more (float32, us: 885; 4 packs a thread 931, 2: 1144; by
+//              `rows` 927); strided: inner > 1; SMOOTH: s > 0; VEC: 16 bytes where memory is aligned, else 1
 // Instances:   cross_entropy_forward_rows<float, float, 4, 4, false>: 88 registers, 128 bytes shared
 //              cross_entropy_forward_rows<float, float, 4, 32, false>: 88 registers, 128 bytes shared
 //              cross_entropy_forward_rows<float, float, 1, 32, true>: 80 registers, 128 bytes shared
@@ -49,6 +51,12 @@
 //              cross_entropy_backward_rows<__half, float, 8, true>: 64 registers, 0 bytes shared
 //              cross_entropy_backward_rows<__nv_bfloat16, float, 8, false>: 72 registers, 0 bytes shared
 //              cross_entropy_backward_rows<double, double, 2, true>: 64 registers, 0 bytes shared
+//              cross_entropy_backward_long<float, float, 4, false>: 96 registers, 0 bytes shared
+//              cross_entropy_backward_long<float, float, 4, true>: 96 registers, 0 bytes shared
+//              cross_entropy_backward_long<float, float, 1, true>: 96 registers, 0 bytes shared
+//              cross_entropy_backward_long<__half, float, 8, true>: 128 registers, 0 bytes shared
+//              cross_entropy_backward_long<__nv_bfloat16, float, 8, false>: 104 registers, 0 bytes shared
+//              cross_entropy_backward_long<double, double, 2, true>: 96 registers, 0 bytes shared
 //              cross_entropy_backward_strided<float, float, 4, false>: 72 registers, 0 bytes shared
 //              cross_entropy_backward_strided<float, float, 1, true>: 40 registers, 0 bytes shared
 //              cross_entropy_backward_strided<__half, float, 8, true>: 128 registers, 0 bytes shared
@@ -379,6 +387,71 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
         if (i + v < count) gx[i + v] = packs[k][v];
+      }
+    }
+  }
+}
+
+// The same for rows of a block's elements or more, of which a block then meets two at most: both are
+// read while the logits are on their way.
+template <typename T, typename A, int VEC, bool SMOOTH>
+__global__ void __launch_bounds__(256)
+    cross_entropy_backward_long(const T* __restrict__ g, bool each, const T* __restrict__ x,
+                                const A* __restrict__ lse, const int64_t* __restrict__ target,
+                                const T* __restrict__ weight, const A* __restrict__ total,
+                                const A* __restrict__ weights, int64_t count, int64_t classes,
+                                int64_t ignored, A smoothing, T* __restrict__ gx) {
+  constexpr int PACKS = 8, CHUNK = 256 * VEC * PACKS;
+  const Labels<T> labels{target, weight, classes, ignored};
+  const int64_t start = static_cast<int64_t>(blockIdx.x) * CHUNK;
+  const int64_t first = start / classes, before = start - first * classes;
+  // places within the block: where the second row starts, and where everything ends
+  const int next = classes - before < CHUNK ? static_cast<int>(classes - before) : CHUNK;
+  const int end = count - start < CHUNK ? static_cast<int>(count - start) : CHUNK;
+  Pack<T, VEC> packs[PACKS];
+#pragma unroll
+  for (int k = 0; k < PACKS; ++k) {
+    const int place = (k * 256 + threadIdx.x) * VEC;
+    if (place + VEC <= end) {
+      packs[k] = load<VEC>(x + start + place);
+    } else {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        if (place + v < end) packs[k][v] = x[start + place + v];
+      }
+    }
+  }
+  const A scale = scale_from(total);
+  const A all = weights == nullptr ? static_cast<A>(classes) : *weights;
+  Wanted<SMOOTH, A> one, other;
+  one.read(first, g, each, lse, labels, scale, all, smoothing);
+  other = one;
+  if (next < end) other.read(first + 1, g, each, lse, labels, scale, all, smoothing);
+#pragma unroll
+  for (int k = 0; k < PACKS; ++k) {
+    const int place = (k * 256 + threadIdx.x) * VEC;
+    const auto gradient = [&](const Wanted<SMOOTH, A>& wanted, int64_t c, int v) {
+      const A w = SMOOTH && place + v < end ? labels.weight_of(c) : A(0);
+      packs[k][v] = narrow<T>(wanted.gradient(widen(packs[k][v]), c, w));
+    };
+    if (place + VEC <= next || place >= next) {
+      const Wanted<SMOOTH, A> wanted = place < next ? one : other;
+      const int64_t c = place < next ? before + place : place - next;
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) gradient(wanted, c + v, v);
+    } else {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        const bool here = place + v < next;
+        gradient(here ? one : other, here ? before + place + v : place + v - next, v);
+      }
+    }
+    if (place + VEC <= end) {
+      store(gx + start + place, packs[k]);
+    } else {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        if (place + v < end) gx[start + place + v] = packs[k][v];
       }
     }
   }

@@ -6,13 +6,15 @@
 //              of g[n, o, p] w[o, k]
 //              gw[o, k] = sum over n, p of g[n, o, p] x[n, o / m, p s - pad + k d]
 // Layout:      any strides of what is read; results contiguous or (LAST) channels_last
-// Launch:      256 threads; forward and input: a thread per element, grid strided; weight: grid
-//              (outputs, LAST: outputs / 32, taps / 9, splits)
+// Launch:      256 threads; forward and input: a thread per element, grid strided; same: grid
+//              ceil(strips / 256), a strip VEC columns (or channels) of ROWS rows (by COLUMNS);
+//              weight: grid (outputs, LAST: outputs / 32, taps / 9, splits)
 // Cost:        2 FLOPs an element and tap: bound by memory, or by L1 where the taps are many
 // Types:       float, half, bfloat16 -> float; double -> double
 // Determinism: bit for bit: fixed order, splits are summed in order by a second kernel
 // Limits:      2^31 output pixels in the weight's gradient
-// Variants:    KERNEL: 3 x 3 and 5 x 5 unrolled, 0 for others; LAST: neighbouring threads take
+// Variants:    same: stride and dilation 1, square odd kernels (3, 5; channels last: 3) that keep the
+//              size, one output a channel, both gradients' directions. Else KERNEL: 3 x 3 and 5 x 5 unrolled, 0 for others; LAST: neighbouring threads take
 //              channels instead of pixels; I: int, or int64_t from 2^31 elements
 // Instances:   depthwise_forward<float,int,3,false>: 64 registers, 0 bytes shared
 //              depthwise_forward<__half,int,5,true>: 64 registers, 0 bytes shared
@@ -22,6 +24,24 @@
 //              depthwise_backward_input<__half,int64_t,5,false>: 80 registers, 0 bytes shared
 //              depthwise_backward_input<__nv_bfloat16,int,0,true>: 64 registers, 0 bytes shared
 //              depthwise_backward_input<double,int,0,false>: 64 registers, 0 bytes shared
+//              depthwise_same<float,4,3,4,false>: 128 registers, 0 bytes shared
+//              depthwise_same<float,4,5,4,true>: 128 registers, 0 bytes shared
+//              depthwise_same<float,2,3,4,false>: 128 registers, 0 bytes shared
+//              depthwise_same<float,4,3,8,false>: 128 registers, 0 bytes shared
+//              depthwise_same<float,4,5,8,true>: 128 registers, 0 bytes shared
+//              depthwise_same<__half,8,3,4,false>: 128 registers, 0 bytes shared
+//              depthwise_same<__half,8,5,4,true>: 136 registers, 0 bytes shared
+//              depthwise_same<__nv_bfloat16,8,3,4,false>: 128 registers, 0 bytes shared
+//              depthwise_same<__nv_bfloat16,8,5,4,true>: 128 registers, 0 bytes shared
+//              depthwise_same<double,2,3,4,false>: 128 registers, 0 bytes shared
+//              depthwise_same<double,2,5,4,true>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<float,4,2,2,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<float,2,4,2,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<float,2,4,4,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<__half,4,4,1,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<__nv_bfloat16,4,2,2,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<__nv_bfloat16,2,4,2,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<double,2,4,1,false>: 128 registers, 0 bytes shared
 //              depthwise_backward_weight<float,float,false>: 104 registers, 1024 bytes shared
 //              depthwise_backward_weight<__half,float,true>: 104 registers, 1024 bytes shared
 //              depthwise_backward_weight<__nv_bfloat16,float,false>: 104 registers, 1024 bytes shared
@@ -135,6 +155,160 @@ __global__ void __launch_bounds__(256, 4)
       }
     }
     gx[i] = narrow<T>(sum);
+  }
+}
+
+// "Same" convolutions keep the image's size: stride and dilation 1, an odd kernel, half of it as
+// padding, one output a channel. The gradient of x is one as well, by w turned around (FLIP).
+// A thread has VEC neighbouring outputs of ROWS rows of a plane, and holds what they are made of;
+// what it needs beside its columns its neighbours in the warp have.
+template <typename T, int VEC, int KERNEL, int ROWS, bool FLIP>
+__global__ void __launch_bounds__(256)
+    depthwise_same(const T* __restrict__ x, const T* __restrict__ w, const T* __restrict__ bias,
+                   uint32_t strips, int channels, int height, int width, T* __restrict__ y) {
+  typedef acc_t<T> A;
+  constexpr int HALO = KERNEL / 2, HIGH = ROWS + 2 * HALO, TAPS = KERNEL * KERNEL;
+  static_assert(KERNEL % 2 == 1 && HALO <= VEC, "a neighbour has the whole halo");
+  const int lane = threadIdx.x % 32;
+  const uint32_t strip = blockIdx.x * 256 + threadIdx.x;
+  const uint32_t across = width / VEC, down = (height + ROWS - 1) / ROWS;
+  const uint32_t band = strip / across, column = strip - band * across, plane = band / down;
+  const uint32_t channel = plane % channels;
+  const int first = (band - plane * down) * ROWS;
+  const int64_t start = static_cast<int64_t>(plane) * height * width + column * VEC;
+  const bool live = strip < strips, at_left = column == 0, at_right = column + 1 == across;
+  Pack<T, VEC> rows[HIGH];
+  A outer[HIGH][HALO];  // what the warp's first and last lanes' neighbours would have
+#pragma unroll
+  for (int a = 0; a < HIGH; ++a) {
+    const int row = first - HALO + a;
+    const bool here = live && inside(row, height);
+    const T* from = x + start + static_cast<int64_t>(row) * width;
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) rows[a][v] = narrow<T>(A(0));
+    if (here) rows[a] = load<VEC>(from);
+    const bool reads = here && ((lane == 0 && !at_left) || (lane == 31 && !at_right));
+#pragma unroll
+    for (int h = 0; h < HALO; ++h) {
+      outer[a][h] = reads ? widen(from[lane == 0 ? h - HALO : VEC + h]) : A(0);
+    }
+  }
+  A weights[TAPS];
+#pragma unroll
+  for (int k = 0; k < TAPS; ++k) {
+    weights[k] = live ? widen(w[channel * TAPS + (FLIP ? TAPS - 1 - k : k)]) : A(0);
+  }
+  const A origin = bias != nullptr && live ? widen(bias[channel]) : A(0);
+  A sums[ROWS][VEC];
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) sums[r][v] = origin;
+  }
+#pragma unroll
+  for (int a = 0; a < HIGH; ++a) {
+    A line[VEC + 2 * HALO];
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) line[HALO + v] = widen(rows[a][v]);
+#pragma unroll
+    for (int h = 0; h < HALO; ++h) {
+      const A left = __shfl_up_sync(0xffffffffu, line[VEC + h], 1);
+      const A right = __shfl_down_sync(0xffffffffu, line[HALO + h], 1);
+      line[h] = lane == 0 ? outer[a][h] : at_left ? A(0) : left;
+      line[HALO + VEC + h] = lane == 31 ? outer[a][h] : at_right ? A(0) : right;
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      const int k = a - r;
+      if (k < 0 || k >= KERNEL) continue;
+#pragma unroll
+      for (int b = 0; b < KERNEL; ++b) {
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) sums[r][v] += line[v + b] * weights[k * KERNEL + b];
+      }
+    }
+  }
+  if (!live) return;
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    if (first + r >= height) return;
+    Pack<T, VEC> out;
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) out[v] = narrow<T>(sums[r][v]);
+    store<VEC>(y + start + static_cast<int64_t>(first + r) * width, out);
+  }
+}
+
+// The same with channels last, 3 x 3: a thread has VEC channels of ROWS by COLUMNS outputs.
+template <typename T, int VEC, int ROWS, int COLUMNS, bool FLIP>
+__global__ void __launch_bounds__(256, 2)
+    depthwise_same_channels(const T* __restrict__ x, const T* __restrict__ w,
+                            const T* __restrict__ bias, uint32_t strips, int channels, int height,
+                            int width, T* __restrict__ y) {
+  typedef acc_t<T> A;
+  const uint32_t strip = blockIdx.x * 256 + threadIdx.x;
+  if (strip >= strips) return;
+  const uint32_t packs = channels / VEC, across = (width + COLUMNS - 1) / COLUMNS;
+  const uint32_t down = (height + ROWS - 1) / ROWS;
+  const uint32_t spot = strip / packs, band = spot / across, image = band / down;
+  const int c = (strip - spot * packs) * VEC, left = (spot - band * across) * COLUMNS;
+  const int top = (band - image * down) * ROWS;
+  Pack<T, VEC> flat[9];  // VEC channels of 9 taps
+#pragma unroll
+  for (int i = 0; i < 9; ++i) flat[i] = load<VEC>(w + c * 9 + i * VEC);
+  const auto weight = [&](int a, int b, int v) {
+    const int k = v * 9 + (FLIP ? 8 - 3 * a - b : 3 * a + b);
+    return widen(flat[k / VEC][k % VEC]);
+  };
+  A sums[ROWS][COLUMNS][VEC];
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) sums[r][j][v] = bias != nullptr ? widen(bias[c + v]) : A(0);
+    }
+  }
+#pragma unroll
+  for (int a = 0; a < ROWS + 2; ++a) {
+    const int row = top - 1 + a;
+    const int64_t line = (static_cast<int64_t>(image) * height + row) * width;
+    Pack<T, VEC> values[COLUMNS + 2];
+#pragma unroll
+    for (int i = 0; i < COLUMNS + 2; ++i) {
+      const int column = left - 1 + i;
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) values[i][v] = narrow<T>(A(0));
+      if (inside(row, height) && inside(column, width)) {
+        values[i] = load<VEC>(x + (line + column) * channels + c);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+      if (a - r < 0 || a - r > 2) continue;
+#pragma unroll
+      for (int j = 0; j < COLUMNS; ++j) {
+#pragma unroll
+        for (int b = 0; b < 3; ++b) {
+#pragma unroll
+          for (int v = 0; v < VEC; ++v) {
+            sums[r][j][v] += widen(values[j + b][v]) * weight(a - r, b, v);
+          }
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) {
+      if (top + r >= height || left + j >= width) continue;
+      Pack<T, VEC> out;
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) out[v] = narrow<T>(sums[r][j][v]);
+      const int64_t line = (static_cast<int64_t>(image) * height + top + r) * width;
+      store<VEC>(y + (line + left + j) * channels + c, out);
+    }
   }
 }
 

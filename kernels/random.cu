@@ -137,7 +137,8 @@ struct Normal : Plain {
                                               float* values) {
 #pragma unroll
     for (int i = 0; i < 4; i += 2) {
-      const float radius = sqrtf(-2.0f * logf(u.above_zero(i)));
+      const float square = -2.0f * logf(u.above_zero(i));
+      const float radius = square * rsqrtf(fmaxf(square, 0x1p-100f));
       float sine, cosine;
       sincospif(2.0f * u.below_one(i + 1), &sine, &cosine);
       values[i] = fmaf(radius * cosine, std, mean);
@@ -333,19 +334,24 @@ __global__ void __launch_bounds__(256)
   const int64_t groups = (count + N - 1) / N;
   GRID_STRIDE(group, groups) {
     const Words words = philox(seed, offset + group);
+    constexpr int PART = N * sizeof(T) <= 16 ? N : 16 / sizeof(T);
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      uint64_t above;
-      if constexpr (BITS == 32) {
-        above = __umulhi(words.word[i], static_cast<uint32_t>(size));
-      } else {
-        const uint64_t word =
-            static_cast<uint64_t>(words.word[2 * i]) << 32 | words.word[2 * i + 1];
-        above = size == 0 ? word : __umul64hi(word, size);
+    for (int part = 0; part < N / PART; ++part) {
+      Pack<T, PART> pack;
+#pragma unroll
+      for (int k = 0; k < PART; ++k) {
+        const int i = part * PART + k;
+        uint64_t above;
+        if constexpr (BITS == 32) {
+          above = __umulhi(words.word[i], static_cast<uint32_t>(size));
+        } else {
+          const uint64_t word =
+              static_cast<uint64_t>(words.word[2 * i]) << 32 | words.word[2 * i + 1];
+          above = size == 0 ? word : __umul64hi(word, size);
+        }
+        pack[k] = Made<T>::of(static_cast<int64_t>(static_cast<uint64_t>(low) + above));
       }
-      const int64_t at = group * N + i;
-      const int64_t value = static_cast<int64_t>(static_cast<uint64_t>(low) + above);
-      if (at < count) y[at] = Made<T>::of(value);
+      put(y, group * (N / PART) + part, count, pack);
     }
   }
 }

@@ -23,7 +23,7 @@
 //              softmax_forward_rows<float, 1, false, 32, 32>: 80 registers, 0 bytes shared
 //              softmax_forward_rows<float, 4, false, 256, 4>: 40 registers, 128 bytes shared
 //              softmax_forward_rows<float, 4, true, 512, 8>: 72 registers, 128 bytes shared
-//              softmax_forward_rows<__half, 8, false, 256, 2>: 40 registers, 128 bytes shared
+//              softmax_forward_rows<__half, 8, false, 128, 4>: 56 registers, 128 bytes shared
 //              softmax_forward_rows<__nv_bfloat16, 8, true, 512, 4>: 72 registers, 128 bytes shared
 //              softmax_forward_rows<__nv_bfloat16, 1, false, 128, 16>: 56 registers, 128 bytes shared
 //              softmax_forward_rows<double, 2, false, 32, 16>: 96 registers, 0 bytes shared
@@ -33,7 +33,7 @@
 //              softmax_backward_rows<float, 1, true, 32, 32>: 128 registers, 0 bytes shared
 //              softmax_backward_rows<float, 4, false, 256, 4>: 56 registers, 128 bytes shared
 //              softmax_backward_rows<__half, 8, true, 512, 2>: 40 registers, 128 bytes shared
-//              softmax_backward_rows<__nv_bfloat16, 8, false, 256, 2>: 56 registers, 128 bytes shared
+//              softmax_backward_rows<__nv_bfloat16, 8, false, 128, 4>: 80 registers, 128 bytes shared
 //              softmax_backward_rows<double, 2, false, 32, 16>: 168 registers, 0 bytes shared
 //              softmax_backward_rows<double, 2, true, 512, 8>: 96 registers, 256 bytes shared
 //              softmax_forward_long<float, 4, false>: 56 registers, 128 bytes shared

@@ -119,7 +119,7 @@ class GradScaler:
         found = []
         for device, grads in by_device.items():
             flag = zeros((), dtype=dtypes.float32, device=device)
-            unscale(grads, flag, self._scale_on(device).double().reciprocal().float())
+            unscale(grads, flag, self._scale_on(device).reciprocal())
             found.append(flag)
         self._found[id(optimizer)] = found
 

@@ -17,6 +17,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._samples import holds
@@ -204,7 +205,13 @@ def _fill(target: Tensor, label: str, generator: Generator | None, draw: Any) ->
     backend, array = storage.backend, storage.array
     source = source_of(generator, backend)
     if backend.is_contiguous(array):
-        write(target, draw(source, array.shape, array.dtype))
+        check_writable(array)
+        direct = not (backend.batched or hooks.writers)
+        drawn = draw(source.into(array) if direct else source, array.shape, array.dtype)
+        if drawn is array:
+            storage.bump()
+        else:
+            write(target, drawn)
     else:
         check_writable(array)
         strides = backend.strides(array)
@@ -263,9 +270,7 @@ def log_normal_(
 
 
 @public("method")
-def exponential_(
-    self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None
-) -> Tensor:
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers drawn from the exponential distribution of rate `lambd`."""
     return _write_drawn(self, "exponential", generator, lambd)
 

@@ -22,6 +22,12 @@ ADAM = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-3, "weight_decay": 0.1, "de
 RMSPROP = {"lr": 0.01, "alpha": 0.9, "eps": 1e-3, "weight_decay": 0.1, "momentum": 0,
            "centered": False, "maximize": False}  # fmt: skip
 ADAGRAD = {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-3, "maximize": True}
+ADADELTA = {"lr": 0.5, "rho": 0.9, "eps": 1e-3, "weight_decay": 0.1, "maximize": False}
+ADAMAX = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-3, "weight_decay": 0.1, "maximize": False}
+RADAM = {**ADAMAX, "decoupled": False}
+NADAM = {**RADAM, "momentum_decay": 4e-3, "products": 0.4}
+RPROP = {"etas": (0.5, 1.2), "step_sizes": (0.05, 0.3), "maximize": False}
+ASGD = {"lambd": 0.01, "weight_decay": 0.1, "maximize": False, "etas": 0.05, "mus": 0.25}
 ADAM_LISTS, SGD_LISTS = ("x", "x", "x", "+"), ("x", "x", "x")
 
 STEPS: list[Any] = [
@@ -37,6 +43,21 @@ STEPS: list[Any] = [
     ("rmsprop_step", ("x", "x", "2", "+", "x"), {**RMSPROP, "centered": True, "momentum": 0.9}),
     ("rmsprop_step", ("x", "x", "+", None, "x"), {**RMSPROP, "momentum": 0.9, "maximize": True}),
     ("adagrad_step", ("x", "x", "+"), {**ADAGRAD, "steps": 3}),
+    ("adadelta_step", ("x", "x", "+", "+"), ADADELTA),
+    ("adadelta_step", ("x", "x", "+", "+"), {**ADADELTA, "weight_decay": 0.0, "maximize": True}),
+    ("adamax_step", ADAM_LISTS, {**ADAMAX, "steps": 1}),
+    ("adamax_step", ADAM_LISTS, {**ADAMAX, "steps": 100, "maximize": True}),
+    ("nadam_step", ADAM_LISTS, {**NADAM, "steps": 2}),
+    ("nadam_step", ADAM_LISTS, {**NADAM, "steps": 500, "decoupled": True, "maximize": True}),
+    ("radam_step", ADAM_LISTS, {**RADAM, "steps": 1}),
+    ("radam_step", ADAM_LISTS, {**RADAM, "steps": 5}),
+    ("radam_step", ADAM_LISTS, {**RADAM, "steps": 6}),
+    ("radam_step", ADAM_LISTS, {**RADAM, "steps": 2000, "decoupled": True, "maximize": True}),
+    ("radam_step", ADAM_LISTS, {**RADAM, "steps": 30, "betas": (0.8, 0.9)}),
+    ("rprop_step", ADAM_LISTS, RPROP),
+    ("rprop_step", ADAM_LISTS, {**RPROP, "maximize": True}),
+    ("asgd_step", SGD_LISTS, ASGD),
+    ("asgd_step", SGD_LISTS, {**ASGD, "mus": 1.0, "maximize": True}),
 ]
 
 
@@ -96,9 +117,11 @@ def run(case: int, dtype: str, layout: str = "contiguous") -> None:
         parameters["first"] = [which == "all" or (which == "some" and i % 3 == 0)
                                for i in range(count)]  # fmt: skip
     on_host, there = dict(parameters), dict(parameters)
-    if "steps" in parameters:
-        on_host["steps"] = [float(parameters["steps"])] * count
-        there["steps"] = [cell(parameters["steps"]) for _ in range(count)]
+    for each in ("steps", "products", "etas", "mus"):
+        if isinstance(parameters.get(each), (int, float)):
+            number = float(np.float32(parameters[each]))
+            on_host[each] = [number] * count
+            there[each] = [cell(number) for _ in range(count)]
     lists = [[on_device(Laid(x, layout), dtype) for x in xs] for xs in lists_of(kinds)]
     plain_lists = [[x.copy() for x in xs] for xs in lists]
     exact = [[host(x) for x in xs] for xs in lists]
@@ -123,8 +146,29 @@ def test_step(case: int, dtype: str) -> None:
     run(case, dtype)
 
 
+@pytest.mark.parametrize("stopped", [False, True])
+def test_numbers_of_tensors(stopped: bool) -> None:
+    """The products of NAdam's momenta and the rates of averaged SGD, of many tensors."""
+    from tensorflow_lite_clone import backends
+    from tensorflow_lite_clone.dispatch.op import TABLE
+
+    rng = np.random.default_rng(0)
+    steps = [float(step) for step in rng.integers(1, 3000, 700)]
+    schedule = {"beta1": 0.9, "momentum_decay": 4e-3}
+    rates = {"lr": 0.01, "lambd": 1e-2, "alpha": 0.75, "t0": 1000.0}
+    for name, lists, options in (("nadam_products", 1, schedule), ("asgd_rates", 2, rates)):
+        start = [[float(x) for x in np.float32(rng.random(700))] for _ in range(lists)]
+        generic: Any = TABLE[name]
+        true = generic(backends.load("cpu").F, *start, steps=steps, **options)
+        cells = [[cell(x) for x in numbers] for numbers in start]
+        there = {**options, "steps": [cell(step) for step in steps], "found_inf": cell(stopped)}
+        assert run_override(name, cells, there) is None
+        for mine, expected in zip(cells, start if stopped else true, strict=True):
+            np.testing.assert_allclose([float(x) for x in mine], expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("layout", ["offset", "contiguous"])
-@pytest.mark.parametrize("case", [2, 5, 9, 11])
+@pytest.mark.parametrize("case", [2, 5, 9, 11, 12, 20])
 def test_step_without_packs(case: int, layout: str) -> None:
     run(case, "float32", layout)
     run(case, "bfloat16", layout)
@@ -178,7 +222,7 @@ def test_numbers_from_the_device(dtype: str) -> None:
     assert numbers[0].consumed
 
 
-@pytest.mark.parametrize("case", [1, 5, 10, 11])
+@pytest.mark.parametrize("case", [1, 5, 10, 11, 12])
 def test_found_inf(case: int) -> None:
     name, kinds, parameters = STEPS[case]
     parameters = {**parameters, "found_inf": cell(1)}

@@ -22,12 +22,14 @@ from tensorflow_lite_clone.dispatch.table import override
 _FILE = "batch_norm.cu"
 _moments = Kernel(_FILE, "batch_norm_forward_moments", params=("T", "R", "A", "VEC", "LAST"))
 _finish = Kernel(_FILE, "batch_norm_forward_finish", params=("R", "A"))
-_forward = Kernel(_FILE, "batch_norm_forward", params=("T", "W", "M", "A", "VEC", "LAST"))
-_sums = Kernel(_FILE, "batch_norm_backward_sums", params=("T", "W", "A", "VEC", "LAST"))
+_forward = Kernel(_FILE, "batch_norm_forward", params=("T", "W", "M", "A", "VEC", "LAST", "THEN"))
+_sums = Kernel(_FILE, "batch_norm_backward_sums", params=("T", "W", "A", "VEC", "LAST", "THEN"))
 _finish_sums = Kernel(_FILE, "batch_norm_backward_finish", params=("W", "A"))
 _backward = Kernel(
-    _FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING")
+    _FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING", "THEN")
 )
+# What follows in the same kernel (`THEN`): nothing, a ReLU, or a sum and a ReLU.
+_NOTHING, _RELU, _ADD_RELU = range(3)
 
 
 class _Walk:
@@ -114,13 +116,63 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> Any:
+    return _by_batch(x, w, b, running_mean, running_var, momentum, eps, _NOTHING)
+
+
+@override("batch_norm_relu", backend="cupy")
+def batch_norm_relu(
+    F: Any,
+    x: Any,
+    w: Any,
+    b: Any,
+    running_mean: Any,
+    running_var: Any,
+    *,
+    momentum: float,
+    eps: float,
+) -> Any:
+    return _by_batch(x, w, b, running_mean, running_var, momentum, eps, _RELU)
+
+
+@override("batch_norm_add_relu", backend="cupy")
+def batch_norm_add_relu(
+    F: Any,
+    x: Any,
+    residual: Any,
+    w: Any,
+    b: Any,
+    running_mean: Any,
+    running_var: Any,
+    *,
+    momentum: float,
+    eps: float,
+) -> Any:
+    if residual.dtype != x.dtype or residual.shape != x.shape:
+        return NotImplemented
+    return _by_batch(x, w, b, running_mean, running_var, momentum, eps, _ADD_RELU, residual)
+
+
+def _by_batch(
+    x: Any,
+    w: Any,
+    b: Any,
+    running_mean: Any,
+    running_var: Any,
+    momentum: float,
+    eps: float,
+    then: int,
+    residual: Any = None,
+) -> Any:
+    """y, mean and variance, and the new running statistics that could not be written in place."""
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size:
         return NotImplemented
     weights, running_kind = weights_of(x, w, b), _kind(x, (running_mean, running_var))
     last = _is_last(x)
     laid = _laid(x, last)
-    rows = _rows(x, last, laid)
+    if residual is not None:
+        residual = _laid(residual, last)
+    rows = _rows(x, last, laid, residual)
     if weights is None or running_kind is None or rows is None:
         return NotImplemented
     running = [
@@ -140,7 +192,7 @@ def batch_norm(
     )  # fmt: skip
     if parts > 1:
         _finish[running_kind, kind](channels, 128, partials, parts, *results)
-    y = _normalize(x, laid, weights, mean, variance, eps, rows, kind)
+    y = _normalize(x, laid, weights, mean, variance, eps, rows, kind, then, residual)
     if running[0] is running_mean and running[1] is running_var:
         return y, mean, variance  # what was given is written
     return y, mean, variance, *[value for value in running if value is not None]
@@ -162,15 +214,25 @@ def batch_norm_eval(F: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *,
 
 
 def _normalize(
-    x: Any, laid: Any, weights: Any, mean: Any, variance: Any, eps: float, rows: _Walk, kind: Any
+    x: Any,
+    laid: Any,
+    weights: Any,
+    mean: Any,
+    variance: Any,
+    eps: float,
+    rows: _Walk,
+    kind: Any,
+    then: int = _NOTHING,
+    residual: Any = None,
 ) -> Any:
     w, b, weight_kind = weights
     y = _empty_like(x, rows.last)
     parts, chunk = rows.parts(16, 4)
-    kernel = _forward[x.dtype, weight_kind, mean.dtype, kind, rows.width, rows.last]
+    kernel = _forward[x.dtype, weight_kind, mean.dtype, kind, rows.width, rows.last, then]
     kernel(
         rows.tiles * parts, rows.block,
-        laid, w, b, mean, variance, eps, rows.channels, rows.packs, rows.length, parts, chunk, y,
+        laid, residual, w, b, mean, variance, eps,
+        rows.channels, rows.packs, rows.length, parts, chunk, y,
     )  # fmt: skip
     return y
 
@@ -181,30 +243,69 @@ def batch_norm_backward(
 ) -> Any:
     if mean is None or variance is None:
         return NotImplemented
-    return _gradients(g, x, w, mean, variance, eps, needs, True)
+    return _gradients(g, x, w, None, mean, variance, eps, needs, True)
+
+
+@override("batch_norm_relu_backward", backend="cupy")
+def batch_norm_relu_backward(
+    F: Any, g: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float, needs: Any
+) -> Any:
+    if mean is None or variance is None:
+        return NotImplemented
+    return _gradients(g, x, w, b, mean, variance, eps, needs, True, _RELU)
+
+
+@override("batch_norm_add_relu_backward", backend="cupy")
+def batch_norm_add_relu_backward(
+    F: Any, g: Any, x: Any, w: Any, y: Any, mean: Any, variance: Any, *, eps: float, needs: Any
+) -> Any:
+    if mean is None or variance is None or not any([needs[0], *needs[2:]]):
+        return NotImplemented
+    if y.dtype != x.dtype:
+        return NotImplemented
+    last = _is_last(x)
+    passed = _empty_like(x, last)
+    own = (needs[0], *needs[2:])
+    result = _gradients(g, x, w, None, mean, variance, eps, own, True, _ADD_RELU, y, passed)
+    if result is NotImplemented:
+        return NotImplemented
+    gx, gw, gb = result
+    return gx, passed if needs[1] else None, gw, gb
 
 
 @override("batch_norm_eval_backward", backend="cupy")
 def batch_norm_eval_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: Any
 ) -> Any:
-    return _gradients(g, x, w, mean, variance, eps, needs, False)
+    return _gradients(g, x, w, None, mean, variance, eps, needs, False)
 
 
 def _gradients(
-    g: Any, x: Any, w: Any, mean: Any, variance: Any, eps: float, needs: Any, training: bool
+    g: Any,
+    x: Any,
+    w: Any,
+    b: Any,
+    mean: Any,
+    variance: Any,
+    eps: float,
+    needs: Any,
+    training: bool,
+    then: int = _NOTHING,
+    y: Any = None,
+    passed: Any = None,
 ) -> Any:
-    """gx, gw and gb, those that `needs` asks for."""
+    """gx, gw and gb, those that `needs` asks for; what the ReLU lets through goes into `passed`."""
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size or g.dtype != x.dtype:
         return NotImplemented
-    weights = weights_of(x, w, None)
+    weights = weights_of(x, w, b)
     last = _is_last(x)
     laid_g, laid_x = _laid(g, last), _laid(x, last)
-    rows = _rows(x, last, laid_g, laid_x)
+    laid_y = None if y is None else _laid(y, last)
+    rows = _rows(x, last, laid_g, laid_x, laid_y)
     if weights is None or rows is None:
         return NotImplemented
-    w, _, weight_kind = weights
+    w, b, weight_kind = weights
     mean, variance = statistics(mean, kind), statistics(variance, kind)
     channels = x.shape[1]
     sums = cupy.empty((2, channels), kind) if training and needs[0] else None
@@ -214,22 +315,25 @@ def _gradients(
     if sums is not None or gw is not None or gb is not None:
         parts, chunk = rows.parts(2 if last else 3)
         partials = cupy.empty((channels, parts, 2), kind) if parts > 1 else None
-        kernel = _sums[x.dtype, weight_kind, kind, rows.width, last]
+        kernel = _sums[x.dtype, weight_kind, kind, rows.width, last, then]
         kernel(
             rows.tiles * parts, rows.block,
-            laid_g, laid_x, mean, variance, eps, *walk, parts, chunk, sums, gw, gb, partials,
+            laid_g, laid_x, laid_y, w, b, mean, variance, eps, *walk, parts, chunk,
+            passed, sums, gw, gb, partials,
         )  # fmt: skip
         if parts > 1:
             kernel = _finish_sums[weight_kind, kind]
             kernel(channels, 128, partials, variance, eps, channels, parts, sums, gw, gb)
     gx = None
     if needs[0]:
+        if passed is not None:
+            laid_g, then = passed, _NOTHING
         gx = _empty_like(x, last)
         parts, chunk = rows.parts(16, 4)
-        kernel = _backward[x.dtype, weight_kind, kind, rows.width, last, training]
+        kernel = _backward[x.dtype, weight_kind, kind, rows.width, last, training, then]
         kernel(
             rows.tiles * parts, rows.block,
-            laid_g, laid_x, w, mean, variance, sums, eps, channels / x.size,
+            laid_g, laid_x, w, b, mean, variance, sums, eps, channels / x.size,
             *walk, parts, chunk, gx,
         )  # fmt: skip
     return gx, gw, gb

@@ -10,24 +10,19 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import faults
-from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, aligned
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, aligned, ceil_div
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.softmax import MOST_BLOCKS, tile
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "cross_entropy.cu"
-_ROWS = Kernel(
-    _FILE, "cross_entropy_forward_rows", params=("T", "A", "VEC", "WIDTH", "SMOOTH")
-)
-_STRIDED = Kernel(
-    _FILE, "cross_entropy_forward_strided", params=("T", "A", "VEC", "X", "SMOOTH")
-)
+_ROWS = Kernel(_FILE, "cross_entropy_forward_rows", params=("T", "A", "VEC", "WIDTH", "SMOOTH"))
+_STRIDED = Kernel(_FILE, "cross_entropy_forward_strided", params=("T", "A", "VEC", "X", "SMOOTH"))
 _FINISH = Kernel(_FILE, "cross_entropy_forward_finish", params=("T", "A"))
 _WEIGHTS = Kernel(_FILE, "cross_entropy_backward_weights", params=("T", "A"))
 _TOTAL = Kernel(_FILE, "cross_entropy_backward_total", params=("A",))
-_ROWS_BACKWARD = Kernel(
-    _FILE, "cross_entropy_backward_rows", params=("T", "A", "VEC", "SMOOTH")
-)
+_ROWS_BACKWARD = Kernel(_FILE, "cross_entropy_backward_rows", params=("T", "A", "VEC", "SMOOTH"))
+_LONG_BACKWARD = Kernel(_FILE, "cross_entropy_backward_long", params=("T", "A", "VEC", "SMOOTH"))
 _STRIDED_BACKWARD = Kernel(
     _FILE, "cross_entropy_backward_strided", params=("T", "A", "VEC", "SMOOTH")
 )
@@ -172,9 +167,12 @@ def cross_entropy_backward(
     given = (g, each, x, lse, target, weight, total, weights)
     if inner == 1:
         vec = 16 // dtype.itemsize if aligned(x) else 1
-        _ROWS_BACKWARD[dtype, wide, vec, smoothing > 0](
-            -(-x.size // (1024 * vec)), 256, *given, x.size, classes, ignore_index, smoothing, gx
-        )
+        long = classes >= 2048 * vec  # a block's logits lie in two rows at most
+        kernel = _LONG_BACKWARD if long else _ROWS_BACKWARD
+        kernel[dtype, wide, vec, smoothing > 0](
+            ceil_div(x.size, (2048 if long else 1024) * vec), 256,
+            *given, x.size, classes, ignore_index, smoothing, gx,
+        )  # fmt: skip
     else:
         part = -(-classes // max(1, min(classes // 8, 1024 // grid, 65535)))
         _STRIDED_BACKWARD[dtype, wide, vec, smoothing > 0](

@@ -38,7 +38,7 @@ def group_norm(F: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> An
     mean, rstd = cupy.empty((rows, 1), kind), cupy.empty((rows, 1), kind)
     width = vector(plane, x)
     length = plane // width
-    plan = forward_plan(rows, size * length, width, 32 if kind.itemsize == 4 else 16)
+    plan = forward_plan(size * length, width, 32 if kind.itemsize == 4 else 16)
     if plan is None:
         kernel = _forward_long[x.dtype, weight_kind, kind, width]
         kernel(rows, 512, x, w, b, groups, size, length, eps, y, mean, rstd)
@@ -94,9 +94,7 @@ def group_norm_backward(
         parts = ceil_div(size * length, 256 * 16) if lanes == 256 else 1
         blocks = rows * parts if lanes == 256 else ceil_div(rows, 256 // lanes)
         kernel = _backward[x.dtype, weight_kind, kind, width, lanes]
-        kernel(
-            blocks, 256, g, x, w, mean, rstd, sums, rows, groups, size, length, parts, gx
-        )
+        kernel(blocks, 256, g, x, w, mean, rstd, sums, rows, groups, size, length, parts, gx)
     gw = cupy.empty(channels, weight_kind) if needs[1] else None
     gb = cupy.empty(channels, weight_kind) if needs[2] else None
     if gw is not None or gb is not None:

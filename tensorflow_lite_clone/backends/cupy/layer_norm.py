@@ -79,7 +79,7 @@ def _normalize(
     mean = None if rms else cupy.empty(shape, kind)
     rstd = cupy.empty(shape, kind)
     width = vector(columns, x, w, b)
-    plan = forward_plan(rows, columns // width, width, 32 if kind.itemsize == 4 else 16)
+    plan = forward_plan(columns // width, width, 32 if kind.itemsize == 4 else 16)
     if plan is None:
         kernel = _forward_long[x.dtype, weight_kind, kind, width, rms]
         kernel(rows, 512, x, w, b, columns, eps, y, mean, rstd)
@@ -96,17 +96,17 @@ def _shape(lanes: int) -> tuple[int, int]:
     return (256 // lanes, 256) if lanes <= 32 else (1, lanes)
 
 
-def forward_plan(rows: int, packs: int, width: int, most: int) -> tuple[int, int] | None:
+def forward_plan(packs: int, width: int, most: int) -> tuple[int, int] | None:
     """Threads for a row and packs for a thread, of `most` values; None: the row is too long."""
     if packs <= 32:
         return power_above(packs), 1
-    for lanes in (32, 256, 512):
+    for lanes in (32, 64, 128, 256, 512):
         items = ceil_div(packs, lanes)
-        if items > 8:
-            items = ceil_div(items, 4) * 4
-        if items * width <= most and (lanes > 32 or rows >= 1024 or items * width <= 8):
+        if items <= 4:
             return lanes, items
-    return None
+    if items > 8:
+        items = ceil_div(items, 4) * 4
+    return (lanes, items) if items * width <= most else None
 
 
 def backward_plan(packs: int, width: int, most: int) -> tuple[int, int] | None:
@@ -161,9 +161,7 @@ def _gradients(
         partials = cupy.empty((parts, kinds, columns), kind) if wanted else None
         shared = at_once * kinds * columns * kind.itemsize if wanted and at_once > 1 else 0
         kernel = _backward[x.dtype, weight_kind, kind, width, lanes, items, rms, wanted]
-        kernel(
-            parts, threads, g, x, w, mean, rstd, rows, columns, gx, partials, shared=shared
-        )
+        kernel(parts, threads, g, x, w, mean, rstd, rows, columns, gx, partials, shared=shared)
     if not wanted:
         return gx, None, None
     gw = cupy.empty(shape, weight_kind) if needs[1] else None

@@ -39,15 +39,17 @@ _COUNT = 478  # step counts of a launch: their addresses fit into its arguments
 _ORDERS = {1.0: 1, 2.0: 2, math.inf: 0}
 
 
-def _complement(x: float) -> float:
+def complement(x: float) -> float:
+    """1 - x."""
     return 1 - x
 
 
-def _log(x: float) -> float:
+def logarithm(x: float) -> float:
+    """ln x, of 0 too."""
     return math.log(x) if x > 0 else -math.inf
 
 
-def _served(lr: Any, found_inf: Any, steps: list | None = None) -> bool:
+def served(lr: Any, found_inf: Any, steps: list | None = None) -> bool:
     """Whether what lies on the device lies there as the kernels read it."""
     return (
         (lr.__class__ is not cupy.ndarray or is_cell(lr))
@@ -74,11 +76,11 @@ def sgd_step(
 ) -> Any:
     lists = [params, grads, buffers] if momentum else [params, grads]
     found = rows(lists, read=(1,))
-    if found is None or not _served(lr, found_inf):
+    if found is None or not served(lr, found_inf):
         return NotImplemented
     share = 1.0
     if momentum:
-        share = function_of(dampening, _complement)
+        share = function_of(dampening, complement)
     for dtype, places in found.items():
         if not momentum:
             places = [(place, (*arrays, None)) for place, arrays in places]
@@ -121,16 +123,16 @@ def adam_step(
 ) -> Any:
     lists = [params, grads, means, squares, *([maxima] if amsgrad else [])]
     found = rows(lists, read=(1,))
-    if found is None or not _served(lr, found_inf, steps):
+    if found is None or not served(lr, found_inf, steps):
         return NotImplemented
     beta1, beta2 = betas
     values = [
         lr,
-        function_of(beta1, _complement),
-        function_of(beta1, _log),
+        function_of(beta1, complement),
+        function_of(beta1, logarithm),
         beta2,
-        function_of(beta2, _complement),
-        function_of(beta2, _log),
+        function_of(beta2, complement),
+        function_of(beta2, logarithm),
         eps,
         weight_decay,
     ]
@@ -168,9 +170,9 @@ def rmsprop_step(
 ) -> Any:
     states = [*([averages] if centered else []), *([buffers] if momentum else [])]
     found = rows([params, grads, squares, *states], read=(1,))
-    if found is None or not _served(lr, found_inf):
+    if found is None or not served(lr, found_inf):
         return NotImplemented
-    share = function_of(alpha, _complement)
+    share = function_of(alpha, complement)
     for dtype, places in found.items():
         complete = []
         for place, (p, g, v, *rest) in places:
@@ -207,7 +209,7 @@ def adagrad_step(
     found_inf: Any = None,
 ) -> Any:
     found = rows([params, grads, sums], read=(1,))
-    if found is None or not _served(lr, found_inf, steps):
+    if found is None or not served(lr, found_inf, steps):
         return NotImplemented
     for dtype, places in found.items():
         launch(
@@ -224,7 +226,7 @@ def adagrad_step(
 
 @override("count_steps", backend="cupy")
 def count_steps(F: Any, steps: list, *, found_inf: Any = None) -> Any:
-    if not _served(0.0, found_inf, steps):
+    if not served(0.0, found_inf, steps):
         return NotImplemented
     for start in range(0, len(steps), _COUNT):
         part = steps[start : start + _COUNT]

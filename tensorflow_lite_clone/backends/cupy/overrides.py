@@ -15,6 +15,7 @@ from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     layer_norm,
     linear,
     optimizer,
+    optimizer_rules,
     pooling,
     recurrent,
     softmax,

@@ -12,21 +12,36 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.windows import Ints, pooled_size
 from tensorflow_lite_clone.dispatch.table import override
 
-_FILE = "pool.cu"
+_FILE = "max_pool.cu"
+_STRIPS = "max_pool_strips.cu"
+_MEANS = "avg_pool.cu"
 _max_planes = Kernel(_FILE, "max_pool_forward", params=("T", "KERNEL"))
 _max_channels = Kernel(_FILE, "max_pool_forward_channels", params=("T", "VEC", "KERNEL"))
 _max_planes_back = Kernel(_FILE, "max_pool_backward", params=("T", "VEC", "KERNEL", "STRIDE"))
 _max_channels_back = Kernel(_FILE, "max_pool_backward_channels", params=("T", "VEC"))
-_avg_planes = Kernel(_FILE, "avg_pool_forward", params=("T", "KERNEL"))
-_avg_rows = Kernel(_FILE, "avg_pool_forward_rows", params=("T",))
-_avg_channels = Kernel(_FILE, "avg_pool_forward_channels", params=("T", "VEC"))
-_avg_planes_back = Kernel(_FILE, "avg_pool_backward", params=("T", "VEC"))
-_avg_channels_back = Kernel(_FILE, "avg_pool_backward_channels", params=("T", "VEC"))
+_max_planes_strips = Kernel(
+    _STRIPS, "max_pool_forward_strips", params=("T", "VEC", "KERNEL", "ROWS")
+)
+_max_channels_strips = Kernel(
+    _STRIPS, "max_pool_forward_channels_strips", params=("T", "VEC", "KERNEL", "ROWS")
+)
+_max_planes_strips_back = Kernel(
+    _STRIPS, "max_pool_backward_strips", params=("T", "VEC", "KERNEL", "ROWS")
+)
+_max_channels_strips_back = Kernel(
+    _STRIPS, "max_pool_backward_channels_strips", params=("T", "VEC", "KERNEL")
+)
+_avg_planes = Kernel(_MEANS, "avg_pool_forward", params=("T", "KERNEL"))
+_avg_rows = Kernel(_MEANS, "avg_pool_forward_rows", params=("T",))
+_avg_channels = Kernel(_MEANS, "avg_pool_forward_channels", params=("T", "VEC"))
+_avg_planes_back = Kernel(_MEANS, "avg_pool_backward", params=("T", "VEC"))
+_avg_channels_back = Kernel(_MEANS, "avg_pool_backward_channels", params=("T", "VEC"))
+_MOST_STRIPS = (1 << 31) - 1
 _KNOWN: dict[Ints, int] = {(2, 2): 2, (3, 3): 3}  # kernels that the compiler knows
 
 
@@ -97,6 +112,57 @@ def _known(kernel: Ints, dilation: Ints) -> int:
     return _KNOWN.get(kernel, 0) if dilation == (1, 1) else 0
 
 
+def _halved(kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> int:
+    """The kernel's length if its windows are those of `max_pool_strips.cu`, else 0."""
+    length = _known(kernel, dilation)
+    return length if stride == (2, 2) and padding == (length - 2,) * 2 else 0
+
+
+def _maxima_by_strips(x: Any, y: Any, winners: Any, kernel: int, last: bool) -> bool:
+    """Fill y and winners for windows that halve x; False, and nothing is done, if not served."""
+    images, channels, height, width = x.shape
+    down, across = y.shape[2:]
+    vec = _pack(channels if last else width, x.itemsize, x)
+    if last:
+        rows = 2 if vec <= 4 else 1
+        strips = images * ceil_div(down, rows) * across * (channels // vec)
+        instance = _max_channels_strips[x.dtype, vec, kernel, rows]
+        sizes: tuple = (channels, height, width, down, across)
+    else:
+        rows = 4 if vec <= 4 else 2
+        strips = images * channels * ceil_div(down, rows) * (width // vec)
+        if vec == 1 or 2 * across != width:
+            return False
+        instance = _max_planes_strips[x.dtype, vec, kernel, rows]
+        sizes = (height, width, down)
+    if strips > _MOST_STRIPS:
+        return False
+    instance(ceil_div(strips, 256), 256, x, strips, *sizes, y, winners)
+    return True
+
+
+def _gradient_by_strips(g: Any, winners: Any, gx: Any, kernel: int, last: bool) -> bool:
+    """Fill gx for windows that halve it; False, and nothing is done, if not served."""
+    images, channels, height, width = gx.shape
+    down, across = g.shape[2:]
+    vec = _pack(channels if last else width, g.itemsize, g, winners)
+    if last:
+        strips = images * ceil_div(height, 2) * ceil_div(width, 2) * (channels // vec)
+        instance = _max_channels_strips_back[g.dtype, vec, kernel]
+        sizes: tuple = (channels, height, width, down, across)
+    else:
+        rows = 4
+        strips = images * channels * ceil_div(height, 2 * rows) * (width // vec)
+        if vec == 1 or 2 * across != width:
+            return False
+        instance = _max_planes_strips_back[g.dtype, vec, kernel, rows]
+        sizes = (height, width, down)
+    if strips > _MOST_STRIPS:
+        return False
+    instance(ceil_div(strips, 256), 256, g, winners, strips, *sizes, gx)
+    return True
+
+
 @override("max_pool", backend="cupy")
 def max_pool(
     F: Any, x: Any, *, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
@@ -121,6 +187,9 @@ def _maxima(
     x = _laid(x, last)
     y = _empty((*x.shape[:2], *count), x.dtype, last)
     winners = _empty(y.shape, np.uint8, last)
+    halved = _halved(kernel, stride, padding, dilation)
+    if halved and _maxima_by_strips(x, y, winners, halved, last):
+        return y, winners
     kernel, stride, dilation = _plane(kernel, 1), _plane(stride, 1), _plane(dilation, 1)
     known = _known(kernel, dilation)
     images, channels = x.shape[:2]
@@ -165,6 +234,9 @@ def max_pool_backward(
     last = _channels_last(x)
     g, hint = _laid(g, last), _laid(hint, last)
     gx = _empty(x.shape, x.dtype, last)
+    halved = _halved(kernel, stride, padding, dilation)
+    if halved and _gradient_by_strips(g, hint, gx, halved, last):
+        return gx
     kernel, stride, dilation = _plane(kernel, 1), _plane(stride, 1), _plane(dilation, 1)
     images, channels = x.shape[:2]
     height, width = _plane(size, 1)

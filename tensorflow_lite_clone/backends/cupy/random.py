@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from functools import wraps
 from typing import Any
 
@@ -78,6 +79,8 @@ class Generator(Stream):
     numbers raise the same errors; those that are arrays are not looked at.
     """
 
+    _target: Any = None  # what the next draw is to fill
+
     def __init__(self, backend: Any, seed: int = DEFAULT_SEED) -> None:
         self._backend = backend
         with backend.here():
@@ -130,6 +133,19 @@ class Generator(Stream):
         _take_ticket[_WORD](1, 1, self._state, counters, ticket)
         return ticket
 
+    def into(self, array: Any) -> Generator:
+        """This stream, whose next draw goes into `array` where shape and dtype are the array's."""
+        here = copy(self)
+        here._target = array
+        return here
+
+    def _new(self, shape: tuple, dtype: np.dtype) -> Any:
+        target = self._target
+        if target is not None and target.shape == shape and target.dtype == dtype:
+            self._target = None
+            return target
+        return cupy.empty(shape, dtype)
+
     def _draw(self, instance: Any, y: Any, each: int, *arguments: Any) -> Any:
         """Fill `y` by a kernel that takes a counter for each `each` elements."""
         if y.size:
@@ -143,7 +159,7 @@ class Generator(Stream):
     def _real(self, shape: Shape, dtype: np.dtype, name: str, a: float, b: float = 0.0) -> Any:
         wide = dtype.itemsize == 8
         instance = _fill_real[dtype, "double" if wide else "float", name]
-        y = cupy.empty(flatten(shape)[0], dtype)
+        y = self._new(flatten(shape)[0], dtype)
         return self._draw(instance, y, 2 if wide else 4, a, b)
 
     def _complex(self, method: Any, shape: Shape, dtype: Any, described: DType, *args: Any) -> Any:
@@ -233,7 +249,7 @@ class Generator(Stream):
         check_probability(p)
         if described.is_complex:
             raise unsupported("bernoulli_scalar_cuda_", described)
-        y = cupy.empty(() if shape is None else flatten(shape)[0], dtype)
+        y = self._new(() if shape is None else flatten(shape)[0], dtype)
         return self._draw(_fill_choices[dtype], y, 4, threshold(p))
 
     def _bernoulli_array(self, p: Any, shape: Shape, dtype: np.dtype, described: DType) -> Any:
@@ -349,7 +365,7 @@ class Generator(Stream):
         narrow = size is not None and size <= _NARROW_RANGE
         if size is None or size >= 1 << 64:
             size = 0
-        y = cupy.empty(flatten(shape)[0], dtype)
+        y = self._new(flatten(shape)[0], dtype)
         bits = 32 if narrow else 64
         return self._draw(_fill_integers[dtype, bits], y, 128 // bits, low, size)
 

@@ -54,8 +54,9 @@ def row_shape(n: int, vec: int) -> tuple[int, int]:
         return power_above(packs), 1
     if n <= 1024:
         return 32, power_above(-(-packs // 32))
-    width = 128 if n <= 2048 else 256 if n <= 4096 else 512
-    return width, (16 if n <= 8192 else 32) // vec
+    values = 32 if n > (2048 if vec == 8 else 8192) else 16
+    width = max(128, power_above(-(-n // values)))
+    return width, values // vec
 
 
 @lru_cache(4096)

@@ -123,6 +123,10 @@ class Stream:
     standard_gamma: Any
     _seed: int
 
+    def into(self, array: Any) -> Any:
+        """The same stream, whose next draw may lie in `array` instead of in new memory."""
+        return self
+
     def seed(self) -> int:
         """Restart the stream from a random 64-bit seed, and return the seed."""
         self.manual_seed(nondeterministic_seed())
