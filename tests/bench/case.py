@@ -16,8 +16,7 @@ class Case(NamedTuple):
 
 def both(lib: Any, name: str, x: Any, forward: Callable[[Any], Any], *moved: int) -> Iterator:
     """Forward without a graph, and backward alone, of a function of one tensor."""
-    with lib.no_grad():
-        yield Case(f"{name} forward", lambda: without_graph(lib, forward, x), moved[0])
+    yield Case(f"{name} forward", lambda: without_graph(lib, forward, x), moved[0])
     w = x.detach().clone().requires_grad_()
     y = forward(w)
     g = lib.randn(y.shape, device=y.device, dtype=y.dtype)
