@@ -42,8 +42,13 @@ def graph(lib: Any, **options: Any) -> Callable[[Row], Call]:
             lib.cuda.synchronize()
             captured = lib.cuda.CUDAGraph()
             with lib.cuda.graph(captured, stream=side):
-                function(*arguments)
-        return captured.replay
+                result = function(*arguments)
+
+        def call() -> Any:
+            captured.replay()
+            return function, arguments, result  # what the graph works on must live
+
+        return call
 
     return make
 

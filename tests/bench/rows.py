@@ -2,44 +2,184 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
+from tests.bench import cuda_kernels as of
+from tests.bench.case import Call
 from tests.bench.cuda_steps import Training, training
+
+Work = Callable[..., tuple[Callable[..., Any], tuple]]
 
 
 class Row(NamedTuple):
     """One piece of work.
 
-    `work(lib, channels_last=False, wrap=None)` makes it for a library: a function with its
-    arguments. `goal` is in microseconds, `pictures` says whether `channels_last` means something.
+    `work(lib, ...)` makes it for a library: a function and its arguments; its options are
+    `channels_last`, where `pictures` says that it means something, and `wrap`, which is given the
+    function that a compiler is to see, where `compiles`. `goal` is in microseconds; None is a row
+    that is measured on request. A step counts its own `flops`; `bytes` are those that must be
+    moved, 0 where they are not what bounds the work.
     """
 
     title: str
-    goal: float
-    work: Callable[..., Training]
-    is_step: bool
-    pictures: bool
+    work: Work
+    goal: float | None = None
+    is_step: bool = False
+    pictures: bool = False
+    compiles: bool = True
     flops: float = 0
     bytes: float = 0
 
 
 def _step(title: str, goal: float, name: str, batch: int, **options: Any) -> Row:
-    pictures = name not in ("mlp", "vit")
-    return Row(title, goal, partial(_trained, name, batch, options), True, pictures)
+    def work(lib: Any, **more: Any) -> Training:
+        return training(lib, name, batch, **options, **more)
+
+    return Row(title, work, goal, is_step=True, pictures=name not in ("mlp", "vit"))
 
 
-def _trained(name: str, batch: int, options: dict[str, Any], lib: Any, **more: Any) -> Training:
-    return training(lib, name, batch, **options, **more)
+def _kernel(
+    key: str,
+    title: str,
+    cases: Callable[..., Iterator[Call]],
+    goals: tuple[float, ...] = (),
+    *,
+    flops: tuple[float, ...] = (),
+    bytes: tuple[float, ...] = (),
+    parts: tuple[str, ...] = ("forward", "backward"),
+    **kind: bool,
+) -> dict[str, Row]:
+    """A row for each of the calls that `cases` makes."""
+
+    def work(number: int, lib: Any, **options: Any) -> tuple[Call, tuple]:
+        calls = cases(lib, **options)
+        for _ in range(number):
+            next(calls)
+        return next(calls), ()
+
+    rows = {}
+    for number, part in enumerate(parts):
+        rows[f"{key}-{part}" if part else key] = Row(
+            f"{title} {part}".strip(),
+            partial(work, number),
+            goals[number] if goals else None,
+            flops=flops[number] if flops else 0,
+            bytes=bytes[number] if bytes else 0,
+            **kind,
+        )
+    return rows
 
 
-STEPS = {
+def _convolution(channels: int, size: int, goals: tuple[float, float]) -> dict[str, Row]:
+    flops = 2 * 128 * size * size * channels * channels * 9
+    pixels, weights = 4 * 128 * channels * size * size, 4 * 9 * channels * channels
+    return _kernel(
+        f"conv{channels}", f"conv3x3 b128 c{channels} {size}x{size} TF32",
+        partial(of.convolution, channels=channels, size=size), goals,
+        flops=(flops, 2 * flops), bytes=(2 * pixels + weights, 3 * pixels + 2 * weights),
+        pictures=True,
+    )  # fmt: skip
+
+
+def _memory(key: str, title: str, cases: Any, size: float, goals: tuple = (), **kind: Any) -> dict:
+    """Reads and writes of whole tensors of `size` bytes: two forward, three backward."""
+    return _kernel(key, title, cases, goals, bytes=(2 * size, 3 * size), **kind)
+
+
+def _single(key: str, title: str, cases: Any, **about: Any) -> dict[str, Row]:
+    costs = {name: (value,) for name, value in about.items()}
+    return _kernel(key, title, cases, parts=("",), compiles=False, **costs)
+
+
+SCORES, TOKENS, WORDS = (4.0 * prod(s) for s in (of.ROWS_OF_SCORES, of.TOKENS, of.WORDS))
+STAGE, STEM, GROUPS = (4.0 * prod(s) for s in (of.STAGE, of.STEM, of.GROUPS))
+LOOKED_UP, TABLE = 4.0 * of.LOOKUPS * of.TABLE[1], 4.0 * prod(of.TABLE)
+ATTENTION = 2.0 * of.HEADS[0] * of.HEADS[1] * of.HEADS[2] ** 2 * of.HEADS[3]  # causal: half of 4
+QKV = 4.0 * prod(of.HEADS)
+
+ROWS: dict[str, Row] = {
     "mlp": _step("MNIST MLP step b32", 45, "mlp", 32),
     "cnn": _step("MNIST CNN step b128", 450, "cnn", 128),
     "vit": _step("MNIST ViT step b128", 1000, "vit", 128),
     "resnet20": _step("ResNet-20 CIFAR step b128", 2500, "resnet20", 128),
-    "resnet18": _step("ResNet-18 CIFAR step b512", 11000, "resnet18", 512),
+    "resnet18": _step("ResNet-18 CIFAR step b512 TF32", 11000, "resnet18", 512),
     "resnet18-bf16": _step("ResNet-18 CIFAR step b512 bf16", 6000, "resnet18", 512, half=True),
-}
-ROWS: dict[str, Row] = {**STEPS}
+    **_convolution(64, 32, (50, 150)),
+    **_convolution(128, 16, (45, 115)),
+    **_convolution(256, 8, (30, 95)),
+    **_convolution(512, 4, (40, 105)),
+    **_memory("softmax", "softmax 8192x4096", of.softmax, SCORES, (72, 110)),
+    **_memory("layer-norm", "layer-norm 16384x1024", of.layer_norm, TOKENS, (36, 75)),
+    **_kernel(
+        "batch-norm", "batch-norm train b128 c64 32x32", of.batch_norm, (36, 60),
+        bytes=(3 * STAGE, 5 * STAGE), pictures=True,
+    ),
+    **_kernel(
+        "cross-entropy", "cross-entropy 8192x50257", of.cross_entropy, (450, 900),
+        bytes=(WORDS, 2 * WORDS),
+    ),
+    **_kernel(
+        "max-pool", "max-pool 3/2/1 b128 c64 112x112", of.max_pool, (160, 220),
+        bytes=(1.25 * STEM, 1.25 * STEM), pictures=True,
+    ),
+    **_kernel(
+        "attention", "attention float32 16x12x1024x64 causal", of.attention, (500, 1500),
+        flops=(ATTENTION, 2.5 * ATTENTION), bytes=(4 * QKV, 8 * QKV),
+    ),
+    **_kernel(
+        "attention-bf16", "attention bf16 16x12x1024x64 causal",
+        partial(of.attention, half=True), (80, 260),
+        flops=(ATTENTION, 2.5 * ATTENTION), bytes=(2 * QKV, 4 * QKV),
+    ),
+    **_single("copy", "copy 8192x4096", of.copy, bytes=2 * SCORES),
+    **_memory("log-softmax", "log-softmax 8192x4096", of.log_softmax, SCORES),
+    **_memory("softmax-bf16", "softmax bf16 8192x4096", partial(of.softmax, half=True), SCORES / 2),
+    **_memory("gelu", "gelu 8192x4096", of.gelu, SCORES),
+    **_memory("rms-norm", "rms-norm 16384x1024", of.rms_norm, TOKENS),
+    **_kernel(
+        "avg-pool", "avg-pool 2 b128 c64 112x112", of.avg_pool, bytes=(1.25 * STEM, 1.25 * STEM),
+        pictures=True,
+    ),
+    **_single("matmul", "matmul 4096 float32", of.product, flops=2 * 4096.0**3),
+    **_single(
+        "matmul-bf16", "matmul 4096 bf16", partial(of.product, half=True), flops=2 * 4096.0**3
+    ),
+    **_memory("group-norm", "group-norm 64x256x32x32", of.group_norm, GROUPS),
+    **_kernel(
+        "depthwise", "depthwise 3x3 64x256x32x32", of.depthwise, bytes=(2 * GROUPS, 2 * GROUPS),
+        pictures=True,
+    ),
+    **_kernel(
+        "dropout", "dropout 8192x4096", of.dropout, bytes=(2 * SCORES, 2 * SCORES)
+    ),
+    **_single("normal", "normal_ 8192x4096", of.normal, bytes=SCORES),
+    **_single("integers", "random_ 8192x4096", of.integers, bytes=SCORES),
+    **_kernel(
+        "embedding", "embedding 16384 of 50257x768", of.embedding,
+        bytes=(2 * LOOKED_UP, TABLE + 3 * LOOKED_UP),
+    ),
+    **_single("lstm-cell", "LSTM cell 4096x1024", of.lstm_cell),
+    **_single("adamw", "AdamW step of 33.5 M", of.adamw, bytes=28.0 * of.PARAMETERS),
+    **_single("unscale", "unscale 33.5 M", of.unscale, bytes=8.0 * of.PARAMETERS),
+}  # fmt: skip
+
+
+def chosen(names: list[str], everything: bool) -> dict[str, Row]:
+    """The rows by these names or their beginnings; without names those with a goal, or all.
+
+    Raises ValueError for a name that fits none.
+    """
+    if not names:
+        return {key: row for key, row in ROWS.items() if everything or row.goal}
+    for name in names:
+        if not any(fits(key, name) for key in ROWS):
+            raise ValueError(f"no row {name!r}: there are {', '.join(ROWS)}")
+    return {key: row for key, row in ROWS.items() if any(fits(key, name) for name in names)}
+
+
+def fits(key: str, name: str) -> bool:
+    """Whether a row is meant by a name: its own, or the words that it begins with."""
+    return key == name or key.startswith(f"{name}-")
