@@ -89,3 +89,20 @@ CONTENDERS = {
     "torch NHWC eager": Contender(torch, eager(torch, **NHWC), with_pictures),
     "torch NHWC graph": Contender(torch, graph(torch, **NHWC), with_pictures),
 }
+COMPILED = {
+    "torch.compile": ({}, lambda row: row.compiles),
+    "torch.compile NHWC": (NHWC, lambda row: row.compiles and row.pictures),
+}
+
+
+def entered(against_torch: bool, mode: str | None) -> dict[str, Contender]:
+    """Ours, with torch's where it is wanted, and compiled in a mode of ``torch.compile``."""
+    if not against_torch:
+        return {name: who for name, who in CONTENDERS.items() if who.lib is tlc}
+    if mode is None:
+        return dict(CONTENDERS)
+    compiled = {
+        name: Contender(torch, compiled_forward(mode, **options), applies)
+        for name, (options, applies) in COMPILED.items()
+    }
+    return {**CONTENDERS, **compiled}

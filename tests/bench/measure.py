@@ -53,6 +53,18 @@ def prepared(row: Row, contender: Contender) -> tuple[Callable[[], Any], int]:
     return call, memory.max_memory_allocated() - before
 
 
+def costs(row: Row) -> tuple[float, float]:
+    """Operations and bytes: of a step as its ops need them, one by one; else the row's own."""
+    if not row.is_step:
+        return row.flops, row.bytes
+    step, arguments = row.work(tlc)
+    step(*arguments)
+    with tlc.profiler.profile(with_flops=True) as profiled:
+        step(*arguments)
+    events = profiled.events()
+    return sum(event.flops for event in events), sum(event.bytes for event in events)
+
+
 def release() -> None:
     """Give back what earlier contenders held."""
     gc.collect()
