@@ -19,6 +19,7 @@ GROUPS = {
 }
 COLOURS = ("#1b6ca8", "#c9c9c9", "#9a9a9a", "#6f6f6f", "#d98a29")
 ROOFS = {"bfloat16": "bf16", "tf32": "TF32", "float32": "float32"}
+LONGEST = 4  # bars end there, with their number
 MARKS = {"bfloat16": "s", "tf32": "o", "float32": "^"}
 
 
@@ -38,27 +39,28 @@ def best(row: Row, names: tuple[str, ...]) -> float | None:
 def bars(found: dict[str, Any]) -> Figure:
     """For each row how long the others take, in units of our captured time."""
     rows = [row for row in found["rows"] if best(row, GROUPS["ours"])]
-    shown = [name for name, of in GROUPS.items() if any(best(row, of) for row in rows)]
-    figure = Figure(figsize=(8, 0.6 + 0.42 * len(rows)))
+    shown = [name for name, of in GROUPS.items() if any(best(row, of) for row in rows)][1:]
+    figure = Figure(figsize=(8, 1 + 0.4 * len(rows)))
     axes = figure.subplots()
-    height = 0.84 / len(shown)
+    height = 0.8 / max(1, len(shown))
     for number, name in enumerate(shown):
-        places, widths = [], []
+        colour = COLOURS[list(GROUPS).index(name)]
         for place, row in enumerate(rows):
             time, ours = best(row, GROUPS[name]), best(row, GROUPS["ours"])
-            if time is not None and ours is not None:
-                places.append(place + (number + 0.5) * height - 0.42)
-                widths.append(time / ours)
-        colour = COLOURS[list(GROUPS).index(name)]
-        axes.barh(places, widths, height, label=name, color=colour)
+            if time is None or ours is None:
+                continue
+            where, ratio = place + (number + 0.5) * height - 0.4, time / ours
+            axes.barh(where, min(ratio, LONGEST), height, color=colour)
+            if ratio > LONGEST:
+                axes.text(LONGEST, where, f" {ratio:.1f}", va="center", fontsize=6)
+        axes.barh(0, 0, color=colour, label=name)
+    axes.axvline(1, color=COLOURS[0], linewidth=1.5, label="ours")
     axes.set_yticks(range(len(rows)), [row["title"] for row in rows])
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.axvline(1, color="black", linewidth=0.6)
-    axes.set_xlabel("time over ours, captured (longer is slower); the better layout of each")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1 + 1.2 / (len(rows) + 1)), ncols=5)
-    axes.set_title(found["gpu"], loc="left")
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(0, LONGEST * 1.08)
+    axes.set_xlabel("time over ours, ours as a graph; longer is slower")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
+    axes.set_title(f"{found['gpu']}, {found['date']}", loc="left")
     return figure
 
 
