@@ -67,7 +67,7 @@ def _vec(width: int, *arrays: Any) -> int:
 
 @override("linear", backend="cupy")
 def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
-    if x.dtype not in KINDS or w.ndim != 2:
+    if x.dtype not in KINDS:
         return NotImplemented
     outputs, inputs = w.shape
     if b is not None and (b.shape != (outputs,) or x.dtype.kind == "c"):
@@ -86,7 +86,7 @@ def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
 
 @override("linear_backward_input", backend="cupy")
 def linear_backward_input(F: Any, g: Any, w: Any) -> Any:
-    if w.dtype not in KINDS or w.dtype.kind == "c" or g.dtype != w.dtype or w.ndim != 2:
+    if w.dtype not in KINDS or w.dtype.kind == "c" or g.dtype != w.dtype:
         return NotImplemented
     outputs, inputs = w.shape
     rows = prod(g.shape[:-1])
