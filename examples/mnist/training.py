@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow_lite_clone as torch
@@ -11,6 +12,8 @@ from examples.mnist.usage import Usage
 from examples.prefetch import Prefetcher
 
 nn = torch.nn
+Count = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+AT_ONCE = 8  # batches that are fetched and copied as one
 
 
 def basics(description: str) -> argparse.ArgumentParser:
@@ -43,28 +46,33 @@ def parser(description: str) -> argparse.ArgumentParser:
     return options
 
 
-def progress(batches, description: str):
+def progress(batches, description: str, total: int | None = None):
     """The batches behind tqdm's bar, where tqdm is installed."""
     try:
         from tqdm import tqdm
     except ImportError:
         return batches
-    return tqdm(batches, desc=description, leave=False, mininterval=0.5)
+    return tqdm(batches, desc=description, total=total, leave=False, mininterval=0.5)
 
 
 def batches(data: torch.utils.data.Dataset, size: int, device: str, shuffle: bool) -> Prefetcher:
     """Batches of digits on a device."""
     pinned = device.startswith("cuda")
-    loader = torch.utils.data.DataLoader(data, size, shuffle=shuffle, pin_memory=pinned)
-    return Prefetcher(loader, device)
+    loader = torch.utils.data.DataLoader(data, AT_ONCE * size, shuffle=shuffle, pin_memory=pinned)
+    return Prefetcher(loader, device, size)
 
 
-def accuracy(model: nn.Module, test: Prefetcher) -> float:
-    """The share of digits that the model names rightly."""
+def counter(model: nn.Module) -> Count:
+    """A function of images and labels: how many of them the model names rightly."""
+    return lambda images, labels: (model(images).argmax(1) == labels).sum()
+
+
+def accuracy(model: nn.Module, test: Prefetcher, right: Count) -> float:
+    """The share of digits that the model names rightly, counted by `right`."""
     model.eval()
     with torch.no_grad():
-        right = [(model(images).argmax(1) == labels).sum() for images, labels in test]
-    return torch.stack(right).sum().item() / len(test.loader.dataset)
+        counts = [right(images, labels) for images, labels in test]
+    return torch.stack(counts).sum().item() / len(test.loader.dataset)
 
 
 def load(model: nn.Module, path: Path) -> None:
@@ -88,7 +96,7 @@ def run(model: nn.Module, options: argparse.Namespace, name: str) -> float:
         load(model, options.load)
     model.to(device)
     if options.evaluate:
-        return accuracy(model, test_loader)
+        return accuracy(model, test_loader, counter(model))
     train = digits(options.data, "train", options.truncate_train)
     with Usage(device) as usage:
         score = fit(model, train, test_loader, options, name, usage)
@@ -122,15 +130,17 @@ def fit(
         optimizer.step()
         return loss.detach()
 
+    right = counter(model)
     if options.compile:
-        step = torch.compile(step)
+        step, right = torch.compile(step), torch.compile(right)
     log = []
     score = 0.0
+    coming = iter(loader)
     for epoch in range(1, options.epochs + 1):
         begin = time.perf_counter()
         model.train()
         losses = []
-        for images, labels in progress(loader, f"epoch {epoch}/{options.epochs}"):
+        for images, labels in progress(coming, f"epoch {epoch}/{options.epochs}", len(loader)):
             losses.append(step(images, labels))
             schedule.step()
             steps = len(log) + len(losses)
@@ -138,10 +148,11 @@ def fit(
                 observer.step(steps, losses[-1].item(), len(images))
             if steps == options.max_steps:
                 break
+        coming = iter(loader)  # it begins to fetch while the device works
         log += torch.stack(losses).tolist()  # one wait for the device an epoch
         seconds = time.perf_counter() - begin
         usage.seconds.append(seconds)
-        score = accuracy(model, test_loader)
+        score = accuracy(model, test_loader, right)
         mean = sum(log[-len(losses) :]) / len(losses)
         if observer:
             shown = predictions(model, test_loader.loader.dataset, options.device)
