@@ -2,14 +2,18 @@
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow_lite_clone as torch
 from examples.mnist.digits import SHIPPED, digits
 from examples.mnist.observer import Observer
 from examples.mnist.usage import Usage
+from examples.prefetch import Prefetcher
 
 nn = torch.nn
+Count = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+AT_ONCE = 8  # batches that are fetched and copied as one
 
 
 def basics(description: str) -> argparse.ArgumentParser:
@@ -37,29 +41,38 @@ def parser(description: str) -> argparse.ArgumentParser:
     """The options of those that run in one process."""
     options = basics(description)
     options.add_argument("--output", type=Path, default=Path("runs"), help="folder for pictures")
+    options.add_argument("--compile", action="store_true", help="a step is one CUDA graph")
     options.add_argument("--logdir", type=Path, help="folder for what `watch` shows")
     return options
 
 
-def progress(batches, description: str):
+def progress(batches, description: str, total: int | None = None):
     """The batches behind tqdm's bar, where tqdm is installed."""
     try:
         from tqdm import tqdm
     except ImportError:
         return batches
-    return tqdm(batches, desc=description, leave=False, mininterval=0.5)
+    return tqdm(batches, desc=description, total=total, leave=False, mininterval=0.5)
 
 
-def accuracy(model: nn.Module, loader: torch.utils.data.DataLoader, device: str) -> float:
-    """The share of digits that the model names rightly."""
+def batches(data: torch.utils.data.Dataset, size: int, device: str, shuffle: bool) -> Prefetcher:
+    """Batches of digits on a device."""
+    pinned = device.startswith("cuda")
+    loader = torch.utils.data.DataLoader(data, AT_ONCE * size, shuffle=shuffle, pin_memory=pinned)
+    return Prefetcher(loader, device, size)
+
+
+def counter(model: nn.Module) -> Count:
+    """A function of images and labels: how many of them the model names rightly."""
+    return lambda images, labels: (model(images).argmax(1) == labels).sum()
+
+
+def accuracy(model: nn.Module, test: Prefetcher, right: Count) -> float:
+    """The share of digits that the model names rightly, counted by `right`."""
     model.eval()
-    right = total = 0
     with torch.no_grad():
-        for images, labels in loader:
-            answers = model(images.to(device)).argmax(1)
-            right += (answers == labels.to(device)).sum().item()
-            total += len(labels)
-    return right / total
+        counts = [right(images, labels) for images, labels in test]
+    return torch.stack(counts).sum().item() / len(test.loader.dataset)
 
 
 def load(model: nn.Module, path: Path) -> None:
@@ -77,13 +90,13 @@ def save(model: nn.Module, path: Path) -> None:
 def run(model: nn.Module, options: argparse.Namespace, name: str) -> float:
     """Train, test, draw; or only test. Returns the accuracy on the test digits."""
     test = digits(options.data, "t10k", options.truncate_test)
-    test_loader = torch.utils.data.DataLoader(test, batch_size=250)
     device = options.device
+    test_loader = batches(test, 250, device, shuffle=False)
     if options.load:
         load(model, options.load)
     model.to(device)
     if options.evaluate:
-        return accuracy(model, test_loader, device)
+        return accuracy(model, test_loader, counter(model))
     train = digits(options.data, "train", options.truncate_train)
     with Usage(device) as usage:
         score = fit(model, train, test_loader, options, name, usage)
@@ -97,49 +110,60 @@ def run(model: nn.Module, options: argparse.Namespace, name: str) -> float:
 def fit(
     model: nn.Module,
     train: torch.utils.data.TensorDataset,
-    test_loader: torch.utils.data.DataLoader,
+    test_loader: Prefetcher,
     options: argparse.Namespace,
     name: str,
     usage: Usage,
 ) -> float:
     """Train; returns the accuracy after the last epoch."""
-    loader = torch.utils.data.DataLoader(train, batch_size=options.batch_size, shuffle=True)
-    device = options.device
+    loader = batches(train, options.batch_size, options.device, shuffle=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=options.lr, total_steps=options.epochs * len(loader)
     )
     observer = Observer(options, model, optimizer, name) if options.logdir else None
-    losses = []
+
+    def step(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        loss = nn.functional.cross_entropy(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    right = counter(model)
+    if options.compile:
+        step, right = torch.compile(step), torch.compile(right)
+    log = []
     score = 0.0
+    coming = iter(loader)
     for epoch in range(1, options.epochs + 1):
         begin = time.perf_counter()
         model.train()
-        for images, labels in progress(loader, f"epoch {epoch}/{options.epochs}"):
-            loss = nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+        losses = []
+        for images, labels in progress(coming, f"epoch {epoch}/{options.epochs}", len(loader)):
+            losses.append(step(images, labels))
             schedule.step()
-            losses.append(loss.item())
+            steps = len(log) + len(losses)
             if observer:
-                observer.step(len(losses), losses[-1], len(images))
-            if len(losses) == options.max_steps:
+                observer.step(steps, losses[-1].item(), len(images))
+            if steps == options.max_steps:
                 break
+        coming = iter(loader)  # it begins to fetch while the device works
+        log += torch.stack(losses).tolist()  # one wait for the device an epoch
         seconds = time.perf_counter() - begin
         usage.seconds.append(seconds)
-        score = accuracy(model, test_loader, device)
-        recent = losses[-len(loader) :]
-        mean = sum(recent) / len(recent)
+        score = accuracy(model, test_loader, right)
+        mean = sum(log[-len(losses) :]) / len(losses)
         if observer:
-            observer.epoch(len(losses), score, predictions(model, test_loader.dataset, device))
+            shown = predictions(model, test_loader.loader.dataset, options.device)
+            observer.epoch(len(log), score, shown)
         print(f"epoch {epoch:2d}  loss {mean:.4f}  test accuracy {score:.2%}  {seconds:.1f} s")
-        if len(losses) == options.max_steps:
+        if len(log) == options.max_steps:
             break
     if observer:
         observer.close()
     if options.log:
-        options.log.write_text("".join(f"{value:.8f}\n" for value in losses))
+        options.log.write_text("".join(f"{value:.8f}\n" for value in log))
     return score
 
 

@@ -393,7 +393,7 @@ class Linear(Op):
         return y
 
     def backward_x(F, g, w):
-        return F.matmul(g, conj(F, w))
+        return F.linear_backward_input(g, w)
 
     def backward_w(F, g, x):
         if x.ndim == 1:
@@ -405,6 +405,12 @@ class Linear(Op):
 
     def backward_w_and_b(F, g, x):
         return F.linear_backward_weight(g, x)
+
+
+@composite
+def linear_backward_input(F, g, w):
+    """gx = g w."""
+    return F.matmul(g, conj(F, w))
 
 
 @composite

@@ -1,33 +1,40 @@
-"""One measurement of the groups for a GPU, and the pairs of forward and backward."""
+"""Pairs of forward and backward of one function, over either library."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
+
+Call = Callable[[], Any]
+Wrap = Callable[[Callable], Callable]
 
 
-class Case(NamedTuple):
-    """One measurement: a callable, and the bytes it must move at least (0: not bound by memory)."""
-
-    name: str
-    call: Callable[[], object]
-    bytes: int = 0
+def as_it_is(function: Callable) -> Callable:
+    """The function; others compile it."""
+    return function
 
 
-def both(lib: Any, name: str, x: Any, forward: Callable[[Any], Any], *moved: int) -> Iterator:
-    """Forward without a graph, and backward alone, of a function of one tensor."""
-    with lib.no_grad():
-        yield Case(f"{name} forward", lambda: without_graph(lib, forward, x), moved[0])
-    w = x.detach().clone().requires_grad_()
-    y = forward(w)
-    g = lib.randn(y.shape, device=y.device, dtype=y.dtype)
+def both(
+    lib: Any,
+    function: Callable[..., Any],
+    *inputs: Any,
+    wrap: Wrap | None = None,
+    trained: int | None = None,
+) -> Iterator[Call]:
+    """Forward without a graph, and backward alone, of a function of some tensors.
 
-    def backward() -> None:
-        lib.autograd.grad(y, w, g, retain_graph=True)
+    Gradients are of the first `trained` inputs, by default of the first one, and of every
+    parameter that the function holds. The second call is made when the first is not needed.
+    """
+    function = (wrap or as_it_is)(function)
 
-    yield Case(f"{name} backward", backward, moved[1])
+    def forward() -> None:
+        with lib.no_grad():
+            function(*inputs)
 
-
-def without_graph(lib: Any, forward: Callable[[Any], Any], x: Any) -> None:
-    with lib.no_grad():
-        forward(x)
+    yield forward
+    count = trained or 1
+    wanted = [x.detach().clone().requires_grad_() for x in inputs[:count]]
+    y = function(*wanted, *inputs[count:])
+    g = lib.randn_like(y)  # laid out as the result
+    yield lambda: lib.autograd.grad(y, wanted, g, retain_graph=True)

@@ -1,119 +1,187 @@
-"""Kernels on a CUDA device beside PyTorch's, and the share of the copy bandwidth they reach."""
+"""Single functions on a CUDA device, over either library.
+
+Each function gives the calls that are measured: forward and backward of what it is named after, or
+one call. The shapes are those of a language model's head, a transformer and a residual network.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from tests.bench import cuda_other_kernels
-from tests.bench.case import Case, both, without_graph
+from tests.bench.case import Call, Wrap, both
 
-NAME = "kernels"
-DEVICE = "cuda"
-
-
-def cases(lib: Any) -> Iterator[Case]:
-    """The shapes of a language model's head, a transformer and a residual network."""
-    F = lib.nn.functional
-    x = lib.randn(8192, 4096, device="cuda")
-    size = 4 * 8192 * 4096
-    yield Case("copy 8192x4096", lambda: x.clone(), 2 * size)
-    yield from both(lib, "softmax 8192x4096", x, lambda x: F.softmax(x, 1), 2 * size, 3 * size)
-    yield from both(
-        lib, "log-softmax 8192x4096", x, lambda x: F.log_softmax(x, 1), 2 * size, 3 * size
-    )
-    h = x.to(lib.bfloat16)
-    half = size // 2
-    yield from both(
-        lib, "softmax bf16 8192x4096", h, lambda x: F.softmax(x, 1), 2 * half, 3 * half
-    )
-    yield from both(lib, "gelu 8192x4096", x, F.gelu, 2 * size, 3 * size)
-    del x, h
-
-    x = lib.randn(16384, 1024, device="cuda")
-    w, b = lib.randn(1024, device="cuda"), lib.randn(1024, device="cuda")
-    w.requires_grad_(), b.requires_grad_()
-    size = 4 * 16384 * 1024
-    yield from both(
-        lib, "layer-norm 16384x1024", x, lambda x: F.layer_norm(x, (1024,), w, b), 2 * size,
-        3 * size,
-    )  # fmt: skip
-    yield from both(
-        lib, "rms-norm 16384x1024", x, lambda x: F.rms_norm(x, (1024,), w), 2 * size, 3 * size
-    )
-    del x
-
-    x = lib.randn(8192, 50257, device="cuda")
-    target = lib.randint(50257, (8192,), device="cuda")
-    size = 4 * 8192 * 50257
-    yield from both(
-        lib, "cross-entropy 8192x50257", x, lambda x: F.cross_entropy(x, target), size, 2 * size
-    )
-    del x
-
-    x = lib.randn(128, 64, 112, 112, device="cuda")
-    size, pooled = 4 * 128 * 64 * 112 * 112, 4 * 128 * 64 * 56 * 56
-    yield from both(
-        lib, "max-pool 128x64x112x112", x, lambda x: F.max_pool2d(x, 3, 2, 1),
-        size + pooled, pooled + size,
-    )  # fmt: skip
-    yield from both(
-        lib, "avg-pool 128x64x112x112", x, lambda x: F.avg_pool2d(x, 2), size + pooled // 4,
-        size + pooled // 4,
-    )  # fmt: skip
-    del x
-
-    x = lib.randn(128, 64, 32, 32, device="cuda")
-    size = 4 * 128 * 64 * 32 * 32
-    w, b = lib.randn(64, device="cuda"), lib.randn(64, device="cuda")
-    mean, var = lib.zeros(64, device="cuda"), lib.ones(64, device="cuda")
-    w.requires_grad_(), b.requires_grad_()
-    yield from both(
-        lib, "batch-norm 128x64x32x32", x,
-        lambda x: F.batch_norm(x, mean, var, w, b, True), 3 * size, 5 * size,
-    )  # fmt: skip
-    for n, c, s in ((128, 64, 32), (128, 128, 16), (128, 256, 8), (128, 512, 4)):
-        yield from _convolution(lib, n, c, s)
-    yield from _attention(lib, lib.float32)
-    yield from _attention(lib, lib.bfloat16)
-    yield from _products(lib)
-    yield from cuda_other_kernels.cases(lib)
+ROWS_OF_SCORES = (8192, 4096)
+TOKENS = (16384, 1024)
+WORDS = (8192, 50257)
+STAGE = (128, 64, 32, 32)
+STEM = (128, 64, 112, 112)
+HEADS = (16, 12, 1024, 64)
+GROUPS = (64, 256, 32, 32)
+TABLE, LOOKUPS = (50257, 768), 16384
+PARAMETERS = 1 << 25  # elements of the tensors that an optimizer and a scaler work on
 
 
-def _convolution(lib: Any, n: int, c: int, s: int) -> Iterator[Case]:
-    F = lib.nn.functional
-    for layout in (lib.contiguous_format, lib.channels_last):
-        x = lib.randn(n, c, s, s, device="cuda").contiguous(memory_format=layout)
-        w = lib.randn(c, c, 3, 3, device="cuda").contiguous(memory_format=layout)
-        name = f"conv3x3 b{n} c{c} {s}x{s}{' NHWC' if layout is lib.channels_last else ''}"
-        yield Case(
-            f"{name} forward",
-            lambda x=x, w=w: without_graph(lib, lambda x: F.conv2d(x, w, None, 1, 1), x),
-        )
-        x, w = x.requires_grad_(), w.requires_grad_()
-        y = F.conv2d(x, w, None, 1, 1)
-        g = lib.randn(n, c, s, s, device="cuda").contiguous(memory_format=layout)
-        yield Case(
-            f"{name} backward",
-            lambda x=x, w=w, y=y, g=g: lib.autograd.grad(y, (x, w), g, retain_graph=True),
-        )
+def pictures(lib: Any, shape: tuple[int, ...], channels_last: bool) -> Any:
+    x = lib.randn(*shape, device="cuda")
+    return x.contiguous(memory_format=lib.channels_last) if channels_last else x
 
 
-def _attention(lib: Any, dtype: Any) -> Iterator[Case]:
+def copy(lib: Any) -> Iterator[Call]:
+    x = lib.randn(*ROWS_OF_SCORES, device="cuda")
+    yield lambda: x.clone()
+
+
+def softmax(lib: Any, wrap: Wrap | None = None, half: bool = False) -> Iterator[Call]:
+    x = lib.randn(*ROWS_OF_SCORES, device="cuda")
+    x = x.to(lib.bfloat16) if half else x
+    return both(lib, lambda x: lib.nn.functional.softmax(x, 1), x, wrap=wrap)
+
+
+def log_softmax(lib: Any, wrap: Wrap | None = None) -> Iterator[Call]:
+    x = lib.randn(*ROWS_OF_SCORES, device="cuda")
+    return both(lib, lambda x: lib.nn.functional.log_softmax(x, 1), x, wrap=wrap)
+
+
+def gelu(lib: Any, wrap: Wrap | None = None) -> Iterator[Call]:
+    x = lib.randn(*ROWS_OF_SCORES, device="cuda")
+    return both(lib, lambda x: lib.nn.functional.gelu(x), x, wrap=wrap)
+
+
+def layer_norm(lib: Any, wrap: Wrap | None = None) -> Iterator[Call]:
+    x = lib.randn(*TOKENS, device="cuda")
+    w, b = (lib.randn(TOKENS[1], device="cuda") for _ in range(2))
+
+    def norm(x: Any, w: Any, b: Any) -> Any:
+        return lib.nn.functional.layer_norm(x, TOKENS[1:], w, b)
+
+    return both(lib, norm, x, w, b, wrap=wrap, trained=3)
+
+
+def rms_norm(lib: Any, wrap: Wrap | None = None) -> Iterator[Call]:
+    x, w = lib.randn(*TOKENS, device="cuda"), lib.randn(TOKENS[1], device="cuda")
+
+    def norm(x: Any, w: Any) -> Any:
+        return lib.nn.functional.rms_norm(x, TOKENS[1:], w)
+
+    return both(lib, norm, x, w, wrap=wrap, trained=2)
+
+
+def cross_entropy(lib: Any, wrap: Wrap | None = None) -> Iterator[Call]:
+    x = lib.randn(*WORDS, device="cuda")
+    target = lib.randint(WORDS[1], WORDS[:1], device="cuda")
+    return both(lib, lambda x, t: lib.nn.functional.cross_entropy(x, t), x, target, wrap=wrap)
+
+
+def max_pool(lib: Any, wrap: Wrap | None = None, channels_last: bool = False) -> Iterator[Call]:
+    x = pictures(lib, STEM, channels_last)
+    return both(lib, lambda x: lib.nn.functional.max_pool2d(x, 3, 2, 1), x, wrap=wrap)
+
+
+def avg_pool(lib: Any, wrap: Wrap | None = None, channels_last: bool = False) -> Iterator[Call]:
+    x = pictures(lib, STEM, channels_last)
+    return both(lib, lambda x: lib.nn.functional.avg_pool2d(x, 2), x, wrap=wrap)
+
+
+def batch_norm(lib: Any, wrap: Wrap | None = None, channels_last: bool = False) -> Iterator[Call]:
+    x = pictures(lib, STAGE, channels_last)
+    w, b = (lib.randn(STAGE[1], device="cuda") for _ in range(2))
+    mean, var = lib.zeros(STAGE[1], device="cuda"), lib.ones(STAGE[1], device="cuda")
+
+    def norm(x: Any, w: Any, b: Any) -> Any:
+        return lib.nn.functional.batch_norm(x, mean, var, w, b, True)
+
+    return both(lib, norm, x, w, b, wrap=wrap, trained=3)
+
+
+def group_norm(lib: Any, wrap: Wrap | None = None) -> Iterator[Call]:
+    x = lib.randn(*GROUPS, device="cuda")
+    w, b = (lib.randn(GROUPS[1], device="cuda") for _ in range(2))
+    return both(lib, lambda x: lib.nn.functional.group_norm(x, 32, w, b), x, wrap=wrap)
+
+
+def convolution(
+    lib: Any,
+    channels: int,
+    size: int,
+    wrap: Wrap | None = None,
+    channels_last: bool = False,
+) -> Iterator[Call]:
+    x = pictures(lib, (128, channels, size, size), channels_last)
+    w = pictures(lib, (channels, channels, 3, 3), channels_last)
+    conv = lib.nn.functional.conv2d
+    return both(lib, lambda x, w: conv(x, w, None, 1, 1), x, w, wrap=wrap, trained=2)
+
+
+def depthwise(lib: Any, wrap: Wrap | None = None, channels_last: bool = False) -> Iterator[Call]:
+    x = pictures(lib, GROUPS, channels_last)
+    w = lib.randn(GROUPS[1], 1, 3, 3, device="cuda")
+    conv = lib.nn.functional.conv2d
+    return both(lib, lambda x: conv(x, w, None, 1, 1, groups=GROUPS[1]), x, wrap=wrap)
+
+
+def attention(lib: Any, wrap: Wrap | None = None, half: bool = False) -> Iterator[Call]:
+    q, k, v = (lib.randn(*HEADS, device="cuda") for _ in range(3))
+    if half:
+        q, k, v = (x.to(lib.bfloat16) for x in (q, k, v))
     attend = lib.nn.functional.scaled_dot_product_attention
-    q, k, v = (lib.randn(16, 12, 1024, 64, device="cuda").to(dtype) for _ in range(3))
-    name = f"attention 16x12x1024x64 {str(dtype).split('.')[-1]}"
-    yield Case(
-        f"{name} forward",
-        lambda: without_graph(lib, lambda q: attend(q, k, v, is_causal=True), q),
-    )
-    inputs = [x.requires_grad_() for x in (q, k, v)]
-    y = attend(*inputs, is_causal=True)
-    g = lib.randn(*y.shape, device="cuda").to(dtype)
-    yield Case(f"{name} backward", lambda: lib.autograd.grad(y, inputs, g, retain_graph=True))
+    return both(lib, lambda q, k, v: attend(q, k, v, is_causal=True), q, k, v, wrap=wrap, trained=3)
 
 
-def _products(lib: Any) -> Iterator[Case]:
-    for dtype in (lib.float32, lib.bfloat16):
-        x, y = (lib.randn(4096, 4096, device="cuda").to(dtype) for _ in range(2))
-        yield Case(f"matmul 4096 {str(dtype).split('.')[-1]}", lambda x=x, y=y: x @ y)
+def dropout(lib: Any, wrap: Wrap | None = None) -> Iterator[Call]:
+    x = lib.randn(*ROWS_OF_SCORES, device="cuda")
+    return both(lib, lambda x: lib.nn.functional.dropout(x, 0.1), x, wrap=wrap)
+
+
+def embedding(lib: Any, wrap: Wrap | None = None) -> Iterator[Call]:
+    w = lib.randn(*TABLE, device="cuda")
+    tokens = lib.randint(TABLE[0], (LOOKUPS,), device="cuda")
+    look = lib.nn.functional.embedding
+    return both(lib, lambda w, tokens: look(tokens, w), w, tokens, wrap=wrap)
+
+
+def product(lib: Any, half: bool = False) -> Iterator[Call]:
+    x, y = (lib.randn(4096, 4096, device="cuda") for _ in range(2))
+    if half:
+        x, y = x.to(lib.bfloat16), y.to(lib.bfloat16)
+    yield lambda: x @ y
+
+
+def normal(lib: Any) -> Iterator[Call]:
+    x = lib.randn(*ROWS_OF_SCORES, device="cuda")
+    yield lambda: x.normal_()
+
+
+def integers(lib: Any) -> Iterator[Call]:
+    x = lib.randn(*ROWS_OF_SCORES, device="cuda")
+    yield lambda: x.random_(0, 1000)
+
+
+def lstm_cell(lib: Any) -> Iterator[Call]:
+    cell = lib.nn.LSTMCell(8, 1024, device="cuda")
+    x, h, c = (lib.randn(4096, n, device="cuda") for n in (8, 1024, 1024))
+
+    def call() -> None:
+        with lib.no_grad():
+            cell(x, (h, c))
+
+    yield call
+
+
+def adamw(lib: Any) -> Iterator[Call]:
+    p = lib.nn.Parameter(lib.randn(PARAMETERS, device="cuda"))
+    p.grad = lib.randn(PARAMETERS, device="cuda")
+    yield lib.optim.AdamW([p], fused=True, capturable=True).step
+
+
+def unscale(lib: Any) -> Iterator[Call]:
+    p = lib.nn.Parameter(lib.randn(PARAMETERS, device="cuda"))
+    p.grad = lib.randn(PARAMETERS, device="cuda")
+    optimizer, scaler = lib.optim.SGD([p]), lib.amp.GradScaler("cuda")
+    scaler.scale(p.detach()[0])
+
+    def call() -> None:
+        scaler.unscale_(optimizer)
+        scaler.update()
+
+    yield call

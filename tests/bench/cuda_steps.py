@@ -1,17 +1,21 @@
-"""Whole training steps on a CUDA device: ours captured in a graph, PyTorch's eager."""
+"""Whole training steps on a CUDA device, over either library."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
 
-from tests.bench.cuda_kernels import Case
-from tests.examples.both import network
+from tests.examples.both import names, network
 
-NAME = "steps"
-DEVICE = "cuda"
 MODELS = ("mlp", "cnn", "vit")
-BATCHES = (32, 128)
+
+
+class Training(NamedTuple):
+    """A function of images and labels that takes one step, and a batch for it."""
+
+    step: Callable[[Any, Any], Any]
+    batch: tuple[Any, Any]
 
 
 def _mlp(lib: Any) -> Any:
@@ -22,41 +26,84 @@ def _mlp(lib: Any) -> Any:
     )  # fmt: skip
 
 
+def _resnet18(lib: Any) -> Any:
+    """That of He et al. 2015 with a stem for small pictures: 3 x 3, no pooling."""
+    nn, parts = lib.nn, names(lib, "examples/cifar/models.py")
+    stem = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()
+    stages = [
+        parts["wide_stage"](inputs, outputs, stride, nn.BatchNorm2d)
+        for inputs, outputs, stride in ((64, 128, 2), (128, 256, 2), (256, 512, 2))
+    ]
+    first = nn.Sequential(*(parts["Block"](64, 64, 1) for _ in range(2)))
+    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)
+    return nn.Sequential(*stem, first, *stages, *head)
+
+
 def _model(lib: Any, name: str) -> Any:
     if name == "mlp":
         return _mlp(lib)
     if name == "cnn":
         return network(lib, "examples/mnist/cnn/train.py")()
-    return network(lib, "examples/mnist/vit/train.py")(4, 128, 2, 1)
+    if name == "vit":
+        return network(lib, "examples/mnist/vit/train.py")(4, 128, 2, 1)
+    if name == "resnet20":
+        return names(lib, "examples/cifar/models.py")["resnet20"]()
+    return _resnet18(lib)
+
+
+def training(
+    lib: Any,
+    name: str,
+    batch: int,
+    *,
+    half: bool = False,
+    channels_last: bool = False,
+    wrap: Callable[[Callable], Callable] | None = None,
+) -> Training:
+    """Forward, cross-entropy, backward and optimizer on random pictures.
+
+    The MNIST models have AdamW, residual networks SGD with momentum, each in one launch where the
+    library can. With `half` the forward pass is within ``autocast(bfloat16)``. `wrap` is given the
+    function that makes the loss.
+    """
+    lib.manual_seed(0)
+    model = _model(lib, name).to("cuda")
+    shape = (batch, 1, 28, 28) if name in MODELS else (batch, 3, 32, 32)
+    x, y = lib.rand(*shape).to("cuda"), lib.randint(10, (batch,)).to("cuda")
+    if channels_last:
+        model.to(memory_format=lib.channels_last)
+        x = x.contiguous(memory_format=lib.channels_last)
+    parameters = list(model.parameters())
+    if name in MODELS:
+        optimizer = lib.optim.AdamW(parameters, lr=1e-3, fused=True, capturable=True)
+    else:
+        optimizer = lib.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=5e-4, fused=True)
+
+    def loss_of(x: Any, y: Any) -> Any:
+        with lib.autocast("cuda", lib.bfloat16) if half else nullcontext():
+            return lib.nn.functional.cross_entropy(model(x), y)
+
+    if wrap is not None:
+        loss_of = wrap(loss_of)
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = loss_of(x, y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return Training(step, (x, y))
 
 
 def training_step(
     lib: Any, name: str, batch: int, *, captured: bool = True, fullgraph: bool = False
 ) -> Callable[[], Any]:
-    """A callable that takes one step of AdamW on a fixed batch of random digits.
+    """A callable that takes one step on a fixed batch.
 
     Ours is captured unless told otherwise; with `fullgraph` a step that cannot be is an error.
     """
-    lib.manual_seed(0)
-    model = _model(lib, name).to("cuda")
-    optimizer = lib.optim.AdamW(model.parameters(), lr=1e-3)
-    x = lib.rand(batch, 1, 28, 28).to("cuda")
-    y = lib.randint(10, (batch,)).to("cuda")
-
-    def step(x: Any, y: Any) -> Any:
-        optimizer.zero_grad()
-        loss = lib.nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    if lib.__name__ != "torch" and captured:
+    step, arguments = training(lib, name, batch)
+    if captured:
         step = lib.compile(step, fullgraph=fullgraph)
-    return lambda: step(x, y)
-
-
-def cases(lib: Any) -> Iterator[Case]:
-    """A step of each model at each batch size."""
-    for name in MODELS:
-        for batch in BATCHES:
-            yield Case(f"{name} step b{batch}", training_step(lib, name, batch))
+    return lambda: step(*arguments)

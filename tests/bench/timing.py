@@ -1,11 +1,11 @@
-"""Interleaved timing: two callables in turns, so that a noisy machine disturbs both alike."""
+"""Interleaved timing: callables in turns, so that a noisy machine disturbs all alike."""
 
 from __future__ import annotations
 
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 
 def nothing() -> None:
@@ -23,6 +23,31 @@ def seconds_per_call(
     return (time.perf_counter() - start) / calls
 
 
+def in_turns(
+    calls: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int,
+    budget: float,
+    wait: Callable[[], object] = nothing,
+) -> dict[str, list[float]]:
+    """Seconds per call of each, a figure for every round.
+
+    A round runs each for about `budget` seconds, forwards and backwards through their order in
+    turn. They are to be warm.
+    """
+    counts = {}
+    for name, function in calls.items():
+        wait()
+        once = max(seconds_per_call(function, 3, wait), 1e-8)
+        counts[name] = max(1, int(budget / once))
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    gc.collect()
+    for number in range(rounds):
+        for name in list(calls)[:: -1 if number % 2 else 1]:
+            times[name].append(seconds_per_call(calls[name], counts[name], wait))
+    return times
+
+
 def interleaved(
     ours: Callable[[], object],
     theirs: Callable[[], object],
@@ -31,29 +56,13 @@ def interleaved(
     budget: float = 0.02,
     wait: Callable[[], object] = nothing,
 ) -> tuple[float, float, float]:
-    """Median seconds per call of both, and the median of the per-round ratios ours / theirs.
-
-    Every round runs each side for about `budget` seconds; the side that begins alternates.
-    """
-    calls = []
+    """Median seconds per call of both, and the median of the per-round ratios ours / theirs."""
     for function in (ours, theirs):
         for _ in range(3):  # compile, capture, fill caches
             function()
-        wait()
-        once = max(seconds_per_call(function, 3, wait), 1e-8)
-        calls.append(max(1, int(budget / once)))
-    pairs = []
-    gc.collect()
-    for number in range(rounds):
-        sides = [(ours, calls[0]), (theirs, calls[1])]
-        if number % 2:
-            sides.reverse()
-        times = [seconds_per_call(function, count, wait) for function, count in sides]
-        if number % 2:
-            times.reverse()
-        pairs.append(times)
+    times = in_turns({"ours": ours, "theirs": theirs}, rounds=rounds, budget=budget, wait=wait)
     return (
-        statistics.median(pair[0] for pair in pairs),
-        statistics.median(pair[1] for pair in pairs),
-        statistics.median(pair[0] / pair[1] for pair in pairs),
+        statistics.median(times["ours"]),
+        statistics.median(times["theirs"]),
+        statistics.median(a / b for a, b in zip(times["ours"], times["theirs"], strict=True)),
     )

@@ -33,13 +33,18 @@ OURS_ALONE = {
 }
 
 
-def network(lib: Any, path: str) -> Any:
-    """The class `Network` of an example whose ``torch`` is `lib`."""
+def names(lib: Any, path: str) -> dict[str, Any]:
+    """What an example defines whose ``torch`` is `lib`."""
     text = (ROOT / path).read_text()
     assert OURS in text, path
     namespace: dict[str, Any] = {"torch": lib, "__name__": f"{path} over {lib.__name__}"}
     exec(compile(text.replace(OURS, "\n"), path, "exec"), namespace)
-    return namespace["Network"]
+    return namespace
+
+
+def network(lib: Any, path: str) -> Any:
+    """The class `Network` of an example whose ``torch`` is `lib`."""
+    return names(lib, path)["Network"]
 
 
 def copy_for_torch(folder: Path) -> None:

@@ -1,13 +1,26 @@
-"""Matrix products, `addmm` and `linear` by cuBLASLt."""
+"""Matrix products, `addmm` and `linear` by cuBLASLt; few rows by `kernels/linear.cu`."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import Any
 
+import cupy
+import numpy as np
+
+from tensorflow_lite_clone.backends.cupy.arrays import aligned, ceil_div
 from tensorflow_lite_clone.backends.cupy.gemm import matmul
 from tensorflow_lite_clone.backends.cupy.gemm_plan import KINDS
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.dispatch.table import override
+
+_FILE = "linear.cu"
+_FORWARD = Kernel(_FILE, "linear_forward", params=("T", "VEC"))
+_BACKWARD_INPUT = Kernel(_FILE, "linear_backward_input", params=("T", "VEC"))
+_BACKWARD_WEIGHT = Kernel(_FILE, "linear_backward_weight", params=("T", "VEC"))
+_float32 = np.dtype(np.float32)
+_MOST_ROWS, _MOST_WEIGHTS = 64, 1 << 20  # of the layers that our kernels serve
+_TILE = 8  # rows and outputs of a block
 
 
 def product(F: Any, x: Any, y: Any) -> Any:
@@ -37,15 +50,53 @@ def addmm(F: Any, x: Any, y: Any, z: Any, *, beta: Any, alpha: Any) -> Any:
 override("baddbmm", backend="cupy")(addmm)
 
 
+def _is_small(rows: int, inputs: int, outputs: int, *arrays: Any) -> bool:
+    """Whether our kernels serve a layer of contiguous arrays: cuBLASLt's tiles are too large."""
+    weights = inputs * outputs
+    return (
+        0 < rows <= _MOST_ROWS
+        and 0 < weights <= _MOST_WEIGHTS
+        and all([array.dtype == _float32 and array.flags.c_contiguous for array in arrays])
+    )
+
+
+def _vec(width: int, *arrays: Any) -> int:
+    """Elements that are loaded at once from rows of that width."""
+    return 4 if width % 4 == 0 and aligned(*arrays) else 1
+
+
 @override("linear", backend="cupy")
 def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
     if x.dtype not in KINDS:
         return NotImplemented
-    if b is None:
-        return matmul(x, w.T)
-    if b.shape != w.shape[:1] or x.dtype.kind == "c":
+    outputs, inputs = w.shape
+    if b is not None and (b.shape != (outputs,) or x.dtype.kind == "c"):
         return NotImplemented
-    return matmul(x, w.T, bias=b)
+    rows = prod(x.shape[:-1])
+    arrays = (x, w) if b is None else (x, w, b)
+    if x.shape[-1] != inputs or not _is_small(rows, inputs, outputs, *arrays):
+        return matmul(x, w.T) if b is None else matmul(x, w.T, bias=b)
+    vec = _vec(inputs, x, w)
+    y = cupy.empty((*x.shape[:-1], outputs), _float32)
+    grid = ceil_div(outputs, _TILE), ceil_div(rows, _TILE)
+    block = min(256, 32 * ceil_div(inputs, 32 * vec))
+    _FORWARD[_float32, vec](grid, block, x, w, b, rows, inputs, outputs, y)
+    return y
+
+
+@override("linear_backward_input", backend="cupy")
+def linear_backward_input(F: Any, g: Any, w: Any) -> Any:
+    if w.dtype not in KINDS or w.dtype.kind == "c" or g.dtype != w.dtype:
+        return NotImplemented
+    outputs, inputs = w.shape
+    rows = prod(g.shape[:-1])
+    if not _is_small(rows, inputs, outputs, g, w):
+        return matmul(g, w)
+    gx = cupy.empty((*g.shape[:-1], inputs), _float32)
+    grid = ceil_div(inputs, 32), ceil_div(rows, _TILE)
+    instance = _BACKWARD_INPUT[_float32, _vec(outputs, g)]
+    instance(grid, 256, g, w, rows, inputs, outputs, gx)
+    return gx
 
 
 @override("linear_backward_weight", backend="cupy")
@@ -53,6 +104,11 @@ def linear_backward_weight(F: Any, g: Any, x: Any) -> Any:
     dtype = x.dtype
     if dtype not in KINDS or dtype.kind == "c" or g.dtype != dtype:
         return NotImplemented
-    count = prod(x.shape[:-1])
-    rows = g.reshape(count, g.shape[-1])
-    return matmul(rows.T, x.reshape(count, x.shape[-1]), epilogue="sums")
+    rows, outputs, inputs = prod(x.shape[:-1]), g.shape[-1], x.shape[-1]
+    if not _is_small(rows, inputs, outputs, g, x):
+        return matmul(g.reshape(rows, outputs).T, x.reshape(rows, inputs), epilogue="sums")
+    vec = _vec(inputs, x)
+    gw, gb = cupy.empty((outputs, inputs), _float32), cupy.empty(outputs, _float32)
+    grid = ceil_div(inputs, 64 * vec), ceil_div(outputs, _TILE)
+    _BACKWARD_WEIGHT[_float32, vec](grid, 64, g, x, rows, inputs, outputs, gw, gb)
+    return gw, gb

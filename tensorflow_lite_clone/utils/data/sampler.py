@@ -111,8 +111,9 @@ class RandomSampler(Sampler[int]):
         passes, rest = divmod(self.num_samples, n)
         for _ in range(passes):
             yield from shuffled(n, generator)
-        # Drawn even when nothing is left over: the generator's state is PyTorch's.
-        yield from shuffled(n, generator)[:rest]
+        if rest or self.generator is not None:
+            # Drawn even when nothing is left over: the given generator's state is PyTorch's.
+            yield from shuffled(n, generator)[:rest]
 
     def __len__(self) -> int:
         return self.num_samples

@@ -1,0 +1,164 @@
+// Linear layers on few rows: products that are too small for a library's tiles.
+//
+// Op:          linear, linear_backward_input, linear_backward_weight
+// Math:        y = x w^T + b;  gx = g w;  gw = g^T x, gb = the sum of g's rows
+// Layout:      x (rows, inputs), w (outputs, inputs), g and y (rows, outputs), all contiguous
+// Launch:      forward: grid (ceil(outputs / 8), ceil(rows / 8)), block of 32 to 256 threads, a pack
+//              of inputs each. backward_input: grid (ceil(inputs / 32), ceil(rows / 8)), block 256.
+//              backward_weight: grid (ceil(inputs / (64 VEC)), ceil(outputs / 8)), block 64
+// Cost:        2 rows inputs outputs operations each; w and x come from the L2 cache, w rows / 8 and x
+//              outputs / 8 times. Bound by latency: one trip to the L2 cache and one reduction
+// Types:       float -> float
+// Determinism: bit for bit
+// Limits:      float; rows, inputs and outputs at least 1; at most 128 rows in backward_weight
+// Variants:    VEC: 4 where rows of what is read are a multiple of 16 bytes apart and begin at one,
+//              else 1
+// Instances:   linear_forward<float, 4>: 168 registers, 2048 bytes shared
+//              linear_forward<float, 1>: 128 registers, 2048 bytes shared
+//              linear_backward_input<float, 4>: 96 registers, 8192 bytes shared
+//              linear_backward_input<float, 1>: 64 registers, 8192 bytes shared
+//              linear_backward_weight<float, 4>: 128 registers, 4096 bytes shared
+//              linear_backward_weight<float, 1>: 80 registers, 4096 bytes shared
+// Source:      none
+// Measured:    none
+
+#include "common.cuh"
+
+// ---------------------------------------------------------------------------- device helpers
+
+constexpr int TILE = 8;        // rows and columns of what a block computes
+constexpr int MOST_ROWS = 128; // of which the gradient of the weights keeps a column block
+
+// Sums COUNT values over the lanes of a warp. Lane i ends with values i * COUNT / 32 and following,
+// first in `values`: each step gives half of the values away and takes the other half of its own.
+template <int COUNT, int STEP, typename A>
+__device__ __forceinline__ void scatter_sums(A* values, int lane) {
+  constexpr int half = COUNT / 2;
+  const bool upper = lane & STEP;
+#pragma unroll
+  for (int i = 0; i < half; ++i) {
+    const A given = upper ? values[i] : values[i + half];
+    const A kept = upper ? values[i + half] : values[i];
+    values[i] = kept + __shfl_xor_sync(0xffffffffu, given, STEP);
+  }
+  if constexpr (STEP > 1) scatter_sums<half, STEP / 2>(values, lane);
+}
+
+// ---------------------------------------------------------------------------- kernels
+
+// A block computes 8 rows by 8 outputs; its threads share the inputs.
+template <typename T, int VEC>
+__global__ void __launch_bounds__(256)
+    linear_forward(const T* __restrict__ x, const T* __restrict__ w, const T* __restrict__ b,
+                   int rows, int inputs, int outputs, T* __restrict__ y) {
+  typedef acc_t<T> A;
+  __shared__ A partial[8][TILE * TILE];
+  const int row = blockIdx.y * TILE, output = blockIdx.x * TILE;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  A sums[TILE * TILE] = {};
+  for (int k = threadIdx.x * VEC; k < inputs; k += blockDim.x * VEC) {
+    Pack<T, VEC> xs[TILE], ws[TILE];
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) {  // beyond the end the last one again, which is not stored
+      xs[i] = load<VEC>(x + static_cast<int64_t>(min(row + i, rows - 1)) * inputs + k);
+      ws[i] = load<VEC>(w + static_cast<int64_t>(min(output + i, outputs - 1)) * inputs + k);
+    }
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+#pragma unroll
+      for (int i = 0; i < TILE * TILE; ++i) {
+        sums[i] += widen(xs[i / TILE][v]) * widen(ws[i % TILE][v]);
+      }
+    }
+  }
+  scatter_sums<TILE * TILE, 16>(sums, lane);
+  partial[warp][2 * lane] = sums[0];
+  partial[warp][2 * lane + 1] = sums[1];
+  __syncthreads();
+  for (int i = threadIdx.x; i < TILE * TILE; i += blockDim.x) {
+    const int m = row + i / TILE, n = output + i % TILE;
+    if (m >= rows || n >= outputs) continue;
+    A sum = b == nullptr ? A(0) : widen(b[n]);
+    for (int part = 0; part < blockDim.x / 32; ++part) sum += partial[part][i];
+    y[static_cast<int64_t>(m) * outputs + n] = narrow<T>(sum);
+  }
+}
+
+// A block computes 8 rows by 32 inputs; its 8 warps share the outputs.
+template <typename T, int VEC>
+__global__ void __launch_bounds__(256)
+    linear_backward_input(const T* __restrict__ g, const T* __restrict__ w, int rows, int inputs,
+                          int outputs, T* __restrict__ gx) {
+  typedef acc_t<T> A;
+  __shared__ A partial[8][TILE][32];
+  const int row = blockIdx.y * TILE;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int k = blockIdx.x * 32 + lane, read = min(k, inputs - 1);
+  A sums[TILE] = {};
+#pragma unroll 2
+  for (int n = warp * VEC; n < outputs; n += 8 * VEC) {
+    Pack<T, VEC> gs[TILE];
+    A ws[VEC];
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) ws[v] = widen(w[static_cast<int64_t>(n + v) * inputs + read]);
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) {
+      gs[i] = load<VEC>(g + static_cast<int64_t>(min(row + i, rows - 1)) * outputs + n);
+    }
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) sums[i] += widen(gs[i][v]) * ws[v];
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < TILE; ++i) partial[warp][i][lane] = sums[i];
+  __syncthreads();
+  const int m = row + warp;
+  if (m >= rows || k >= inputs) return;
+  A sum = 0;
+#pragma unroll
+  for (int part = 0; part < 8; ++part) sum += partial[part][warp][lane];
+  gx[static_cast<int64_t>(m) * inputs + k] = narrow<T>(sum);
+}
+
+// A block computes 8 outputs by 64 packs of inputs, a thread 8 packs; the blocks of the first inputs
+// also gb.
+template <typename T, int VEC>
+__global__ void __launch_bounds__(64)
+    linear_backward_weight(const T* __restrict__ g, const T* __restrict__ x, int rows, int inputs,
+                           int outputs, T* __restrict__ gw, T* __restrict__ gb) {
+  typedef acc_t<T> A;
+  __shared__ A gs[MOST_ROWS][TILE];
+  const int output = blockIdx.y * TILE, k = (blockIdx.x * 64 + threadIdx.x) * VEC;
+  for (int i = threadIdx.x; i < rows * TILE; i += 64) {
+    const int n = output + i % TILE;
+    gs[i / TILE][i % TILE] =
+        n < outputs ? widen(g[static_cast<int64_t>(i / TILE) * outputs + n]) : A(0);
+  }
+  __syncthreads();
+  if (blockIdx.x == 0 && threadIdx.x < TILE && output + threadIdx.x < outputs) {
+    A sum = 0;
+    for (int m = 0; m < rows; ++m) sum += gs[m][threadIdx.x];
+    gb[output + threadIdx.x] = narrow<T>(sum);
+  }
+  if (k >= inputs) return;
+  A sums[TILE][VEC] = {};
+#pragma unroll 8
+  for (int m = 0; m < rows; ++m) {
+    const Pack<T, VEC> xs = load<VEC>(x + static_cast<int64_t>(m) * inputs + k);
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) sums[i][v] += gs[m][i] * widen(xs[v]);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < TILE; ++i) {
+    if (output + i >= outputs) break;
+    Pack<T, VEC> packed;
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) packed[v] = narrow<T>(sums[i][v]);
+    store<VEC>(gw + static_cast<int64_t>(output + i) * inputs + k, packed);
+  }
+}

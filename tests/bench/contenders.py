@@ -1,0 +1,108 @@
+"""Who does the work of a row: ours and torch, eager, as a graph, in another layout, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+import tensorflow_lite_clone as tlc
+from tests.bench.rows import Row
+
+Call = Callable[[], Any]
+WARM = 3  # calls before a capture
+
+
+class Contender(NamedTuple):
+    """`make(row)` gives a callable that does the row's work once."""
+
+    lib: Any
+    make: Callable[[Row], Call]
+    applies: Callable[[Row], bool]
+
+
+def eager(lib: Any, **options: Any) -> Callable[[Row], Call]:
+    def make(row: Row) -> Call:
+        function, arguments = row.work(lib, **options)
+        return lambda: function(*arguments)
+
+    return make
+
+
+def graph(lib: Any, **options: Any) -> Callable[[Row], Call]:
+    """The work captured by hand; what it is given is made on the stream of the capture."""
+
+    def make(row: Row) -> Call:
+        side = lib.cuda.Stream()
+        with lib.cuda.stream(side):
+            function, arguments = row.work(lib, **options)
+            for _ in range(WARM):
+                function(*arguments)
+            lib.cuda.synchronize()
+            captured = lib.cuda.CUDAGraph()
+            with lib.cuda.graph(captured, stream=side):
+                result = function(*arguments)
+
+        def call() -> Any:
+            captured.replay()
+            return function, arguments, result  # what the graph works on must live
+
+        return call
+
+    return make
+
+
+def compiled_step(**options: Any) -> Callable[[Row], Call]:
+    """Our ``torch.compile`` of a whole step, which is one graph."""
+
+    def make(row: Row) -> Call:
+        if not row.is_step:
+            return graph(tlc, **options)(row)
+        function, arguments = row.work(tlc, **options)
+        step = tlc.compile(function, fullgraph=True)
+        return lambda: step(*arguments)
+
+    return make
+
+
+def compiled_forward(mode: str, **options: Any) -> Callable[[Row], Call]:
+    """PyTorch's ``torch.compile`` of the loss, the optimizer as it is."""
+    return eager(torch, wrap=lambda function: torch.compile(function, mode=mode), **options)
+
+
+def always(row: Row) -> bool:
+    return True
+
+
+def with_pictures(row: Row) -> bool:
+    return row.pictures
+
+
+NHWC = {"channels_last": True}
+CONTENDERS = {
+    "ours eager": Contender(tlc, eager(tlc), always),
+    "ours captured": Contender(tlc, compiled_step(), always),
+    "ours NHWC captured": Contender(tlc, compiled_step(**NHWC), with_pictures),
+    "torch eager": Contender(torch, eager(torch), always),
+    "torch graph": Contender(torch, graph(torch), always),
+    "torch NHWC eager": Contender(torch, eager(torch, **NHWC), with_pictures),
+    "torch NHWC graph": Contender(torch, graph(torch, **NHWC), with_pictures),
+}
+COMPILED = {
+    "torch.compile": ({}, lambda row: row.compiles),
+    "torch.compile NHWC": (NHWC, lambda row: row.compiles and row.pictures),
+}
+
+
+def entered(against_torch: bool, mode: str | None) -> dict[str, Contender]:
+    """Ours, with torch's where it is wanted, and compiled in a mode of ``torch.compile``."""
+    if not against_torch:
+        return {name: who for name, who in CONTENDERS.items() if who.lib is tlc}
+    if mode is None:
+        return dict(CONTENDERS)
+    compiled = {
+        name: Contender(torch, compiled_forward(mode, **options), applies)
+        for name, (options, applies) in COMPILED.items()
+    }
+    return {**CONTENDERS, **compiled}

@@ -1,0 +1,121 @@
+"""The table for a GPU: each row by ours, torch and JAX, printed as it comes and kept as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import tensorflow_lite_clone as tlc
+from tests.bench.contenders import entered
+from tests.bench.measure import costs, measured
+from tests.bench.rows import chosen
+
+COLUMNS = (
+    "ours eager", "ours captured", "ours NHWC captured", "torch eager", "torch graph",
+    "torch NHWC eager", "torch NHWC graph", "torch.compile", "torch.compile NHWC", "JAX",
+)  # fmt: skip
+JAX_SECONDS = 300  # the most that all of its rows may take
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What ``--device cuda`` takes besides."""
+    parser.add_argument("--against", default="torch", help="of torch,jax; empty for none")
+    parser.add_argument("--only", nargs="+", default=[], metavar="ROW", help="rows by name")
+    parser.add_argument("--all", action="store_true", help="also rows without a goal")
+    parser.add_argument(
+        "--compile", metavar="MODE", help="also torch.compile, such as default; it is slow"
+    )
+    parser.add_argument("--out", type=Path, help="JSON file for what was found")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure, print and store."""
+    others = set(options.against.split(",")) - {""}
+    if others - {"torch", "jax"}:
+        raise SystemExit(f"--against {options.against}: expected torch, jax or both")
+    try:
+        rows = chosen(options.only, options.all)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    contenders = entered("torch" in others, options.compile)
+    found = about()
+    found["rounds"], found["rows"] = options.rounds, []
+    print(f"{found['gpu']}, torch {found['versions']['torch']}; microseconds, medians")
+    for key, row in rows.items():
+        result = measured(row, contenders, options.rounds)
+        result = {"key": key, "title": row.title, "goal": row.goal, "unit": row.unit, **result}
+        result["flops"], result["bytes"] = costs(row)
+        found["rows"].append(result)
+        tell(result)
+        keep(found, options.out)
+    if "jax" in others:
+        add_jax(found, options.rounds)
+        keep(found, options.out)
+    return found
+
+
+def about() -> dict[str, Any]:
+    """Where and when it is measured, and the peak rates of the device."""
+    roof = tlc.profiler.roof("cuda")
+    return {
+        "gpu": torch.cuda.get_device_name(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "versions": {
+            "tensorflow_lite_clone": tlc.version.__version__,
+            "python": sys.version.split()[0],
+            "torch": torch.__version__,
+            "CUDA": torch.version.cuda,
+            "cuDNN": torch.backends.cudnn.version(),
+        },
+        "roof": {"bytes": roof.copy_bytes_per_second, **roof.flops},
+    }
+
+
+def tell(row: dict[str, Any]) -> None:
+    """Print a row."""
+    goal = f"goal {row['goal']}" if row["goal"] else ""
+    print(f"{row['title']}  {goal}")
+    for name, value in row["times"].items():
+        peak = row["peaks"].get(name)
+        memory = f"{peak / 2**20:10.1f} MiB" if peak is not None else ""
+        print(f"    {name:22}{value:12.1f}{memory}", flush=True)
+    for name, why in row["failures"].items():
+        print(f"    {name:22}{why}", flush=True)
+
+
+def add_jax(found: dict[str, Any], rounds: int) -> None:
+    """The rows under JAX, in a process of its own, after the others."""
+    rows = {row["key"]: row for row in found["rows"]}
+    command = [sys.executable, "-m", "tests.bench.in_jax", *rows, "--rounds", str(rounds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            text, _ = process.communicate(timeout=JAX_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            text, _ = process.communicate()
+            print(f"JAX had no more than {JAX_SECONDS} s")
+    for line in text.splitlines():
+        said = json.loads(line)
+        row = rows[said["key"]]
+        found["versions"]["JAX"] = said["version"]
+        if "us" in said:
+            row["times"]["JAX"] = said["us"]
+            print(f"{row['title']:44}JAX {said['us']:12.1f}", flush=True)
+        else:
+            row["failures"]["JAX"] = said["error"]
+            print(f"{row['title']:44}JAX {said['error']}", flush=True)
+
+
+def keep(found: dict[str, Any], path: Path | None) -> None:
+    """Write what is known so far."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(found, indent=1) + "\n")

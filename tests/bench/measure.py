@@ -1,0 +1,72 @@
+"""Times and peaks of memory of a row, all contenders in one process and in turns."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+import tensorflow_lite_clone as tlc
+from tests.bench.contenders import WARM, Contender
+from tests.bench.rows import Row
+from tests.bench.timing import in_turns
+
+BUDGET = 0.01  # seconds of each contender in a round
+
+
+def measured(row: Row, contenders: Mapping[str, Contender], rounds: int) -> dict[str, Any]:
+    """Median microseconds and peak bytes by contender, and why some have none."""
+    calls: dict[str, Callable[[], Any]] = {}
+    peaks: dict[str, int] = {}
+    failures: dict[str, str] = {}
+    for name, contender in contenders.items():
+        if not contender.applies(row):
+            continue
+        try:
+            calls[name], peaks[name] = prepared(row, contender)
+        except Exception as error:
+            failures[name] = f"{type(error).__name__}: {error}"[:300]
+    times = in_turns(calls, rounds=rounds, budget=BUDGET, wait=torch.cuda.synchronize)
+    calls.clear()
+    release()
+    return {
+        "times": {n: round(statistics.median(each) * 1e6, 1) for n, each in times.items()},
+        "spread": {n: [round(f(each) * 1e6, 1) for f in (min, max)] for n, each in times.items()},
+        "peaks": peaks,
+        "failures": failures,
+    }
+
+
+def prepared(row: Row, contender: Contender) -> tuple[Callable[[], Any], int]:
+    """A warm callable, and the most memory that it took to make it and to call it."""
+    release()
+    memory = contender.lib.cuda
+    before = memory.memory_allocated()
+    memory.reset_peak_memory_stats()
+    call = contender.make(row)
+    for _ in range(WARM):
+        call()
+    torch.cuda.synchronize()
+    return call, memory.max_memory_allocated() - before
+
+
+def costs(row: Row) -> tuple[float, float]:
+    """Operations and bytes: of a step as its ops need them, one by one; else the row's own."""
+    if not row.is_step:
+        return row.flops, row.bytes
+    step, arguments = row.work(tlc)
+    step(*arguments)
+    with tlc.profiler.profile(with_flops=True) as profiled:
+        step(*arguments)
+    events = profiled.events()
+    return sum(event.flops for event in events), sum(event.bytes for event in events)
+
+
+def release() -> None:
+    """Give back what earlier contenders held."""
+    gc.collect()
+    for lib in (tlc, torch):
+        lib.cuda.empty_cache()

@@ -1,0 +1,79 @@
+"""Linear layers on few rows on the GPU: packs and tails, layouts, and which kernel serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tensorflow_lite_clone.dispatch import hooks
+from tests.kernels.gpu import Laid, check, needs_gpu
+
+pytestmark = needs_gpu
+
+# rows, inputs, outputs: the MNIST network's layers, tails everywhere, one element, several trips
+SHAPES = [
+    (32, 784, 256), (32, 256, 128), (32, 128, 10), (1, 1, 1), (7, 5, 3), (33, 4, 9), (64, 1030, 17),
+    (9, 2052, 31), (64, 36, 130),
+]  # fmt: skip
+OURS = {"linear_forward", "linear_backward_input", "linear_backward_weight"}
+
+
+def drawn(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+@pytest.fixture
+def launched() -> Iterator[list[str]]:
+    """The names of the kernels that ran."""
+    names: list[str] = []
+
+    def launching(name: str, *rest: object):
+        names.append(name)
+        return lambda: None
+
+    hooks.launches.append(launching)
+    yield names
+    hooks.launches.remove(launching)
+
+
+@pytest.mark.parametrize("rows, inputs, outputs", SHAPES)
+def test_few_rows(rows: int, inputs: int, outputs: int, launched: list[str]) -> None:
+    x, w, b = drawn(rows, inputs), drawn(outputs, inputs, seed=1), drawn(outputs, seed=2)
+    g = drawn(rows, outputs, seed=3)
+    for bias in (None, b):
+        check("linear", (x, w, bias), {})
+    check("linear", (x[None], w, b), {})
+    check("linear", (x[0], w, b), {})
+    check("linear_backward_input", (g, w), {})
+    check("linear_backward_input", (g[0], w), {})
+    check("linear_backward_weight", (g, x), {})
+    check("linear_backward_weight", (g[None], x[None]), {})
+    assert set(launched) >= OURS
+
+
+@pytest.mark.parametrize("layout", ["transposed", "sliced", "offset"])
+def test_layouts(layout: str) -> None:
+    x, w, g = drawn(6, 16), drawn(12, 16, seed=1), drawn(6, 12, seed=2)
+    check("linear", (Laid(x, layout), w, w[:, 0]), {})
+    check("linear", (x, Laid(w, layout), None), {})
+    check("linear_backward_input", (Laid(g, layout), w), {})
+    check("linear_backward_input", (g, Laid(w, layout)), {})
+    check("linear_backward_weight", (Laid(g, layout), x), {})
+    check("linear_backward_weight", (g, Laid(x, layout)), {})
+
+
+def test_many_rows_are_the_library_s(launched: list[str]) -> None:
+    x, w, g = drawn(65, 16), drawn(12, 16, seed=1), drawn(65, 12, seed=2)
+    check("linear", (x, w, w[:, 0]), {})
+    check("linear_backward_input", (g, w), {})
+    check("linear_backward_weight", (g, x), {})
+    assert not OURS & set(launched)
+
+
+def test_no_rows() -> None:
+    w = drawn(3, 4)
+    check("linear", (drawn(0, 4), w, w[:, 0]), {})
+    check("linear_backward_input", (drawn(0, 3), w), {})
+    check("linear_backward_weight", (drawn(0, 3), drawn(0, 4)), {})
