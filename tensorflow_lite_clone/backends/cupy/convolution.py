@@ -15,6 +15,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import convolution_depthwise as depthwise
+from tensorflow_lite_clone.backends.cupy import convolution_weight as taps
 from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     Pixels,
     by_pixels,
@@ -252,7 +253,16 @@ def conv_backward_weight(
     g, x = spatial(g), spatial(x)
     if _is_depthwise(x.shape[1], channels, groups):
         return depthwise.backward_weight(g, x, gw, geometry, chip.processors)
-    _weight_gradient(g, x, gw, last, _two(kernel, 1), geometry, groups, chip, tensor)
+    kernel, (stride, padding, dilation) = _two(kernel, 1), geometry
+    if tensor and groups == stride[0] // stride[1] == 1 and (kernel, dilation) == ((3, 3), (1, 1)) and stride[0]<3:
+        made = taps.plan(
+            outputs, channels, pixels // g.shape[3], g.shape[2], stride[0], g.itemsize,
+            chip.processors, chip.shared,
+        )
+        if made is not None:
+            taps.gradient(g, x, gw, last, stride[0], padding, made)
+            return gw
+    _weight_gradient(g, x, gw, last, kernel, geometry, groups, chip, tensor)
     return gw
 
 
@@ -284,14 +294,6 @@ def _rows(w: Any, groups: int, transposed: bool) -> Any:
     return pack(
         w, groups, 1, outputs, area, (outputs * area, 0, area, 1), (area * padded, 0, padded), size
     )
-
-
-def _divisor(value: int) -> tuple[int, int, int]:
-    """What divides dividends below 2^31 by `value` with a multiplication and a shift."""
-    if value == 1:
-        return 1, 0, 0
-    power = 31 + (value - 1).bit_length()
-    return value, -(-(1 << power) // value), power - 32
 
 
 class _Split(NamedTuple):
@@ -338,7 +340,7 @@ def _weight_gradient(
         (
             xp.image, xp.group, gp.group, pixels, split.pixels, rows, gp.pitch, gp.packs,
             *x.shape[2:], xp.pitch, xp.packs, *kernel, *geometry[0], *geometry[1], *geometry[2],
-            *_divisor(prod(count)), *_divisor(count[1]),
+            *taps.divisor(prod(count)), *taps.divisor(count[1]),
         ),
         _WEIGHTS,
     )  # fmt: skip
