@@ -254,7 +254,7 @@ def conv_backward_weight(
     if _is_depthwise(x.shape[1], channels, groups):
         return depthwise.backward_weight(g, x, gw, geometry, chip.processors)
     kernel, (stride, padding, dilation) = _two(kernel, 1), geometry
-    if tensor and groups == stride[0] // stride[1] == 1 and (kernel, dilation) == ((3, 3), (1, 1)) and stride[0]<3:
+    if tensor and groups == 1 and taps.serves(kernel, stride, dilation):
         made = taps.plan(
             outputs, channels, pixels // g.shape[3], g.shape[2], stride[0], g.itemsize,
             chip.processors, chip.shared,
