@@ -15,7 +15,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import convolution_depthwise as depthwise
-from tensorflow_lite_clone.backends.cupy import convolution_weight as taps
+from tensorflow_lite_clone.backends.cupy import convolution_weight as window
 from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     Pixels,
     by_pixels,
@@ -254,13 +254,19 @@ def conv_backward_weight(
     if _is_depthwise(x.shape[1], channels, groups):
         return depthwise.backward_weight(g, x, gw, geometry, chip.processors)
     kernel, (stride, padding, dilation) = _two(kernel, 1), geometry
-    if tensor and groups == 1 and taps.serves(kernel, stride, dilation):
-        made = taps.plan(
-            outputs, channels, pixels // g.shape[3], g.shape[2], stride[0], g.itemsize,
-            chip.processors, chip.shared,
+    if tensor and groups == 1 and window.serves(kernel, stride, dilation):
+        made = window.plan(
+            outputs,
+            channels,
+            pixels // g.shape[3],
+            g.shape[2],
+            stride[0],
+            g.itemsize,
+            chip.processors,
+            chip.shared,
         )
         if made is not None:
-            taps.gradient(g, x, gw, last, stride[0], padding, made)
+            window.gradient(g, x, gw, last, stride[0], padding, made)
             return gw
     _weight_gradient(g, x, gw, last, kernel, geometry, groups, chip, tensor)
     return gw
@@ -340,7 +346,7 @@ def _weight_gradient(
         (
             xp.image, xp.group, gp.group, pixels, split.pixels, rows, gp.pitch, gp.packs,
             *x.shape[2:], xp.pitch, xp.packs, *kernel, *geometry[0], *geometry[1], *geometry[2],
-            *taps.divisor(prod(count)), *taps.divisor(count[1]),
+            *window.divisor(prod(count)), *window.divisor(count[1]),
         ),
         _WEIGHTS,
     )  # fmt: skip
