@@ -6,7 +6,7 @@ Convolutions it does not serve keep the product that gathers, in convolution.py.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import cupy
@@ -85,10 +85,8 @@ def plan(
     `rows` of output there are of all images, `height` of one; `shared` is what a block may have.
     """
     runs = 32 // itemsize
-    if height % runs == 0:
-        crossings = 0
-    else:  # of a set, from one image into the next
-        crossings = (runs - 1) // height if runs % height == 0 else (height + runs - 2) // height
+    # from one image into the next, in a set that begins as late in an image as any
+    crossings = (height - gcd(height, runs) + runs - 1) // height
     slots = (runs - 1) * stride + _TAPS + 2 * crossings
     slots += slots % stride
     if slots > _MOST_SLOTS or min(outputs, channels) < 16:
