@@ -1,23 +1,36 @@
 // The weight's gradient of a convolution by 3x3, all nine taps from one reading of the pixels.
 //
 // Op:          conv_backward_weight
-// Math:        gw[o, c, k] = sum over images n, output pixels p of g[n, o, p] x[n, c, p s - pad + k]
-// Layout:
-// Launch:
-// Cost:
+// Math:        gw[o, c, k] = sum over images n, pixels p of g[n, o, p] x[n, c, p s - pad + k]: for
+//              each tap a product over the pixels, 8 (tf32) or 16 of them a step. A step's pixels
+//              are of as many rows of the output, one column of it; the next step is the next
+//              column. So what one tap reads of x the next tap needs a column later, and finds in
+//              registers; and a tile of x in shared memory serves all nine
+// Layout:      g and x by pixels (NHWC), channels padded to 16 bytes, as in conv2d.cu
+// Launch:      grid (output tiles * channel tiles, splits of the rows), block 96 WO WC, shared
+//              STAGES (4, or 3 of stride 2) of COLUMNS RUNS (BO sizeof(T) + PAD) +
+//              (COLUMNS STRIDE + 3 - STRIDE) slots (BC sizeof(T) + PAD), RUNS = 32 / sizeof(T),
+//              PAD = 32 (tf32) or 16
+// Cost:        18 n p o c FLOPs, on tensor cores. Of L2, g once for every BC channels, and x 10 / 8
+//              times (images of 8 rows and more) for every BO outputs. Shared memory: a warp reads
+//              32 + 32 values of a pixel for 3072 multiply-adds, half the time the products take
 // Types:       float -> float (rounded to tf32), half, bfloat16 -> float
-// Determinism: bit for bit: fixed order, splits are summed in order by conv2d_backward_reduce
-// Limits:
-// Variants:
+// Determinism: bit for bit: fixed order; conv2d_backward_reduce sums the splits in order
+// Limits:      kernels of 3x3, stride 1 or 2, no dilation, no groups, 16 channels and outputs or
+//              more, images whose sets of rows meet 48 rows of x or fewer. A NaN or infinity in x
+//              may reach taps that do not meet it
+// Variants:    tiles of 64x64, 32x32 and 16x16, by the least waste
 // Instances:   conv2d_weight<float,64,64,2,2,4,1>: 168 registers, 768 bytes shared
 //   conv2d_weight<float,64,64,2,2,4,2>: 168 registers, 768 bytes shared
 //   conv2d_weight<float,32,32,1,1,4,1>: 168 registers, 768 bytes shared
+//   conv2d_weight<float,32,32,1,1,4,2>: 168 registers, 768 bytes shared
 //   conv2d_weight<float,16,16,1,1,4,1>: 168 registers, 768 bytes shared
 //   conv2d_weight<__nv_bfloat16,64,64,2,2,4,1>: 168 registers, 768 bytes shared
-//   conv2d_weight<__nv_bfloat16,64,64,2,2,8,1>: 168 registers, 768 bytes shared
+//   conv2d_weight<__nv_bfloat16,32,32,1,1,4,2>: 168 registers, 768 bytes shared
 //   conv2d_weight<__half,64,64,2,2,4,2>: 168 registers, 768 bytes shared
+//   conv2d_weight<__half,16,16,1,1,4,1>: 168 registers, 768 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
-// Measured:
+// Measured:    to be
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -265,7 +278,7 @@ __global__ void __launch_bounds__(Shape<T, BO, BC, WO, WC, COLUMNS, STRIDE>::THR
       for (int i = 0; i < KEPT; ++i) Lane::read_b(b[i], from_x + i * column_pitch, x_places);
       ++set;
     }
-#pragma unroll
+#pragma unroll(STRIDE == 1 ? COLUMNS : 2)
     for (int column = 0; column < COLUMNS; ++column) {
       uint32_t a[S::FO][4];
       Lane::read_a(a, from_g + column * RUNS * S::G_PITCH, g_places);
