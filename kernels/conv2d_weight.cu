@@ -15,7 +15,7 @@
 //              times (images of 8 rows and more) for every BO outputs. Shared memory: a warp reads
 //              32 + 32 values of a pixel for 3072 multiply-adds, half the time the products take
 // Types:       float -> float (rounded to tf32), half, bfloat16 -> float
-// Determinism: bit for bit: fixed order; conv2d_backward_reduce sums the splits in order
+// Determinism: bit for bit: fixed order; conv2d_weight_reduce sums the splits in order
 // Limits:      kernels of 3x3, stride 1 or 2, no dilation, no groups, 16 channels and outputs or
 //              more, images whose sets of rows meet 48 rows of x or fewer. A NaN or infinity in x
 //              may reach taps that do not meet it
@@ -29,6 +29,8 @@
 //   conv2d_weight<__nv_bfloat16,32,32,1,1,4,2>: 168 registers, 768 bytes shared
 //   conv2d_weight<__half,64,64,2,2,4,2>: 168 registers, 768 bytes shared
 //   conv2d_weight<__half,16,16,1,1,4,1>: 168 registers, 768 bytes shared
+//   conv2d_weight_reduce<float,1>: 64 registers, 16 bytes shared
+//   conv2d_weight_reduce<__half,8>: 64 registers, 4096 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
 // Measured:    to be
 
@@ -326,5 +328,48 @@ __global__ void __launch_bounds__(Shape<T, BO, BC, WO, WC, COLUMNS, STRIDE>::THR
         }
       }
     }
+  }
+}
+
+// gw[output, channel, tap] = the sum over splits of sums[split, output, tap, channel], by PARTS
+// threads for every four channels; `last`: gw lies as [output, tap, channel].
+template <typename T, int PARTS>
+__global__ void __launch_bounds__(256)
+    conv2d_weight_reduce(const float* __restrict__ sums, int splits, int fours, int channels,
+                         int padded, bool last, T* __restrict__ gw) {
+  constexpr int LANES = 256 / PARTS;
+  static_assert(LANES * PARTS == 256, "whole threads");
+  __shared__ Pack<float, 4> parts[PARTS > 1 ? 256 : 1];
+  const int lane = threadIdx.x % LANES, part = threadIdx.x / LANES;
+  const int i = blockIdx.x * LANES + lane;
+  Pack<float, 4> sum = {};
+  if (i < fours) {
+#pragma unroll 8
+    for (int k = part; k < splits; k += PARTS) {
+      const Pack<float, 4> other = load<4>(sums + (static_cast<int64_t>(k) * fours + i) * 4);
+#pragma unroll
+      for (int v = 0; v < 4; ++v) sum[v] += other[v];
+    }
+  }
+  if constexpr (PARTS > 1) {
+    parts[threadIdx.x] = sum;
+    __syncthreads();
+    if (part > 0) return;
+#pragma unroll
+    for (int k = 1; k < PARTS; ++k) {
+#pragma unroll
+      for (int v = 0; v < 4; ++v) sum[v] += parts[k * LANES + lane][v];
+    }
+  }
+  if (i >= fours) return;
+  const int packs = padded / 4, row = i / packs, channel = (i - row * packs) * 4;
+  const int output = row / (TAPS * TAPS), tap = row % (TAPS * TAPS);
+#pragma unroll
+  for (int v = 0; v < 4; ++v) {
+    if (channel + v >= channels) break;
+    const int64_t place = last ? static_cast<int64_t>(row) * channels + channel + v
+                               : (static_cast<int64_t>(output) * channels + channel + v) *
+                                         (TAPS * TAPS) + tap;
+    gw[place] = narrow<T>(sum[v]);
   }
 }

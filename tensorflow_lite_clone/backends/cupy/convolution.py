@@ -15,6 +15,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import convolution_depthwise as depthwise
+from tensorflow_lite_clone.backends.cupy import convolution_hopper_weight as hopper_window
 from tensorflow_lite_clone.backends.cupy import convolution_weight as window
 from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     Pixels,
@@ -254,21 +255,9 @@ def conv_backward_weight(
     if _is_depthwise(x.shape[1], channels, groups):
         return depthwise.backward_weight(g, x, gw, geometry, chip.processors)
     kernel, (stride, padding, dilation) = _two(kernel, 1), geometry
-    if tensor and groups == 1 and window.serves(kernel, stride, dilation):
-        made = window.plan(
-            outputs,
-            channels,
-            pixels // g.shape[3],
-            g.shape[2],
-            stride[0],
-            g.itemsize,
-            chip.processors,
-            chip.shared,
-        )
-        if made is not None:
-            window.gradient(g, x, gw, last, stride[0], padding, made)
-            return gw
-    _weight_gradient(g, x, gw, last, kernel, geometry, groups, chip, tensor)
+    served = tensor and groups == 1 and window.serves(kernel, stride, dilation)
+    if not served or not _window_gradient(g, x, gw, last, stride[0], padding, chip):
+        _weight_gradient(g, x, gw, last, kernel, geometry, groups, chip, tensor)
     return gw
 
 
@@ -328,6 +317,24 @@ def _choose_split(
     splits = max(1, min(wanted, pixels // (8 * step), room, 4096))
     each = -(-pixels // (splits * step)) * step
     return _Split(tile, each, -(-pixels // each))
+
+
+def _window_gradient(
+    g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, chip: _Chip
+) -> bool:
+    """Whether a kernel for windows of 3x3 computed the gradient."""
+    outputs, channels = gw.shape[:2]
+    batch, _, height, width = g.shape
+    sizes, given = (outputs, channels), (stride, g.itemsize, chip.processors, chip.shared)
+    if chip.capability // 10 == 9:
+        wide = hopper_window.plan(*sizes, batch, height, width, *given)
+        if wide is not None:
+            hopper_window.gradient(g, x, gw, last, stride, padding, wide)
+            return True
+    made = window.plan(*sizes, batch * height, height, *given)
+    if made is not None:
+        window.gradient(g, x, gw, last, stride, padding, made)
+    return made is not None
 
 
 def _weight_gradient(

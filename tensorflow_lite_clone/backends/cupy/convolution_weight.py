@@ -6,7 +6,7 @@ Convolutions it does not serve keep the product that gathers, in convolution.py.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import gcd, prod
+from math import gcd
 from typing import Any, NamedTuple
 
 import cupy
@@ -19,7 +19,7 @@ _weight = Kernel(
     "conv2d_weight.cu", "conv2d_weight",
     params=("T", "BO", "BC", "WO", "WC", "COLUMNS", "STRIDE"),
 )  # fmt: skip
-_reduce = Kernel("conv2d.cu", "conv2d_backward_reduce", params=("T", "A", "PARTS"))
+_reduce = Kernel("conv2d_weight.cu", "conv2d_weight_reduce", params=("T", "PARTS"))
 
 _DIVISOR = ("value", "multiplier", "shift")
 _ROWS = np.dtype(
@@ -132,8 +132,13 @@ def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, m
         (made.blocks, splits), 32 * _TAPS * tile.down * tile.across, gp.array, xp.array, record,
         sums, shared=made.shared,
     )  # fmt: skip
-    parts = 8 if splits >= 8 else 1
-    _reduce[g.dtype, np.dtype(np.float32), parts](
-        -(-gw.size * parts // 256), 256, sums, splits, prod(gw.shape), channels, padded, _TAPS**2,
-        int(last), gw,
-    )  # fmt: skip
+    reduce(sums, splits, gw, padded, last)
+
+
+def reduce(sums: Any, splits: int, gw: Any, padded: int, last: bool) -> None:
+    """Write the sum over the splits of `sums` (split, output, tap, padded channel) into `gw`."""
+    fours = sums.size // splits // 4
+    parts = 8 if fours < 1 << 15 else 1
+    _reduce[gw.dtype, parts](
+        -(-fours * parts // 256), 256, sums, splits, fours, gw.shape[1], padded, last, gw
+    )
