@@ -45,12 +45,17 @@ class Plan(NamedTuple):
     slots: int  # rows of x that a set meets
     columns: int  # of a stage
     stage: int  # bytes
+    shared: int  # bytes of all stages, and what is turned
 
 
-def _stage(columns: int, runs: int, slots: int, stride: int) -> int:
-    """Bytes of a stage."""
-    met = columns * stride + _TAPS - stride
-    return 128 * (columns * (runs + 1) + met * (slots + 1))
+def _shared(columns: int, slots: int, stride: int, itemsize: int) -> tuple[int, int]:
+    """Bytes of a stage, and of all that a block holds."""
+    runs, met = 32 // itemsize, columns * stride + _TAPS - stride
+    if itemsize == 2:
+        stage = 128 * (columns * (runs + 1) + met * (slots + 1))
+        return stage, _STAGES * stage
+    stage = columns * runs * (4 * _TILE + 32) + met * slots * (4 * _TILE + 16)
+    return stage, _STAGES * stage + _TAPS * 2 * (2 * met * _TILE * 16)
 
 
 @lru_cache(4096)
@@ -62,10 +67,10 @@ def plan(
 
     `height` and `width` are the output's; `shared` is what a block may have.
     """
-    if itemsize != 2 or min(outputs, channels) <= _TILE // 2:
+    if min(outputs, channels) <= _TILE // 2 or (itemsize == 4 and stride > 1):
         return None
     runs = 32 // itemsize
-    columns = 8 if stride == 1 and (width - 1) % 8 >= 4 else 4
+    columns = 8 if itemsize == 2 and stride == 1 and (width - 1) % 8 >= 4 else 4
 
     def shape(down: int) -> tuple[int, int, int]:
         """Sets of the same images, of all images, and the slots of one."""
@@ -73,10 +78,10 @@ def plan(
         return groups, groups * -(-batch // images), stride * (down + _TAPS - stride) * images
 
     fitting = []
-    for down in (16, 8, 4, 2, 1):
+    for down in [d for d in (16, 8, 4, 2, 1) if d <= runs]:
         slots = shape(down)[2]
-        stage = _stage(columns, runs, slots, stride)
-        if slots <= _MOST_SLOTS and _STAGES * stage + _STATIC <= shared:
+        used = _shared(columns, slots, stride, itemsize)[1]
+        if slots <= _MOST_SLOTS and used + _STATIC <= shared:
             fitting.append(down)
     if not fitting:
         return None
@@ -87,8 +92,8 @@ def plan(
     split = -(-sets // max(1, min(processors // blocks, sets)))
     if 4 * blocks * -(-sets // split) < processors:
         return None  # too few rows to share
-    stage = _stage(columns, runs, slots, stride)
-    return Plan(blocks, runs // down, down, groups, sets, split, slots, columns, stage)
+    sizes = _shared(columns, slots, stride, itemsize)
+    return Plan(blocks, runs // down, down, groups, sets, split, slots, columns, *sizes)
 
 
 def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, made: Plan) -> None:
@@ -108,6 +113,6 @@ def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, m
     sums = cupy.empty(splits * outputs * _TAPS**2 * padded, np.float32)
     _weight[g.dtype, made.columns, stride](
         (made.blocks, splits), _THREADS, gp.array, xp.array, record, sums,
-        shared=_STAGES * made.stage,
+        shared=made.shared,
     )  # fmt: skip
     reduce(sums, splits, gw, padded, last)
