@@ -1,4 +1,4 @@
-"""The weight's gradient by 3x3 that reads the pixels once: geometries, layouts, tiles, types."""
+"""The weight's gradients by 3x3 that read the pixels once: geometries, layouts, tiles, types."""
 
 from __future__ import annotations
 
@@ -45,6 +45,13 @@ def window() -> Any:
     return convolution_weight
 
 
+def hopper() -> Any:
+    pytest.importorskip("cupy")
+    from tensorflow_lite_clone.backends.cupy import convolution_hopper_weight
+
+    return convolution_hopper_weight
+
+
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse what the other kernels would serve."""
@@ -89,17 +96,49 @@ def assert_tf32(geometry: tuple, layout: str) -> None:
     assert share < 1, f"{geometry} {layout}: {share} of the bound"
 
 
+def assert_good(geometry: tuple, layout: str) -> None:
+    assert_tf32(geometry, layout)
+    arrays, parameters = call(geometry)
+    terms = arrays[0].size // arrays[0].shape[1]
+    check(NAME, laid(arrays, layout), parameters, ("float16", "bfloat16"),
+          slack=8 + math.sqrt(terms) / 2)  # fmt: skip
+
+
+# Where products of warpgroups serve: more than 32 channels and outputs
+LARGE = (
+    (66, 64, 64, (8, 8), 1, (1, 1)),
+    (40, 64, 128, (16, 16), 1, (1, 1)),
+    (70, 64, 64, (32, 32), 1, (1, 1)),  # several sets a block, several stages a set
+    (134, 100, 72, (4, 4), 1, (1, 1)),
+    (96, 72, 80, (7, 5), 1, (1, 1)),
+    (60, 40, 33, (11, 13), 1, (0, 0)),
+    (70, 64, 48, (9, 3), 1, (0, 1)),
+    (300, 64, 64, (2, 2), 1, (1, 1)),
+    (40, 64, 64, (32, 30), 2, (1, 1)),
+    (160, 65, 40, (8, 7), 2, (1, 1)),
+    (100, 64, 64, (13, 10), 2, (0, 2)),
+    (700, 64, 64, (1, 1), 1, (1, 1)),
+)
+
+
 class TestOnAGpu:
     pytestmark = needs_gpu
 
     @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
     @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
     def test_geometries(self, alone: None, geometry: tuple, layout: str) -> None:
-        assert_tf32(geometry, layout)
-        arrays, parameters = call(geometry)
-        terms = arrays[0].size // arrays[0].shape[1]
-        check(NAME, laid(arrays, layout), parameters, ("float16", "bfloat16"),
-              slack=8 + math.sqrt(terms) / 2)  # fmt: skip
+        assert_good(geometry, layout)
+
+    @pytest.mark.parametrize("geometry", LARGE, ids=str)
+    def test_products_of_warpgroups(self, alone: None, geometry: tuple) -> None:
+        assert_good(geometry, "channels_last")
+
+    @pytest.mark.parametrize("geometry", LARGE, ids=str)
+    def test_products_of_warps(
+        self, alone: None, monkeypatch: pytest.MonkeyPatch, geometry: tuple
+    ) -> None:
+        monkeypatch.setattr(hopper(), "plan", lambda *sizes: None)
+        assert_good(geometry, "channels_last")
 
     @pytest.mark.parametrize("number", range(3))
     @pytest.mark.parametrize("geometry", [GEOMETRIES[3], GEOMETRIES[8]], ids=str)
@@ -107,10 +146,11 @@ class TestOnAGpu:
         self, alone: None, monkeypatch: pytest.MonkeyPatch, geometry: tuple, number: int
     ) -> None:
         module = window()
+        monkeypatch.setattr(hopper(), "plan", lambda *sizes: None)
         monkeypatch.setattr(module, "_TILES", (module._TILES[number],))
         module.plan.cache_clear()
         try:
-            self.test_geometries(None, geometry, "channels_last")
+            assert_good(geometry, "channels_last")
         finally:
             module.plan.cache_clear()
 
@@ -143,3 +183,4 @@ def test_slots_hold_the_rows_a_set_meets(stride: int, itemsize: int) -> None:
 def test_few_rows_are_left_to_the_other_kernels() -> None:
     assert window().plan(64, 64, 16, 4, 1, 4, 132, 232448) is None
     assert window().plan(8, 64, 4096, 32, 1, 4, 132, 232448) is None
+    assert hopper().plan(64, 64, 4, 4, 4, 1, 4, 132, 232448) is None
