@@ -59,6 +59,7 @@
 
 #include "common.cuh"
 #include "mma.cuh"
+#include "divisor.cuh"
 #include "conv_product.cuh"
 
 // ---------------------------------------------------------------------------- device helpers
@@ -95,15 +96,6 @@ __device__ __forceinline__ Axis make_axis(int size, int kernel, int stride, int 
     return {count, first, 1, step, taps, tap, period, residue, stride};
   }
 }
-
-// A division by what does not change, for dividends below 2^31.
-struct Divisor {
-  uint32_t value, multiplier, shift;
-  __device__ __forceinline__ int of(int x) const {
-    const uint32_t high = __umulhi(static_cast<uint32_t>(x), multiplier);
-    return value == 1 ? x : static_cast<int>(high >> shift);
-  }
-};
 
 struct Weights {
   int64_t image, group, g_group;

@@ -16,6 +16,8 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import convolution_depthwise as depthwise
 from tensorflow_lite_clone.backends.cupy import convolution_hopper as hopper
+from tensorflow_lite_clone.backends.cupy import convolution_hopper_weight as hopper_window
+from tensorflow_lite_clone.backends.cupy import convolution_weight as window
 from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     Pixels,
     by_channels,
@@ -265,7 +267,10 @@ def conv_backward_weight(
     g, x = spatial(g), spatial(x)
     if _is_depthwise(x.shape[1], channels, groups):
         return depthwise.backward_weight(g, x, gw, geometry, chip.processors)
-    _weight_gradient(g, x, gw, last, _two(kernel, 1), geometry, groups, chip, tensor)
+    kernel, (stride, padding, dilation) = _two(kernel, 1), geometry
+    served = tensor and groups == 1 and window.serves(kernel, stride, dilation)
+    if not served or not _window_gradient(g, x, gw, last, stride[0], padding, chip):
+        _weight_gradient(g, x, gw, last, kernel, geometry, groups, chip, tensor)
     return gw
 
 
@@ -299,14 +304,6 @@ def _rows(w: Any, groups: int, transposed: bool) -> Any:
     )
 
 
-def _divisor(value: int) -> tuple[int, int, int]:
-    """What divides dividends below 2^31 by `value` with a multiplication and a shift."""
-    if value == 1:
-        return 1, 0, 0
-    power = 31 + (value - 1).bit_length()
-    return value, -(-(1 << power) // value), power - 32
-
-
 class _Split(NamedTuple):
     tile: _Tile
     pixels: int  # of one split
@@ -335,6 +332,24 @@ def _choose_split(
     return _Split(tile, each, -(-pixels // each))
 
 
+def _window_gradient(
+    g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, chip: _Chip
+) -> bool:
+    """Whether a kernel for windows of 3x3 computed the gradient."""
+    outputs, channels = gw.shape[:2]
+    batch, _, height, width = g.shape
+    sizes, given = (outputs, channels), (stride, g.itemsize, chip.processors, chip.shared)
+    if chip.capability // 10 == 9:
+        wide = hopper_window.plan(*sizes, batch, height, width, *given)
+        if wide is not None:
+            hopper_window.gradient(g, x, gw, last, stride, padding, wide)
+            return True
+    made = window.plan(*sizes, batch * height, height, *given)
+    if made is not None:
+        window.gradient(g, x, gw, last, stride, padding, made)
+    return made is not None
+
+
 def _weight_gradient(
     g: Any, x: Any, gw: Any, last: bool, kernel: tuple, geometry: tuple, groups: int, chip: _Chip,
     tensor: bool,
@@ -351,7 +366,7 @@ def _weight_gradient(
         (
             xp.image, xp.group, gp.group, pixels, split.pixels, rows, gp.pitch, gp.packs,
             *x.shape[2:], xp.pitch, xp.packs, *kernel, *geometry[0], *geometry[1], *geometry[2],
-            *_divisor(prod(count)), *_divisor(count[1]),
+            *window.divisor(prod(count)), *window.divisor(count[1]),
         ),
         _WEIGHTS,
     )  # fmt: skip
