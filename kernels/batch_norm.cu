@@ -1,23 +1,20 @@
 // Batch norm per channel, in training and in evaluation, forward and backward.
 //
-// Op:          batch_norm, batch_norm_backward, batch_norm_eval, batch_norm_eval_backward; batch_norm_relu,
-//              batch_norm_relu_backward, batch_norm_add_relu, batch_norm_add_relu_backward
+// Op:          batch_norm, batch_norm_backward, batch_norm_eval, batch_norm_eval_backward
 // Math:        r = 1 / sqrt(var + eps), y = (x - mean) r w + b, n values a channel
 //              sums G = sum(g), S = sum(g (x - mean)): gb = G, gw = S r
 //              gx = w r (g - G / n - (x - mean) r^2 S / n); in evaluation gx = w r g
-//              relu: y = max(0, ...), g counts where y > 0; add: a residual is added before that
 //              running += momentum (batch - running), with the variance times n / (n - 1)
 // Layout:      x, g, y, gx alike: (N, C, L) contiguous, or (N L, C) contiguous (LAST: channels_last)
 // Launch:      LAST: grid tiles * parts, tiles = ceil(C / (TX VEC)), block (TX, 256 / TX)
 //              else: grid C * parts, block 256; finish: grid C, block 128
 // Cost:        forward 3 n C sizeof(T) bytes in training, 2 in evaluation; backward 5 and, with
-//              weights, 4; add_relu 4 and 7: bound by memory; the second pass goes backwards through what is cached
+//              weights, 4: bound by memory; the second pass goes backwards through what is cached
 // Types:       float, __half, __nv_bfloat16 -> float; double -> double; W, R, M: T or, beside 2 bytes, float
 // Determinism: bit for bit on devices of the same size: partial results per block, joined in order
 // Limits:      more than 2^31 - 1 values a channel; weights or statistics of other dtypes
 // Variants:    LAST or planes; parts > 1 (few channels, many values): partials and a finishing
-//              kernel, else the statistics' kernel finishes each channel itself. THEN: RELU asks x,
-//              w and b again whether y > 0; ADD_RELU reads y, and keeps what it lets through
+//              kernel, else the statistics' kernel finishes each channel itself
 // Instances:   batch_norm_forward_moments<float, float, float, 4, false>: 56 registers, 96 bytes shared
 //              batch_norm_forward_moments<float, float, float, 4, true>: 64 registers, 9216 bytes shared
 //              batch_norm_forward_moments<float, float, float, 1, false>: 56 registers, 96 bytes shared
@@ -32,46 +29,34 @@
 //              batch_norm_forward_finish<__half, float>: 32 registers, 48 bytes shared
 //              batch_norm_forward_finish<__nv_bfloat16, float>: 32 registers, 48 bytes shared
 //              batch_norm_forward_finish<double, double>: 48 registers, 96 bytes shared
-//              batch_norm_forward<float, float, float, float, 4, false, 0>: 48 registers, 0 bytes shared
-//              batch_norm_forward<float, float, float, float, 4, true, 0>: 64 registers, 0 bytes shared
-//              batch_norm_forward<float, float, float, float, 1, false, 0>: 56 registers, 0 bytes shared
-//              batch_norm_forward<__half, float, float, float, 8, true, 0>: 56 registers, 0 bytes shared
-//              batch_norm_forward<__half, __half, __half, float, 8, false, 0>: 56 registers, 0 bytes shared
-//              batch_norm_forward<__nv_bfloat16, __nv_bfloat16, float, float, 8, true, 0>: 64 registers, 0 bytes shared
-//              batch_norm_forward<double, double, double, double, 2, false, 0>: 56 registers, 0 bytes shared
-//              batch_norm_forward<double, double, double, double, 2, true, 0>: 80 registers, 0 bytes shared
-//              batch_norm_forward<float, float, float, float, 4, true, 1>: 64 registers, 0 bytes shared
-//              batch_norm_forward<float, float, float, float, 4, true, 2>: 80 registers, 0 bytes shared
-//              batch_norm_forward<float, float, float, float, 4, false, 2>: 80 registers, 0 bytes shared
-//              batch_norm_forward<__nv_bfloat16, float, float, float, 8, true, 2>: 88 registers, 0 bytes shared
-//              batch_norm_backward_sums<float, float, float, 4, false, 0>: 80 registers, 32 bytes shared
-//              batch_norm_backward_sums<float, float, float, 4, true, 0>: 96 registers, 8192 bytes shared
-//              batch_norm_backward_sums<float, float, float, 1, false, 0>: 72 registers, 32 bytes shared
-//              batch_norm_backward_sums<__half, float, float, 8, true, 0>: 88 registers, 16384 bytes shared
-//              batch_norm_backward_sums<__half, __half, float, 8, false, 0>: 56 registers, 32 bytes shared
-//              batch_norm_backward_sums<__nv_bfloat16, __nv_bfloat16, float, 8, true, 0>: 104 registers, 16384 bytes shared
-//              batch_norm_backward_sums<double, double, double, 2, false, 0>: 80 registers, 64 bytes shared
-//              batch_norm_backward_sums<double, double, double, 2, true, 0>: 88 registers, 8192 bytes shared
-//              batch_norm_backward_sums<float, float, float, 4, true, 1>: 96 registers, 8192 bytes shared
-//              batch_norm_backward_sums<float, float, float, 4, true, 2>: 128 registers, 8192 bytes shared
-//              batch_norm_backward_sums<float, float, float, 4, false, 2>: 128 registers, 32 bytes shared
-//              batch_norm_backward_sums<__nv_bfloat16, float, float, 8, true, 1>: 128 registers, 16384 bytes shared
-//              batch_norm_backward_sums<__nv_bfloat16, float, float, 8, true, 2>: 128 registers, 16384 bytes shared
+//              batch_norm_forward<float, float, float, float, 4, false>: 48 registers, 0 bytes shared
+//              batch_norm_forward<float, float, float, float, 4, true>: 64 registers, 0 bytes shared
+//              batch_norm_forward<float, float, float, float, 1, false>: 56 registers, 0 bytes shared
+//              batch_norm_forward<__half, float, float, float, 8, true>: 56 registers, 0 bytes shared
+//              batch_norm_forward<__half, __half, __half, float, 8, false>: 56 registers, 0 bytes shared
+//              batch_norm_forward<__nv_bfloat16, __nv_bfloat16, float, float, 8, true>: 64 registers, 0 bytes shared
+//              batch_norm_forward<double, double, double, double, 2, false>: 56 registers, 0 bytes shared
+//              batch_norm_forward<double, double, double, double, 2, true>: 80 registers, 0 bytes shared
+//              batch_norm_backward_sums<float, float, float, 4, false>: 80 registers, 32 bytes shared
+//              batch_norm_backward_sums<float, float, float, 4, true>: 96 registers, 8192 bytes shared
+//              batch_norm_backward_sums<float, float, float, 1, false>: 72 registers, 32 bytes shared
+//              batch_norm_backward_sums<__half, float, float, 8, true>: 88 registers, 16384 bytes shared
+//              batch_norm_backward_sums<__half, __half, float, 8, false>: 56 registers, 32 bytes shared
+//              batch_norm_backward_sums<__nv_bfloat16, __nv_bfloat16, float, 8, true>: 104 registers, 16384 bytes shared
+//              batch_norm_backward_sums<double, double, double, 2, false>: 80 registers, 64 bytes shared
+//              batch_norm_backward_sums<double, double, double, 2, true>: 88 registers, 8192 bytes shared
 //              batch_norm_backward_finish<float, float>: 32 registers, 16 bytes shared
 //              batch_norm_backward_finish<__half, float>: 32 registers, 16 bytes shared
 //              batch_norm_backward_finish<__nv_bfloat16, float>: 32 registers, 16 bytes shared
 //              batch_norm_backward_finish<double, double>: 32 registers, 32 bytes shared
-//              batch_norm_backward<float, float, float, 4, false, true, 0>: 88 registers, 0 bytes shared
-//              batch_norm_backward<float, float, float, 4, true, true, 0>: 96 registers, 0 bytes shared
-//              batch_norm_backward<float, float, float, 1, false, false, 0>: 56 registers, 0 bytes shared
-//              batch_norm_backward<__half, __half, float, 8, false, true, 0>: 56 registers, 0 bytes shared
-//              batch_norm_backward<__half, float, float, 8, true, false, 0>: 64 registers, 0 bytes shared
-//              batch_norm_backward<__nv_bfloat16, __nv_bfloat16, float, 8, true, true, 0>: 96 registers, 0 bytes shared
-//              batch_norm_backward<double, double, double, 2, false, true, 0>: 88 registers, 0 bytes shared
-//              batch_norm_backward<double, double, double, 2, true, true, 0>: 96 registers, 0 bytes shared
-//              batch_norm_backward<float, float, float, 4, true, true, 1>: 96 registers, 0 bytes shared
-//              batch_norm_backward<float, float, float, 4, false, true, 1>: 88 registers, 0 bytes shared
-//              batch_norm_backward<__nv_bfloat16, float, float, 8, true, true, 1>: 128 registers, 0 bytes shared
+//              batch_norm_backward<float, float, float, 4, false, true>: 80 registers, 0 bytes shared
+//              batch_norm_backward<float, float, float, 4, true, true>: 96 registers, 0 bytes shared
+//              batch_norm_backward<float, float, float, 1, false, false>: 56 registers, 0 bytes shared
+//              batch_norm_backward<__half, __half, float, 8, false, true>: 56 registers, 0 bytes shared
+//              batch_norm_backward<__half, float, float, 8, true, false>: 64 registers, 0 bytes shared
+//              batch_norm_backward<__nv_bfloat16, __nv_bfloat16, float, 8, true, true>: 96 registers, 0 bytes shared
+//              batch_norm_backward<double, double, double, 2, false, true>: 88 registers, 0 bytes shared
+//              batch_norm_backward<double, double, double, 2, true, true>: 96 registers, 0 bytes shared
 // Source:      Ioffe and Szegedy, "Batch normalization" (2015); Chan et al., "Updating formulae and
 //              a pairwise algorithm for computing sample variances" (1979)
 // Measured:    NVIDIA H200, 128x64x32x32 float32, 2026-11-22: forward 32.7 us, 3.08 TB/s, 78 % of a
@@ -79,34 +64,69 @@
 
 #include "common.cuh"
 #include "moments.cuh"
-#include "batch_norm.cuh"
 
 // -------------------------------------------------------------------------- device helpers
 
-// What follows a normalisation in its kernels.
-constexpr int NOTHING = 0, RELU = 1, ADD_RELU = 2;
-
-// What a channel's values are normalised with; w and b may be null. The gradient asks with the same
-// operations whether a value came through the ReLU.
-template <typename A>
-struct Affine {
-  A middle, scale, shift;
-  template <typename M, typename W>
-  __device__ __forceinline__ void read(int64_t channel, const M* mean, const M* variance, A eps,
-                                       const W* w, const W* b) {
-    middle = widen(mean[channel]);
-    scale = A(1) / square_root(A(widen(variance[channel])) + eps);
-    if (w) scale *= A(widen(w[channel]));
-    shift = b ? A(widen(b[channel])) : A(0);
-  }
-  __device__ __forceinline__ A of(A x) const { return fma(x - middle, scale, shift); }
+// Packs in flight per thread.
+template <int VEC>
+struct Depth {
+  static constexpr int value = VEC == 1 ? 8 : VEC < 8 ? 4 : 2;
 };
 
-// The gradient that a ReLU lets through which gave `y`; NaN lets it through.
-template <typename T>
-__device__ __forceinline__ acc_t<T> through(T y, acc_t<T> g) {
-  return widen(y) <= acc_t<T>(0) ? acc_t<T>(0) : g;
-}
+// The packs of one thread, all of the same channel, or with LAST of the same VEC channels. A
+// channel has `count` packs (LAST: rows), cut into `parts` of `chunk`; a plane has `length` packs.
+template <bool LAST, int VEC>
+struct Walk {
+  int64_t offset, channel, jump, wrap;  // in elements, but for the channel
+  uint32_t left, part, place, step, length;
+
+  __device__ __forceinline__ Walk(uint32_t block, int64_t channels, uint32_t count,
+                                  uint32_t length, uint32_t parts, uint32_t chunk)
+      : wrap(0), place(0), step(0), length(length) {
+    uint32_t row, stride;
+    if constexpr (LAST) {
+      const uint32_t tiles = gridDim.x / parts;
+      part = block / tiles;
+      row = threadIdx.y;
+      stride = blockDim.y;
+      channel = (static_cast<int64_t>(block - part * tiles) * blockDim.x + threadIdx.x) * VEC;
+    } else {
+      const uint32_t plane = block / parts;
+      part = block - plane * parts;
+      row = threadIdx.x;
+      stride = 256;
+      channel = plane;
+    }
+    // 64 bits: part * chunk may lie a little beyond the end
+    const int64_t first = static_cast<int64_t>(part) * chunk;
+    const int64_t rest = first < count ? count - first : 0;
+    const uint32_t mine = rest < chunk ? static_cast<uint32_t>(rest) : chunk;
+    left = row < mine && channel < channels ? (mine - row + stride - 1) / stride : 0;
+    const uint32_t start = left ? static_cast<uint32_t>(first) + row : 0;
+    if constexpr (LAST) {
+      offset = start * channels + channel;
+      jump = stride * channels;
+    } else {
+      const int64_t plane = static_cast<int64_t>(length) * VEC, sample = plane * channels;
+      const uint32_t n = start / length, samples = 256 / length;
+      place = start - n * length;
+      step = 256 - samples * length;
+      offset = n * sample + channel * plane + static_cast<int64_t>(place) * VEC;
+      jump = samples * sample + static_cast<int64_t>(step) * VEC;
+      wrap = sample - plane;
+    }
+  }
+  __device__ __forceinline__ void advance() {
+    offset += jump;
+    if constexpr (!LAST) {
+      place += step;
+      if (place >= length) {
+        place -= length;
+        offset += wrap;
+      }
+    }
+  }
+};
 
 // What one channel's moments mean for the outputs; the running statistics may be null.
 template <typename A, typename R>
@@ -260,30 +280,32 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-// y for given statistics; w and b may be null. `residual` is what ADD_RELU adds.
-template <typename T, typename W, typename M, typename A, int VEC, bool LAST, int THEN>
+// y for given statistics; w and b may be null.
+template <typename T, typename W, typename M, typename A, int VEC, bool LAST>
 __global__ void __launch_bounds__(256, 2)
-    batch_norm_forward(const T* __restrict__ x, const T* __restrict__ residual,
-                       const W* __restrict__ w, const W* __restrict__ b,
+    batch_norm_forward(const T* __restrict__ x, const W* __restrict__ w, const W* __restrict__ b,
                        const M* __restrict__ mean, const M* __restrict__ variance, A eps,
                        int64_t channels, uint32_t count, uint32_t length, uint32_t parts,
                        uint32_t chunk, T* __restrict__ y) {
   constexpr int depth = Depth<VEC>::value, columns = LAST ? VEC : 1;
   Walk<LAST, VEC> walk(gridDim.x - 1 - blockIdx.x, channels, count, length, parts, chunk);
   if (walk.left == 0) return;
-  Affine<A> affine[columns];
+  A middle[columns], scale[columns], shift[columns];
 #pragma unroll
-  for (int k = 0; k < columns; ++k) affine[k].read(walk.channel + k, mean, variance, eps, w, b);
+  for (int k = 0; k < columns; ++k) {
+    const int64_t channel = walk.channel + k;
+    middle[k] = widen(mean[channel]);
+    scale[k] = A(1) / square_root(A(widen(variance[channel])) + eps);
+    if (w) scale[k] *= A(widen(w[channel]));
+    shift[k] = b ? A(widen(b[channel])) : A(0);
+  }
   for (uint32_t done = 0; done < walk.left; done += depth) {
-    Pack<T, VEC> raw[depth], added[depth];
+    Pack<T, VEC> raw[depth];
     int64_t at[depth];
 #pragma unroll
     for (int d = 0; d < depth; ++d) {
       at[d] = walk.offset;
-      if (done + d < walk.left) {
-        raw[d] = load<VEC>(x + at[d]);
-        if constexpr (THEN == ADD_RELU) added[d] = load<VEC>(residual + at[d]);
-      }
+      if (done + d < walk.left) raw[d] = load<VEC>(x + at[d]);
       walk.advance();
     }
 #pragma unroll
@@ -291,10 +313,8 @@ __global__ void __launch_bounds__(256, 2)
       if (done + d < walk.left) {
 #pragma unroll
         for (int j = 0; j < VEC; ++j) {
-          A value = affine[LAST ? j : 0].of(widen(raw[d][j]));
-          if constexpr (THEN == ADD_RELU) value += widen(added[d][j]);
-          if constexpr (THEN != NOTHING) value = value < A(0) ? A(0) : value;  // NaN stays
-          raw[d][j] = narrow<T>(value);
+          const int k = LAST ? j : 0;
+          raw[d][j] = narrow<T>((widen(raw[d][j]) - middle[k]) * scale[k] + shift[k]);
         }
         store(y + at[d], raw[d]);
       }
@@ -302,42 +322,29 @@ __global__ void __launch_bounds__(256, 2)
   }
 }
 
-// partials: (C, parts, 2), the sums of g and of g (x - mean); with one part the results. After RELU
-// g counts where w and b make x positive; after ADD_RELU where y is, and that goes into `passed`.
-template <typename T, typename W, typename A, int VEC, bool LAST, int THEN>
+// partials: (C, parts, 2), the sums of g and of g (x - mean); with one part the results.
+template <typename T, typename W, typename A, int VEC, bool LAST>
 __global__ void __launch_bounds__(256, 2)
     batch_norm_backward_sums(const T* __restrict__ g, const T* __restrict__ x,
-                             const T* __restrict__ y, const W* __restrict__ w,
-                             const W* __restrict__ b, const A* __restrict__ mean,
-                             const A* __restrict__ variance, A eps, int64_t channels,
-                             uint32_t count, uint32_t length, uint32_t parts, uint32_t chunk,
-                             T* __restrict__ passed, A* __restrict__ sums, W* __restrict__ gw,
+                             const A* __restrict__ mean, const A* __restrict__ variance, A eps,
+                             int64_t channels, uint32_t count, uint32_t length, uint32_t parts,
+                             uint32_t chunk, A* __restrict__ sums, W* __restrict__ gw,
                              W* __restrict__ gb, A* __restrict__ partials) {
   constexpr int depth = Depth<VEC>::value, columns = LAST ? VEC : 1;
   __shared__ A shared[LAST ? 2 * VEC * 256 : 8];
   Walk<LAST, VEC> walk(blockIdx.x, channels, count, length, parts, chunk);
-  Affine<A> affine[columns] = {};
-  A totals[columns] = {}, slopes[columns] = {};
+  A middle[columns], totals[columns] = {}, slopes[columns] = {};
 #pragma unroll
   for (int k = 0; k < columns; ++k) {
-    const int64_t channel = walk.channel + k;
-    if (channel >= channels) continue;
-    if constexpr (THEN == RELU) {
-      affine[k].read(channel, mean, variance, eps, w, b);
-    } else {
-      affine[k].middle = mean[channel];
-    }
+    middle[k] = walk.channel + k < channels ? mean[walk.channel + k] : A(0);
   }
   for (uint32_t done = 0; done < walk.left; done += depth) {
-    Pack<T, VEC> raw_g[depth], raw_x[depth], raw_y[depth];
-    int64_t at[depth];
+    Pack<T, VEC> raw_g[depth], raw_x[depth];
 #pragma unroll
     for (int d = 0; d < depth; ++d) {
-      at[d] = walk.offset;
       if (done + d < walk.left) {
-        raw_g[d] = load<VEC>(g + at[d]);
-        raw_x[d] = load<VEC>(x + at[d]);
-        if constexpr (THEN == ADD_RELU) raw_y[d] = load<VEC>(y + at[d]);
+        raw_g[d] = load<VEC>(g + walk.offset);
+        raw_x[d] = load<VEC>(x + walk.offset);
       }
       walk.advance();
     }
@@ -347,17 +354,10 @@ __global__ void __launch_bounds__(256, 2)
 #pragma unroll
         for (int j = 0; j < VEC; ++j) {
           const int k = LAST ? j : 0;
-          const A value = widen(raw_x[d][j]);
-          A gy = widen(raw_g[d][j]);
-          if constexpr (THEN == RELU) gy = through(narrow<T>(affine[k].of(value)), gy);
-          if constexpr (THEN == ADD_RELU) {
-            gy = through(raw_y[d][j], gy);
-            raw_g[d][j] = narrow<T>(gy);
-          }
+          const A gy = widen(raw_g[d][j]);
           totals[k] += gy;
-          slopes[k] += gy * (value - affine[k].middle);
+          slopes[k] += gy * (widen(raw_x[d][j]) - middle[k]);
         }
-        if constexpr (THEN == ADD_RELU) store(passed + at[d], raw_g[d]);
       }
     }
   }
@@ -422,27 +422,25 @@ __global__ void __launch_bounds__(128)
 }
 
 // gx; `sums` are the two of the pass before, `inverse` is 1 / n. Without TRAINING neither they nor
-// x and mean are read. w and b may be null; b is read after RELU only.
-template <typename T, typename W, typename A, int VEC, bool LAST, bool TRAINING, int THEN>
+// x and mean are read. w may be null.
+template <typename T, typename W, typename A, int VEC, bool LAST, bool TRAINING>
 __global__ void __launch_bounds__(256, 2)
     batch_norm_backward(const T* __restrict__ g, const T* __restrict__ x,
-                        const W* __restrict__ w, const W* __restrict__ b,
-                        const A* __restrict__ mean, const A* __restrict__ variance,
-                        const A* __restrict__ sums, A eps, A inverse, int64_t channels,
-                        uint32_t count, uint32_t length, uint32_t parts, uint32_t chunk,
-                        T* __restrict__ gx) {
-  static_assert(THEN == NOTHING || (THEN == RELU && TRAINING), "others have passed their g");
+                        const W* __restrict__ w, const A* __restrict__ mean,
+                        const A* __restrict__ variance, const A* __restrict__ sums, A eps,
+                        A inverse, int64_t channels, uint32_t count, uint32_t length,
+                        uint32_t parts, uint32_t chunk, T* __restrict__ gx) {
   constexpr int depth = Depth<VEC>::value, columns = LAST ? VEC : 1;
   Walk<LAST, VEC> walk(gridDim.x - 1 - blockIdx.x, channels, count, length, parts, chunk);
   if (walk.left == 0) return;
-  Affine<A> affine[columns];
-  A shift[columns] = {}, slope[columns] = {};
+  A middle[columns] = {}, scale[columns], shift[columns] = {}, slope[columns] = {};
 #pragma unroll
   for (int k = 0; k < columns; ++k) {
     const int64_t channel = walk.channel + k;
-    affine[k].read(channel, mean, variance, eps, w, THEN == RELU ? b : nullptr);
+    const A r = A(1) / square_root(variance[channel] + eps);
+    scale[k] = w ? r * A(widen(w[channel])) : r;
     if constexpr (TRAINING) {
-      const A r = A(1) / square_root(variance[channel] + eps);
+      middle[k] = mean[channel];
       shift[k] = sums[channel] * inverse;
       slope[k] = r * r * sums[channels + channel] * inverse;
     }
@@ -462,18 +460,17 @@ __global__ void __launch_bounds__(256, 2)
 #pragma unroll
     for (int d = 0; d < depth; ++d) {
       if (done + d < walk.left) {
+        Pack<T, VEC> out;
 #pragma unroll
         for (int j = 0; j < VEC; ++j) {
           const int k = LAST ? j : 0;
           A gy = widen(raw_g[d][j]);
           if constexpr (TRAINING) {
-            const A value = widen(raw_x[d][j]);
-            if constexpr (THEN == RELU) gy = through(narrow<T>(affine[k].of(value)), gy);
-            gy -= shift[k] + (value - affine[k].middle) * slope[k];
+            gy -= shift[k] + (widen(raw_x[d][j]) - middle[k]) * slope[k];
           }
-          raw_g[d][j] = narrow<T>(gy * affine[k].scale);
+          out[j] = narrow<T>(gy * scale[k]);
         }
-        store(gx + at[d], raw_g[d]);
+        store(gx + at[d], out);
       }
     }
   }

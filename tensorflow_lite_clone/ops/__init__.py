@@ -12,7 +12,6 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     assign,
     attention,
     batch_norm,
-    batch_norm_relu,
     bessel_functions,
     choice,
     cholesky,

@@ -228,21 +228,14 @@ def normalized_by_batch(
     output, mean, variance, *moved = apply(
         BatchNorm, input, weight, bias, running_mean, running_var, momentum=momentum, eps=eps
     )
-    move_statistics(running_mean, running_var, moved)
-    return output, mean, variance
-
-
-def move_statistics(
-    running_mean: Tensor | None, running_var: Tensor | None, moved: list[Tensor]
-) -> None:
-    """Write the new values `moved`, unless there are none: then the device has written them."""
     running = [statistic for statistic in (running_mean, running_var) if statistic is not None]
     if not moved:
         for statistic in running:
-            statistic._storage.bump()
+            statistic._storage.bump()  # the device has written it
     else:
         for statistic, new in zip(running, moved, strict=True):
             _move(statistic, new)
+    return output, mean, variance
 
 
 def _move(statistic: Tensor, new: Tensor) -> None:

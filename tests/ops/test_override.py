@@ -36,11 +36,6 @@ ELSEWHERE = {
         "over lists of gradients: tests/optim",
     ),
     "copy_each": "over lists of gradients: tests/kernels, tests/distributed",
-    **dict.fromkeys(
-        ("batch_norm_relu", "batch_norm_relu_backward")
-        + ("batch_norm_add_relu", "batch_norm_add_relu_backward"),
-        "no function of their own: tests/ops/test_batch_norm_relu.py, tests/kernels",
-    ),
     **dict.fromkeys(("transfer", "to_device"), "needs a second device: tests/tensor"),
     **dict.fromkeys(("dropout", "dropout_backward"), "random: tests/ops/test_dropout.py"),
     **dict.fromkeys(

@@ -22,14 +22,12 @@ from tensorflow_lite_clone.dispatch.table import override
 _FILE = "batch_norm.cu"
 _moments = Kernel(_FILE, "batch_norm_forward_moments", params=("T", "R", "A", "VEC", "LAST"))
 _finish = Kernel(_FILE, "batch_norm_forward_finish", params=("R", "A"))
-_forward = Kernel(_FILE, "batch_norm_forward", params=("T", "W", "M", "A", "VEC", "LAST", "THEN"))
-_sums = Kernel(_FILE, "batch_norm_backward_sums", params=("T", "W", "A", "VEC", "LAST", "THEN"))
+_forward = Kernel(_FILE, "batch_norm_forward", params=("T", "W", "M", "A", "VEC", "LAST"))
+_sums = Kernel(_FILE, "batch_norm_backward_sums", params=("T", "W", "A", "VEC", "LAST"))
 _finish_sums = Kernel(_FILE, "batch_norm_backward_finish", params=("W", "A"))
 _backward = Kernel(
-    _FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING", "THEN")
+    _FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING")
 )
-# What follows in the same kernel (`THEN`): nothing, a ReLU, or a sum and a ReLU.
-_NOTHING, _RELU, _ADD_RELU = range(3)
 
 
 class _Walk:
@@ -116,63 +114,13 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> Any:
-    return _by_batch(x, w, b, running_mean, running_var, momentum, eps, _NOTHING)
-
-
-@override("batch_norm_relu", backend="cupy")
-def batch_norm_relu(
-    F: Any,
-    x: Any,
-    w: Any,
-    b: Any,
-    running_mean: Any,
-    running_var: Any,
-    *,
-    momentum: float,
-    eps: float,
-) -> Any:
-    return _by_batch(x, w, b, running_mean, running_var, momentum, eps, _RELU)
-
-
-@override("batch_norm_add_relu", backend="cupy")
-def batch_norm_add_relu(
-    F: Any,
-    x: Any,
-    residual: Any,
-    w: Any,
-    b: Any,
-    running_mean: Any,
-    running_var: Any,
-    *,
-    momentum: float,
-    eps: float,
-) -> Any:
-    if residual.dtype != x.dtype or residual.shape != x.shape:
-        return NotImplemented
-    return _by_batch(x, w, b, running_mean, running_var, momentum, eps, _ADD_RELU, residual)
-
-
-def _by_batch(
-    x: Any,
-    w: Any,
-    b: Any,
-    running_mean: Any,
-    running_var: Any,
-    momentum: float,
-    eps: float,
-    then: int,
-    residual: Any = None,
-) -> Any:
-    """y, mean and variance, and the new running statistics that could not be written in place."""
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size:
         return NotImplemented
     weights, running_kind = weights_of(x, w, b), _kind(x, (running_mean, running_var))
     last = _is_last(x)
     laid = _laid(x, last)
-    if residual is not None:
-        residual = _laid(residual, last)
-    rows = _rows(x, last, laid, residual)
+    rows = _rows(x, last, laid)
     if weights is None or running_kind is None or rows is None:
         return NotImplemented
     running = [
@@ -192,7 +140,7 @@ def _by_batch(
     )  # fmt: skip
     if parts > 1:
         _finish[running_kind, kind](channels, 128, partials, parts, *results)
-    y = _normalize(x, laid, weights, mean, variance, eps, rows, kind, then, residual)
+    y = _normalize(x, laid, weights, mean, variance, eps, rows, kind)
     if running[0] is running_mean and running[1] is running_var:
         return y, mean, variance  # what was given is written
     return y, mean, variance, *[value for value in running if value is not None]
@@ -214,25 +162,15 @@ def batch_norm_eval(F: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *,
 
 
 def _normalize(
-    x: Any,
-    laid: Any,
-    weights: Any,
-    mean: Any,
-    variance: Any,
-    eps: float,
-    rows: _Walk,
-    kind: Any,
-    then: int = _NOTHING,
-    residual: Any = None,
+    x: Any, laid: Any, weights: Any, mean: Any, variance: Any, eps: float, rows: _Walk, kind: Any
 ) -> Any:
     w, b, weight_kind = weights
     y = _empty_like(x, rows.last)
     parts, chunk = rows.parts(16, 4)
-    kernel = _forward[x.dtype, weight_kind, mean.dtype, kind, rows.width, rows.last, then]
+    kernel = _forward[x.dtype, weight_kind, mean.dtype, kind, rows.width, rows.last]
     kernel(
         rows.tiles * parts, rows.block,
-        laid, residual, w, b, mean, variance, eps,
-        rows.channels, rows.packs, rows.length, parts, chunk, y,
+        laid, w, b, mean, variance, eps, rows.channels, rows.packs, rows.length, parts, chunk, y,
     )  # fmt: skip
     return y
 
@@ -243,69 +181,30 @@ def batch_norm_backward(
 ) -> Any:
     if mean is None or variance is None:
         return NotImplemented
-    return _gradients(g, x, w, None, mean, variance, eps, needs, True)
-
-
-@override("batch_norm_relu_backward", backend="cupy")
-def batch_norm_relu_backward(
-    F: Any, g: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float, needs: Any
-) -> Any:
-    if mean is None or variance is None:
-        return NotImplemented
-    return _gradients(g, x, w, b, mean, variance, eps, needs, True, _RELU)
-
-
-@override("batch_norm_add_relu_backward", backend="cupy")
-def batch_norm_add_relu_backward(
-    F: Any, g: Any, x: Any, w: Any, y: Any, mean: Any, variance: Any, *, eps: float, needs: Any
-) -> Any:
-    if mean is None or variance is None or not any([needs[0], *needs[2:]]):
-        return NotImplemented
-    if y.dtype != x.dtype:
-        return NotImplemented
-    last = _is_last(x)
-    passed = _empty_like(x, last)
-    own = (needs[0], *needs[2:])
-    result = _gradients(g, x, w, None, mean, variance, eps, own, True, _ADD_RELU, y, passed)
-    if result is NotImplemented:
-        return NotImplemented
-    gx, gw, gb = result
-    return gx, passed if needs[1] else None, gw, gb
+    return _gradients(g, x, w, mean, variance, eps, needs, True)
 
 
 @override("batch_norm_eval_backward", backend="cupy")
 def batch_norm_eval_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: Any
 ) -> Any:
-    return _gradients(g, x, w, None, mean, variance, eps, needs, False)
+    return _gradients(g, x, w, mean, variance, eps, needs, False)
 
 
 def _gradients(
-    g: Any,
-    x: Any,
-    w: Any,
-    b: Any,
-    mean: Any,
-    variance: Any,
-    eps: float,
-    needs: Any,
-    training: bool,
-    then: int = _NOTHING,
-    y: Any = None,
-    passed: Any = None,
+    g: Any, x: Any, w: Any, mean: Any, variance: Any, eps: float, needs: Any, training: bool
 ) -> Any:
-    """gx, gw and gb, those that `needs` asks for; what the ReLU lets through goes into `passed`."""
+    """gx, gw and gb, those that `needs` asks for."""
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size or g.dtype != x.dtype:
         return NotImplemented
-    weights = weights_of(x, w, b)
+    weights = weights_of(x, w, None)
     last = _is_last(x)
     laid_g, laid_x = _laid(g, last), _laid(x, last)
-    laid_y = None if y is None else _laid(y, last)
-    rows = _rows(x, last, laid_g, laid_x, laid_y)
+    rows = _rows(x, last, laid_g, laid_x)
     if weights is None or rows is None:
         return NotImplemented
-    w, b, weight_kind = weights
+    w, _, weight_kind = weights
     mean, variance = statistics(mean, kind), statistics(variance, kind)
     channels = x.shape[1]
     sums = cupy.empty((2, channels), kind) if training and needs[0] else None
@@ -315,25 +214,22 @@ def _gradients(
     if sums is not None or gw is not None or gb is not None:
         parts, chunk = rows.parts(2 if last else 3)
         partials = cupy.empty((channels, parts, 2), kind) if parts > 1 else None
-        kernel = _sums[x.dtype, weight_kind, kind, rows.width, last, then]
+        kernel = _sums[x.dtype, weight_kind, kind, rows.width, last]
         kernel(
             rows.tiles * parts, rows.block,
-            laid_g, laid_x, laid_y, w, b, mean, variance, eps, *walk, parts, chunk,
-            passed, sums, gw, gb, partials,
+            laid_g, laid_x, mean, variance, eps, *walk, parts, chunk, sums, gw, gb, partials,
         )  # fmt: skip
         if parts > 1:
             kernel = _finish_sums[weight_kind, kind]
             kernel(channels, 128, partials, variance, eps, channels, parts, sums, gw, gb)
     gx = None
     if needs[0]:
-        if passed is not None:
-            laid_g, then = passed, _NOTHING
         gx = _empty_like(x, last)
         parts, chunk = rows.parts(16, 4)
-        kernel = _backward[x.dtype, weight_kind, kind, rows.width, last, training, then]
+        kernel = _backward[x.dtype, weight_kind, kind, rows.width, last, training]
         kernel(
             rows.tiles * parts, rows.block,
-            laid_g, laid_x, w, b, mean, variance, sums, eps, channels / x.size,
+            laid_g, laid_x, w, mean, variance, sums, eps, channels / x.size,
             *walk, parts, chunk, gx,
         )  # fmt: skip
     return gx, gw, gb
