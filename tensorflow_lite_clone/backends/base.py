@@ -75,6 +75,18 @@ KIT = {
 }
 
 
+class _Gradients(dict):
+    """What a backend calls in place of the gradient functions of ops, made when first wanted."""
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__()
+        self.backend = backend
+
+    def __missing__(self, function: Any) -> Any:
+        made = self[function] = self.backend.gradient(function)
+        return made
+
+
 class Backend:
     """One device. `F` is the namespace over its arrays that ops are written in."""
 
@@ -95,6 +107,7 @@ class Backend:
         self.F = Raw(self)
         #: ``x + y`` and ``x += y`` for gradients, which come together outside of any op.
         self.add, self.add_to = self.guarded(add), self.guarded(iadd)
+        self.gradients = _Gradients(self)
 
     def asarray(self, data: Any, dtype: DType | None = None) -> Any:
         """A native array of `data` (a native array, host array, scalar or nested sequence)."""
@@ -191,6 +204,19 @@ class Backend:
     def adapted(self, op: Any, generic: Any) -> Any:
         """The generic form of an op or composite, as this device has to run it."""
         return generic
+
+    def fused(
+        self, name: str, body: Any, generic: Any, kept: tuple[int, ...] = ()
+    ) -> Any:
+        """`generic`, the guarded form over arrays of a formula ``body(F, ...)``, or a faster one.
+
+        Results at the places `kept` have a dtype of their own.
+        """
+        return generic
+
+    def gradient(self, function: Any) -> Any:
+        """A gradient ``function(F, g, ...)``, or a faster form of it for arrays."""
+        return function
 
     def __repr__(self) -> str:
         return f"<backend {self.name} for {self.device}>"

@@ -51,6 +51,7 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
         generic = getattr(backend.F, word)
     else:
         generic = backend.guarded(backend.adapted(op, partial(body, backend.F)))
+    generic = backend.fused(name, body, generic, getattr(op, "hints", ()))
     special = overrides.get((name, backend.name))
     if special is None:
         return generic

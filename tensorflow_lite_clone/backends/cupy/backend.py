@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
+from operator import add, iadd
 from typing import Any
 
 import cupy
@@ -14,6 +16,7 @@ from cupy.cuda.runtime import getDevice as get_device
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import faults, kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
+from tensorflow_lite_clone.backends.cupy.fusion.launch import formula, into
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
 from tensorflow_lite_clone.backends.cupy.marks import Marks
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
@@ -21,7 +24,7 @@ from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16
 from tensorflow_lite_clone.dispatch import capture
-from tensorflow_lite_clone.dispatch.op import TABLE
+from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 
 _f32 = np.dtype(np.float32)
 _bf16 = NATIVE[bfloat16]
@@ -47,6 +50,9 @@ class CupyBackend(Backend):
         memory.install()
         faults.prepare()
         super().__init__()
+        added = formula("add", lambda F, x, y: x + y, add)
+        self.add = self.guarded(added)
+        self.add_to = self.guarded(lambda x, y: x if into(added, x, x, y) else iadd(x, y))
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
 
     def here(self) -> Any:
@@ -84,6 +90,20 @@ class CupyBackend(Backend):
             return tuple([r if i in kept else _rounded(r) for i, r in enumerate(result)])
 
         return call
+
+    def fused(
+        self, name: str, body: Any, generic: Callable[..., Any], kept: tuple[int, ...] = ()
+    ) -> Any:
+        op = TABLE.get(name)
+        if is_op(op) and (op.view or op.variadic):
+            return generic
+        return self.guarded(formula(name, body, generic, kept))
+
+    def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        name = function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
+        name = "gradient" if "<" in name else name
+        faster = formula(name, function, partial(function, self.F))
+        return lambda F, *arrays, **parameters: faster(*arrays, **parameters)
 
     @property
     def generator(self) -> Any:

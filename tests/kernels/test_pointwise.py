@@ -1,0 +1,163 @@
+"""Kernels generated from pointwise formulas beside the formulas themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.kernels.gpu import ALL, Laid, _host, as_good, needs_gpu, on_device, poison
+
+pytestmark = needs_gpu
+
+#: op -> parameters, of formulas whose operands are any floating numbers
+ANY: dict[str, dict] = {
+    "add": {}, "sub": {}, "mul": {}, "div": {}, "neg": {}, "abs": {}, "square": {}, "sign": {},
+    "sgn": {}, "exp": {}, "expm1": {}, "sin": {}, "tanh": {}, "atan": {}, "asinh": {}, "erf": {},
+    "floor": {}, "ceil": {}, "trunc": {}, "round": {}, "frac": {}, "remainder": {}, "fmod": {},
+    "floor_divide": {}, "div_trunc": {}, "maximum": {}, "minimum": {}, "fmax": {}, "fmin": {},
+    "eq": {}, "lt": {}, "isnan": {}, "isfinite": {}, "signbit": {}, "logical_and": {},
+    "logical_not": {}, "atan2": {}, "hypot": {}, "logaddexp": {}, "copysign": {}, "lerp": {},
+    "sinc": {}, "clamp": {"min": -0.5, "max": None}, "clamp_between": {}, "gelu": {}, "silu": {},
+    "mish": {}, "softplus": {"beta": 1.5, "threshold": 20.0}, "prelu": {}, "heaviside": {},
+    "pow_scalar": {"exponent": 3}, "addcmul": {"value": 0.5}, "addcdiv": {"value": 2},
+    "lerp_scalar": {"weight": 0.25}, "nan_to_num": {"nan": 0.0, "posinf": 9.0, "neginf": -9.0},
+}  # fmt: skip
+POSITIVE = "log log2 log10 log1p sqrt rsqrt reciprocal pow lgamma xlogy entr".split()
+LAYOUTS = ["contiguous", "channels_last", "transposed", "sliced", "offset", "expanded"]
+
+
+def entry(name: str) -> Any:
+    from tensorflow_lite_clone.dispatch.op import TABLE
+
+    return TABLE[name]
+
+
+def formula(name: str, body: Any) -> Any:
+    """The formula as a kernel, and nothing else."""
+    from tensorflow_lite_clone.backends.cupy.fusion import launch
+
+    def refuse(*arrays: Any, **parameters: Any) -> Any:
+        raise AssertionError(f"{name} is not taken for a pointwise formula")
+
+    return launch.formula(name, body, refuse)
+
+
+def values(count: int, *shape: int, positive: bool = False) -> list[np.ndarray]:
+    random = np.random.default_rng(count + sum(shape))
+    made = [random.normal(0, 2, shape) for _ in range(count)]
+    return [np.abs(x) + 0.1 if positive else x for x in made]
+
+
+def check(name: str, given: list, parameters: dict, dtype: str) -> Any:
+    """Assert that the kernel is as good as the words, against NumPy in float64."""
+    import cupy
+
+    from tensorflow_lite_clone import backends
+
+    body = entry(name).forward
+    backend = backends.load("cuda:0")
+    arrays = [on_device(value, dtype) for value in given]
+    poison(cupy)
+    mine = formula(name, body)(*arrays, **parameters)
+    words = backend.adapted(entry(name), lambda *a, **p: body(backend.F, *a, **p))
+    plain = words(*arrays, **parameters)
+    exact = [_host(x, np.float64 if x.dtype.kind in "fV" else None) for x in arrays]
+    true = body(backends.load("cpu").F, *exact, **parameters)
+    assert (mine.shape, mine.dtype) == (plain.shape, plain.dtype), name
+    as_good(f"{name} {dtype}", mine, _host(mine), _host(plain), np.asarray(true), 8.0)
+    return mine
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("name", [*ANY, *POSITIVE])
+def test_formulas(name: str, dtype: str) -> None:
+    given = values(len(entry(name).inputs), 4099, positive=name in POSITIVE)
+    if name in ("eq", "maximum", "heaviside"):
+        given[0][::3] = 0.0
+        given[1][::3] = 0.0
+    check(name, given, ANY.get(name, {}), dtype)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("name", ["maximum", "fmin", "clamp_between", "sign", "sgn", "logaddexp"])
+def test_nan_and_infinities(name: str, dtype: str) -> None:
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5])
+    count = len(entry(name).inputs)
+    check(name, [x.ravel() for x in np.meshgrid(*[special] * count)], {}, dtype)
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize(
+    "name", ["add", "mul", "maximum", "lt", "bitwise_xor", "logical_or", "floor_divide", "sign"]
+)
+def test_whole_numbers(name: str, kind: str) -> None:
+    if kind == "bool" and name in ("floor_divide", "sign"):
+        pytest.skip("not of booleans")
+    random = np.random.default_rng(3)
+    count = len(entry(name).inputs)
+    given = [random.integers(1, 100, 999).astype(kind) for _ in range(count)]
+    if kind.startswith("int"):
+        given = [np.where(np.arange(999) % 3, x, -x).astype(kind) for x in given]
+    arrays = [on_device(x, None) for x in given]
+    body = entry(name).forward
+    mine = formula(name, body)(*arrays)
+    from tensorflow_lite_clone import backends
+
+    true = body(backends.load("cpu").F, *given)
+    assert mine.dtype == true.dtype
+    np.testing.assert_array_equal(mine.get(), true)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("other", LAYOUTS)
+def test_layouts(layout: str, other: str, dtype: str) -> None:
+    x, y = values(2, 4, 6, 8, 16)
+    made = check("sub", [Laid(x, layout), Laid(y, other)], {}, dtype)
+    if layout == other and layout in ("channels_last", "transposed"):
+        assert made.strides == on_device(Laid(x, layout), dtype).strides
+
+
+@pytest.mark.parametrize("shapes", [
+    ((8, 6, 5, 12), (6, 1, 1)), ((5, 1, 7), (1, 3, 7)), ((4, 1), (1, 4)), ((2, 3, 4), ()),
+    ((1, 1), (1,)), ((0, 3), (1, 3)), ((3, 1, 2, 1, 2, 1, 2), (1, 2, 1, 2, 1, 2, 1)),
+])  # fmt: skip
+def test_broadcasting(shapes: tuple) -> None:
+    left, right = shapes
+    check("sub", [values(1, *left)[0], values(1, *right)[0]], {}, "float32")
+    check("sub", [values(1, *right)[0], values(1, *left)[0]], {}, "float32")
+
+
+@pytest.mark.parametrize("size", [(1 << 18) - 1, 1 << 18, (1 << 18) + 4097])
+@pytest.mark.parametrize("name", ["neg", "add", "lerp", "lt"])
+def test_large(name: str, size: int) -> None:
+    check(name, values(len(entry(name).inputs), size), {}, "float32")
+    check(name, values(len(entry(name).inputs), size), {}, "bfloat16")
+
+
+def test_numbers_are_arguments() -> None:
+    scaled = formula("mul", lambda F, x, y: x * y)
+    x = on_device(np.arange(5.0), "float32")
+    for factor in (2.0, -3.0, 0.5):
+        assert scaled(x, np.float32(factor)).tolist() == [factor * i for i in range(5)]
+    shifted = formula("add", lambda F, x, *, by: x + by)
+    for by in (1, 2.5, -0.0):
+        assert shifted(x, by=by).tolist() == [by + i for i in range(5)]
+
+
+def test_into_memory() -> None:
+    from tensorflow_lite_clone.backends.cupy.fusion.launch import into
+
+    added = formula("add", lambda F, x, y: x + y)
+    x, y = (
+        on_device(np.arange(12.0).reshape(3, 4), "float32"),
+        on_device(np.ones((3, 1)), "float32"),
+    )
+    assert into(added, x, x, y)
+    assert x.tolist() == (np.arange(12.0).reshape(3, 4) + 1).tolist()
+    assert into(added, x[:, 1:3], y, y)
+    assert x[0].tolist() == [1.0, 2.0, 2.0, 4.0]
+    assert not into(added, x[:, 1:], x[:, :3], y)  # it would read what it wrote
+    assert not into(added, y, x, y)  # does not fit
