@@ -9,6 +9,7 @@ some are 0), operators and basic indexing.
 
 from __future__ import annotations
 
+from functools import partial
 from operator import add, iadd
 from typing import Any
 
@@ -75,15 +76,15 @@ KIT = {
 }
 
 
-class _Gradients(dict):
-    """What a backend calls in place of the gradient functions of ops, made when first wanted."""
+class _Made(dict):
+    """What a function makes of the keys, made when first asked for."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, make: Any) -> None:
         super().__init__()
-        self.backend = backend
+        self.make = make
 
-    def __missing__(self, function: Any) -> Any:
-        made = self[function] = self.backend.gradient(function)
+    def __missing__(self, key: Any) -> Any:
+        made = self[key] = self.make(key)
         return made
 
 
@@ -107,7 +108,8 @@ class Backend:
         self.F = Raw(self)
         #: ``x + y`` and ``x += y`` for gradients, which come together outside of any op.
         self.add, self.add_to = self.guarded(add), self.guarded(iadd)
-        self.gradients = _Gradients(self)
+        #: What is called in place of the gradient functions of ops, and what does ops in place.
+        self.gradients, self.writers = _Made(self.gradient), _Made(self.writer)
 
     def asarray(self, data: Any, dtype: DType | None = None) -> Any:
         """A native array of `data` (a native array, host array, scalar or nested sequence)."""
@@ -217,6 +219,16 @@ class Backend:
     def gradient(self, function: Any) -> Any:
         """A gradient ``function(F, g, ...)``, or a faster form of it for arrays."""
         return function
+
+    def writer(self, op: Any) -> Any:
+        """The guarded ``call(x, *arrays, **parameters)`` that does a pointwise op in x's memory.
+
+        None where there is none. It may return False instead, having done nothing.
+        """
+        write = getattr(op, "assign", None) or op.write
+        if write is None:
+            return None
+        return self.guarded(write if write is not op.write else partial(write, self.F))
 
     def __repr__(self) -> str:
         return f"<backend {self.name} for {self.device}>"

@@ -25,6 +25,7 @@ from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16
 from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
+from tensorflow_lite_clone.dispatch.table import overrides
 
 _f32 = np.dtype(np.float32)
 _bf16 = NATIVE[bfloat16]
@@ -104,6 +105,19 @@ class CupyBackend(Backend):
         name = "gradient" if "<" in name else name
         faster = formula(name, function, partial(function, self.F))
         return lambda F, *arrays, **parameters: faster(*arrays, **parameters)
+
+    def writer(self, op: Any) -> Any:
+        plain = super().writer(op)
+        if op.view or op.variadic or (op.name, self.name) in overrides:
+            return plain
+        call = formula(op.name, op.forward, None)
+
+        def write(x: Any, *arrays: Any, **parameters: Any) -> Any:
+            if into(call, x, x, *arrays, **parameters):
+                return True
+            return False if plain is None else plain(x, *arrays, **parameters)
+
+        return self.guarded(write)
 
     @property
     def generator(self) -> Any:
