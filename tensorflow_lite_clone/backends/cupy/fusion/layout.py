@@ -51,6 +51,22 @@ def _broadcast(shape: tuple, strides: tuple, wanted: tuple) -> tuple[int, ...]:
     return (0,) * (len(wanted) - len(shape)) + tuple(own)
 
 
+def in_elements(array: Any) -> tuple[int, ...]:
+    """An array's strides in elements."""
+    return tuple([step // array.itemsize for step in array.strides])
+
+
+def walk_into(
+    shapes: list[tuple[int, ...]],
+    strides: list[tuple[int, ...]],
+    shape: tuple[int, ...],
+    results: list[tuple[int, ...]],
+) -> Walk:
+    """The walk over operands and arrays of one `shape` that are there, with strides `results`."""
+    spread = [_broadcast(own, steps, shape) for own, steps in zip(shapes, strides)]
+    return _merged(shape, _order(shape, results), [*spread, *results], results[0])
+
+
 def walk(
     shapes: list[tuple[int, ...]],
     strides: list[tuple[int, ...]],
@@ -76,6 +92,11 @@ def walk(
         made = list(out[1])
         order = _order(shape, [tuple(made)])
     spread += [tuple(made)] * results
+    return _merged(shape, order, spread, tuple(made))
+
+
+def _merged(shape: tuple, order: list[int], spread: list[tuple], made: tuple) -> Walk:
+    """Neighbouring axes as one wherever all arrays go on evenly; `made` are the result's strides."""
     sizes: list[int] = []
     steps: list[list[int]] = [[] for _ in spread]
     for axis in reversed(order):
@@ -89,11 +110,11 @@ def walk(
         for own, mine in zip(spread, steps):
             mine.append(own[axis])
     if not sizes:  # one element
-        sizes, steps = [1], [[int(place >= len(shapes))] for place in range(len(spread))]
+        sizes, steps = [1], [[1] for _ in spread]
     count = 1
     for size in shape:
         count *= size
-    return Walk(shape, tuple(made), count, tuple(sizes), tuple(map(tuple, steps)))
+    return Walk(shape, made, count, tuple(sizes), tuple(map(tuple, steps)))
 
 
 def width(walked: Walk, itemsizes: list[int]) -> int:
