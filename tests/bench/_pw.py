@@ -40,12 +40,11 @@ row('where',lambda:tlc.where(a>0,a,b),lambda:torch.where(ta>0,ta,tb))
 print('--- pieces')
 from tensorflow_lite_clone.backends.cupy.fusion import launch
 add=launch.formula('add',lambda F,x,y:x+y,None)
-add(x,y); plan=next(iter(add.formula.plans.values()))
-row('formula add',lambda:add(x,y))
+add(x,y); row('formula add',lambda:add(x,y))
 row('cupy.add',lambda:cupy.add(x,y))
-row('plan.run',lambda:plan.run((x,y)))
 z=cupy.empty_like(x)
-row('plan.into',lambda:plan.into((x,y),(z,)))
+addi=launch.in_place(add)
+row('in_place',lambda:addi(x,y))
 row('cupy.empty',lambda:cupy.empty((1024,),np.float32))
 F4=np.dtype('f4')
 row('ndarray(shape,dtype)',lambda:cupy.ndarray((1024,),F4))
@@ -58,17 +57,31 @@ row('ndarray(memptr,strides)',lambda:cupy.ndarray((1024,),F4,mp,(4,)))
 row('x.view',lambda:x.view())
 row('get_current_stream().ptr',lambda:cupy.cuda.get_current_stream().ptr)
 row('getDevice',lambda:cupy.cuda.runtime.getDevice())
-s=cupy.cuda.get_current_stream().ptr
-row('launchKernel',lambda:launchKernel(plan._address,1,1,1,256,1,1,0,s,0,plan._extra))
-def lk():
-    with plan._lock:
-        plan._pack(plan._keep[0],0,1,2,3)
-row('pack',lk)
-row('key',lambda:tuple([(a.dtype,a.shape,a.strides) if a.__class__ is cupy.ndarray else a.__class__ for a in (x,y)]))
 from tensorflow_lite_clone.autograd.apply import wrap
 bk=a._storage.backend
 row('wrap',lambda:wrap(x,bk))
 row('noop',lambda:None)
+print('--- eager cnn', flush=True)
+from tests.bench.cuda_steps import training_step
+st=training_step(tlc,'cnn',128,captured=False)
+for _ in range(5): st()
+def med(st):
+    ts=[]
+    for _ in range(30):
+        t=time.perf_counter(); st(); ts.append((time.perf_counter()-t)*1e6)
+        cupy.cuda.Device().synchronize()
+    return statistics.median(ts)
+print('eager step host us', med(st), flush=True)
+tst=training_step(torch,'cnn',128)
+for _ in range(5): tst()
+ts=[]
+for _ in range(30):
+    t=time.perf_counter(); tst(); ts.append((time.perf_counter()-t)*1e6); torch.cuda.synchronize()
+print('torch eager host us', statistics.median(ts), flush=True)
+import cProfile,pstats,io
+pr=cProfile.Profile(); pr.enable()
+for _ in range(60): st()
+pr.disable(); out=io.StringIO(); pstats.Stats(pr,stream=out).sort_stats('tottime').print_stats(45); print(out.getvalue()[:7000],flush=True)
 print('--- device, captured 20 replays')
 def device(fn, lib):
     if lib=='tlc':
@@ -98,7 +111,7 @@ def device(fn, lib):
         times.append(e0.elapsed_time(e1)*1e3/20)
     del keep, g
     return statistics.median(times)
-for dt in ('float32','bfloat16'):
+for dt in ('float32',):
     D=getattr(tlc,dt); T=getattr(torch,dt)
     A=tlc.randn(4096,4096,device=dev).to(D); B=tlc.randn(4096,4096,device=dev).to(D)
     TA=torch.randn(4096,4096,device=dev).to(T); TB=torch.randn(4096,4096,device=dev).to(T)

@@ -147,17 +147,17 @@ def test_numbers_are_arguments() -> None:
         assert shifted(x, by=by).tolist() == [by + i for i in range(5)]
 
 
-def test_into_memory() -> None:
-    from tensorflow_lite_clone.backends.cupy.fusion.launch import into
+def test_in_place() -> None:
+    from tensorflow_lite_clone.backends.cupy.fusion.launch import in_place
 
-    added = formula("add", lambda F, x, y: x + y)
-    x, y = (
-        on_device(np.arange(12.0).reshape(3, 4), "float32"),
-        on_device(np.ones((3, 1)), "float32"),
-    )
-    assert into(added, x, x, y)
+    add = in_place(formula("add", lambda F, x, y: x + y))
+    x, y = [
+        on_device(value, "float32") for value in (np.arange(12.0).reshape(3, 4), np.ones((3, 1)))
+    ]
+    assert add(x, y)
     assert x.tolist() == (np.arange(12.0).reshape(3, 4) + 1).tolist()
-    assert into(added, x[:, 1:3], y, y)
-    assert x[0].tolist() == [1.0, 2.0, 2.0, 4.0]
-    assert not into(added, x[:, 1:], x[:, :3], y)  # it would read what it wrote
-    assert not into(added, y, x, y)  # does not fit
+    assert add(x[:, 1:3], y)
+    assert x[0].tolist() == [1.0, 3.0, 4.0, 4.0]
+    assert add(x, x)
+    assert not add(x[:, 1:], x[:, :3])  # it would read what it wrote
+    assert not add(y, x)  # does not fit

@@ -16,7 +16,7 @@ from cupy.cuda.runtime import getDevice as get_device
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import faults, kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
-from tensorflow_lite_clone.backends.cupy.fusion.launch import formula, into
+from tensorflow_lite_clone.backends.cupy.fusion.launch import formula, in_place
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
 from tensorflow_lite_clone.backends.cupy.marks import Marks
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
@@ -53,7 +53,8 @@ class CupyBackend(Backend):
         super().__init__()
         added = formula("add", lambda F, x, y: x + y, add)
         self.add = self.guarded(added)
-        self.add_to = self.guarded(lambda x, y: x if into(added, x, x, y) else iadd(x, y))
+        add_to = in_place(added)
+        self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd(x, y))
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
 
     def here(self) -> Any:
@@ -110,12 +111,12 @@ class CupyBackend(Backend):
         plain = super().writer(op)
         if op.view or op.variadic or (op.name, self.name) in overrides:
             return plain
-        call = formula(op.name, op.forward, None)
+        direct = in_place(formula(op.name, op.forward, None))
+        if plain is None:
+            return self.guarded(direct)
 
         def write(x: Any, *arrays: Any, **parameters: Any) -> Any:
-            if into(call, x, x, *arrays, **parameters):
-                return True
-            return False if plain is None else plain(x, *arrays, **parameters)
+            return direct(x, *arrays, **parameters) or plain(x, *arrays, **parameters)
 
         return self.guarded(write)
 

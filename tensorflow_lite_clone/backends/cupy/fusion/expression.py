@@ -144,7 +144,7 @@ def together(values: tuple) -> list[Symbol]:
     dtype: Any = None
     weak: Any = None
     for value in values:
-        if isinstance(value, np.generic) or isinstance(value, Symbol):
+        if isinstance(value, (np.generic, Symbol)):
             value = value.dtype
         elif isinstance(value, _NUMBERS):
             weak = value if weak is None or isinstance(weak, (bool, int)) else weak

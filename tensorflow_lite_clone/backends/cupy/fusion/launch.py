@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from math import prod
 from struct import Struct
 from threading import Lock
 from typing import Any
@@ -25,8 +26,14 @@ from tensorflow_lite_clone.backends.cupy.fusion.expression import (
     Unchanged,
     trace,
 )
-from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, reach, walk, width
-from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form, write
+from tensorflow_lite_clone.backends.cupy.fusion.layout import (
+    Walk,
+    contiguous,
+    reach,
+    walk,
+    width,
+)
+from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form, Text, c_type, write
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.sources import Source, package_folder
 
@@ -35,15 +42,19 @@ _launches = hooks.launches
 _OPTIONS = ("-std=c++17",)
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
 _LARGE = 1 << 18  # elements from which on a thread takes several packs
-_MOST_PLANS = 4096  # of one formula; then it begins anew
+_MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
+#: C type -> how `struct` packs it; its native alignment is that of CUDA's parameters
+_BY_TYPE = {
+    "bool": "?", "float": "f", "double": "d", "signed char": "b", "short": "h", "int": "i",
+    "long long": "q", "unsigned char": "B", "unsigned short": "H", "unsigned int": "I",
+    "unsigned long long": "Q",
+}  # fmt: skip
 _MOST_FAILURES = 8  # after which a formula that never was pointwise is not traced any more
-_CODES = {"b": "?", "f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
-_CODES |= {f"u{size}": code for size, code in (("1", "B"), ("2", "H"), ("4", "I"), ("8", "Q"))}
 
 
 def _code(dtype: Any) -> str:
     """How `struct` packs a number of a dtype."""
-    return "?" if dtype.kind == "b" else _CODES[dtype.kind + str(dtype.itemsize)]
+    return _BY_TYPE[c_type(dtype)]
 
 
 @cache
@@ -60,150 +71,194 @@ def _function(name: str, code: str) -> Any:
     return kernel
 
 
-class Plan:
-    """A kernel with all of its arguments but the addresses of arrays and the numbers given."""
+def _launcher(name: str, text: Text, front: str, static: Struct, values: list, blocks: int) -> Any:
+    """A function that launches a kernel, of the arguments that `front` packs.
 
-    __slots__ = (
-        "_address", "_dtype", "_extra", "_grid", "_keep", "_lock", "_name", "_nbytes", "_pack",
-        "_places", "_results", "_shape", "_strides", "other",
-    )  # fmt: skip
+    Those that `static` packs after them stay what `values` are.
+    """
+    address = _function(text.name, text.code).kernel.ptr
+    buffer = ctypes.create_string_buffer(static.size)
+    moving = Struct("@" + front)
+    static.pack_into(buffer, 0, *[0] * len(front), *values)
+    size = ctypes.c_size_t(static.size)
+    # CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END of cuda.h
+    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
+    extra_at, pack = ctypes.addressof(extra), moving.pack_into
+    lock = Lock()  # from packing to the end of the launch
 
-    other: Plan | None  # for memory that is not aligned to 16 bytes
-
-    def __init__(self, name: str, made: Trace, kinds: tuple, walked: Walk, form: Form) -> None:
-        self.other = None
-        self._name = name
-        self._results = [(dtype, walked.count * dtype.itemsize) for dtype in form.results]
-        self._dtype, self._nbytes = self._results[0]
-        self._shape = walked.shape
-        contiguous = _contiguous(walked.shape)
-        self._strides = None if walked.strides == contiguous else walked.strides
-        used = [symbol.value for symbol in made.operands]
-        arrays = [place for place in used if not form.numbers[place]]
-        numbers = [place for place in used if form.numbers[place]]
-        self._places = (tuple(arrays), tuple(numbers))
-        if not walked.count:
-            self._address = 0
-            return
-        text = write(name, made, form)
-        self._address = _function(text.name, text.code).kernel.ptr
-        per_block = BLOCK * form.width * form.packs
-        self._grid = -(-walked.count // per_block)
-        codes = "P" * (len(arrays) + len(form.results))
-        dtypes = {symbol.value: symbol.dtype for symbol in made.operands}
-        codes += "".join([_code(dtypes[place]) for place in numbers])
-        front = Struct("@" + codes)
-        self._pack = front.pack_into
-        static: list[Any] = [value for _, value in text.constants]
-        codes += "".join([_BY_TYPE[kind] for kind, _ in text.constants]) + "q"
-        static.append(walked.count)
-        if not form.flat:
-            index = "q" if form.wide else "i"
-            sizes = list(walked.sizes[:-1])
-            if sizes:
-                sizes[0] //= form.width
-            codes += index * len(sizes)
-            static += sizes
-            for steps, kept in zip(walked.steps, form.steps):
-                given = [step for step, kind in zip(steps, kept) if kind == 2]
-                codes += index * len(given)
-                static += given
-        whole = Struct("@" + codes)
-        buffer = ctypes.create_string_buffer(whole.size)
-        blank = [0] * (len(arrays) + len(form.results) + len(numbers))
-        whole.pack_into(buffer, 0, *blank, *static)
-        size = ctypes.c_size_t(whole.size)
-        # CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END of cuda.h
-        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
-        self._keep = buffer, size, extra
-        self._extra = ctypes.addressof(extra)
-        self._lock = Lock()  # from packing to the end of the launch
-
-    def empty(self, dtype: Any, nbytes: int) -> Any:
-        """A new result."""
-        if self._strides is None:
-            return ndarray(self._shape, dtype)
-        itemsize = dtype.itemsize
-        strides = [step * itemsize for step in self._strides]
-        return ndarray(self._shape, dtype, alloc(nbytes), strides)
-
-    def run(self, arrays: tuple) -> Any:
-        """The result, or the tuple of results."""
-        if len(self._results) == 1:
-            made = self.empty(self._dtype, self._nbytes)
-            self.into(arrays, (made,))
-            return made
-        several = tuple([self.empty(dtype, nbytes) for dtype, nbytes in self._results])
-        self.into(arrays, several)
-        return several
-
-    def into(self, arrays: tuple, results: tuple) -> None:
-        """Compute into arrays that are there."""
-        if not self._address:
-            return
-        places, numbers = self._places
-        values = [arrays[place].data.ptr for place in places]
-        for result in results:
-            values.append(result.data.ptr)
-        if self.other is not None:
-            bits = 0
-            for value in values:
-                bits |= value
-            if bits & 15:
-                self.other.into(arrays, results)
-                return
-        for place in numbers:
-            values.append(arrays[place])
-        launched = ()
-        if _launches:
-            launched = [told(self._name, "", (self._grid,), (BLOCK,)) for told in _launches]
+    def fire(*arguments: Any) -> None:
+        launched = _launches and [told(name, "", (blocks,), (BLOCK,)) for told in _launches]
         stream = get_current_stream().ptr
-        with self._lock:
-            self._pack(self._keep[0], 0, *values)
+        with lock:
+            pack(buffer, 0, *arguments)
             try:
-                launch(self._address, self._grid, 1, 1, BLOCK, 1, 1, 0, stream, 0, self._extra)
+                launch(address, blocks, 1, 1, BLOCK, 1, 1, 0, stream, 0, extra_at)
             except CUDADriverError as error:
                 if error.status != _INVALID_CONTEXT:
                     raise
                 free(0)  # this thread has not used the device before: now it has
-                launch(self._address, self._grid, 1, 1, BLOCK, 1, 1, 0, stream, 0, self._extra)
+                launch(address, blocks, 1, 1, BLOCK, 1, 1, 0, stream, 0, extra_at)
         for end in launched:
             end()
 
-
-_BY_TYPE = {
-    "bool": "?", "float": "f", "double": "d", "signed char": "b", "short": "h", "int": "i",
-    "long long": "q", "unsigned char": "B", "unsigned short": "H", "unsigned int": "I",
-    "unsigned long long": "Q",
-}  # fmt: skip
+    fire.keeps = size, extra  # type: ignore[attr-defined]  what the addresses are of
+    return fire
 
 
-def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
+def prepared(name: str, made: Trace, walked: Walk, form: Form) -> Any:
+    """A function of addresses (of operands, then results) and numbers that runs a trace."""
+    used = [symbol.value for symbol in made.operands]
+    numbers = [symbol for symbol in made.operands if form.numbers[symbol.value]]
+    front = "P" * (len(used) - len(numbers) + len(form.results))
+    front += "".join([_code(symbol.dtype) for symbol in numbers])
+    text = write(name, made, form)
+    codes = "".join([_BY_TYPE[kind] for kind, _ in text.constants]) + "q"
+    values: list[Any] = [*[value for _, value in text.constants], walked.count]
+    if not form.flat:
+        sizes = list(walked.sizes[:-1])
+        if sizes:
+            sizes[0] //= form.width
+        values += sizes
+        for steps, kept in zip(walked.steps, form.steps):
+            values += [step for step, kind in zip(steps, kept) if kind == 2]
+        codes += ("q" if form.wide else "i") * (len(values) - len(codes))
+    blocks = -(-walked.count // (BLOCK * form.width * form.packs))
+    return _launcher(name, text, front, Struct("@" + front + codes), values, blocks)
+
+
+def _late(*arguments: Any) -> Any:
+    """What `prepared` gives, prepared when it is first called."""
+    made: list[Any] = []
+
+    def fire(*values: Any) -> None:
+        if not made:
+            made.append(prepared(*arguments))
+        made[0](*values)
+
+    return fire
+
+
+def new_array(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None) -> Any:
+    """An uninitialised result, contiguous, or with strides in elements that leave no gaps."""
+    if strides is None:
+        return ndarray(shape, dtype)
+    itemsize = dtype.itemsize
+    nbytes = itemsize * prod(shape)
+    return ndarray(shape, dtype, alloc(nbytes), [step * itemsize for step in strides])
+
+
+class Plan:
+    """What is ready to be launched for operands of certain dtypes, shapes and strides.
+
+    ``run(*operands)`` gives the result or results, ``into(operands, results)`` writes them.
+    """
+
+    __slots__ = ("_fire", "_other", "_places", "into", "run")
+
+    def __init__(self, name: str, made: Trace, walked: Walk, form: Form) -> None:
+        used = [symbol.value for symbol in made.operands]
+        self._places = (
+            [place for place in used if not form.numbers[place]],
+            [place for place in used if form.numbers[place]],
+        )
+        self._other = None  # for memory that is not aligned to 16 bytes
+        strides = None if walked.strides == contiguous(walked.shape) else walked.strides
+        news = [partial(new_array, walked.shape, dtype, strides) for dtype in form.results]
+        if not walked.count:
+            self.into = lambda operands, results: None
+        else:
+            self._fire = prepared(name, made, walked, form)
+            if form.width > 1:
+                self._other = _late(name, made, walked, form._replace(width=1, packs=1))
+            self.into = self._into
+        self.run = self._runner(news, form, walked.count)
+
+    def _into(self, operands: tuple, results: tuple) -> None:
+        places, numbers = self._places
+        values = [operands[place].data.ptr for place in places]
+        values += [result.data.ptr for result in results]
+        fire = self._fire
+        if self._other is not None and any([value & 15 for value in values]):
+            fire = self._other
+        fire(*values, *[operands[place] for place in numbers])
+
+    def _runner(self, news: list, form: Form, count: int) -> Any:
+        if len(news) > 1:
+
+            def several(*operands: Any) -> tuple:
+                results = tuple([new() for new in news])
+                self.into(operands, results)
+                return results
+
+            return several
+        new = news[0]
+        if new.args[2] is None:
+            new = partial(ndarray, *new.args[:2])  # which takes no detours
+        if count and self._places == ([0], []) and len(form.numbers) == 1:
+            fire, other = self._fire, self._other or self._fire
+
+            def one(x: Any) -> Any:
+                result = new()
+                address = x.data.ptr
+                (other if address & 15 else fire)(address, result.data.ptr)
+                return result
+
+            return one
+        if count and self._places == ([0], [1]) and len(form.numbers) == 2:
+            fire, other = self._fire, self._other or self._fire
+
+            def scaled(x: Any, y: Any) -> Any:
+                result = new()
+                address = x.data.ptr
+                (other if address & 15 else fire)(address, result.data.ptr, y)
+                return result
+
+            return scaled
+        if count and self._places == ([0, 1], []) and len(form.numbers) == 2:
+            fire, other = self._fire, self._other or self._fire
+
+            def two(x: Any, y: Any) -> Any:
+                result = new()
+                a, b = x.data.ptr, y.data.ptr
+                (other if (a | b) & 15 else fire)(a, b, result.data.ptr)
+                return result
+
+            return two
+
+        def any_(*operands: Any) -> Any:
+            result = new()
+            self.into(operands, (result,))
+            return result
+
+        return any_
 
 
 class Formula:
-    """A formula with its traces and plans on one device; calling it is `call`."""
+    """A formula on one device: its traces by dtypes, what runs it by dtypes, shapes and strides."""
 
     def __init__(
         self, name: str, body: Callable[..., Any], generic: Callable[..., Any], kept: tuple
     ) -> None:
         self.name, self.body, self.generic, self.kept = name, body, generic, kept
-        self.plans: dict[Any, Plan | None] = {}
+        self.runs: dict[Any, Any] = {}
         self._traces: dict[Any, Trace | None] = {}
         self._failures = 0
         self.refused = False  # it is not pointwise
 
-    def plan(self, key: Any, arrays: tuple, parameters: dict, out: Any = None) -> Plan | None:
-        """The plan for operands, None where the generic form has to run; kept under `key`."""
-        if len(self.plans) >= _MOST_PLANS:
-            self.plans.clear()
-        made = self.plans[key] = self._prepare(arrays, parameters, out)
-        return made
+    def prepare(self, key: Any, arrays: tuple, parameters: dict, out: Any = None) -> Any:
+        """What gives the results, the generic form if need be; from now on under `key`.
+
+        With `out` what writes into such an array, None if nothing does.
+        """
+        if len(self.runs) >= _MOST_RUNS:
+            self.runs.clear()
+        plan = self._prepare(arrays, parameters, out)
+        if out is None:
+            run = self.generic if plan is None else plan.run
+        else:
+            run = None if plan is None else plan.into
+        self.runs[key] = run
+        return run
 
     def _prepare(self, arrays: tuple, parameters: dict, out: Any) -> Plan | None:
         kinds: list[Any] = []
@@ -243,7 +298,7 @@ class Formula:
                 return None
             where = out.shape, tuple([step // out.itemsize for step in out.strides])
             if any([not step and size > 1 for size, step in zip(*where)]):
-                return None
+                return None  # elements share their place
         walked = walk(shapes, strides, len(results), where)
         if where is not None and walked.shape != out.shape:
             return None
@@ -258,12 +313,7 @@ class Formula:
             tuple(kinds), tuple(results), numbers, steps, len(walked.sizes), many, packs,
             reach(walked) >= 1 << 31,
         )  # fmt: skip
-        plan = Plan(self.name, made, tuple(kinds), walked, form)
-        if many > 1:
-            plan.other = Plan(
-                self.name, made, tuple(kinds), walked, form._replace(width=1, packs=1)
-            )
-        return plan
+        return Plan(self.name, made, walked, form)
 
     def _narrow(self, kinds: list) -> Any:
         """The two-byte float that all floating operands are of, or None."""
@@ -277,7 +327,7 @@ class Formula:
             return self._traces[key]
         except KeyError:
             pass
-        if len(self._traces) >= _MOST_PLANS:
+        if len(self._traces) >= _MOST_RUNS:
             self._traces.clear()
         widened = "dtype" not in parameters
         floats = {kind for kind in kinds if kind is not None and kind.kind in "fV"}
@@ -311,54 +361,85 @@ def formula(
     Results of float32 at the places `kept` are not rounded for two-byte operands.
     """
     made = Formula(name, body, generic, kept)
-    plans = made.plans
+    runs = made.runs
 
     def call(*arrays: Any, **parameters: Any) -> Any:
         if made.refused:
             return generic(*arrays, **parameters)
-        key: Any = tuple(
-            [
-                (a.dtype, a.shape, a.strides) if a.__class__ is ndarray else a.__class__
-                for a in arrays
-            ]
-        )
-        if parameters:
-            key = (*key, *_fixed(parameters))
         try:
-            plan = plans[key]
+            key = _key(arrays, parameters)
+            run = runs[key]
         except KeyError:
-            plan = made.plan(key, arrays, parameters)
+            run = made.prepare(key, arrays, parameters)
         except TypeError:  # a parameter that has no hash
-            plan = None
-        if plan is None:
-            return generic(*arrays, **parameters)
-        return plan.run(arrays)
+            run = generic
+        if parameters and run is not generic:
+            return run(*arrays)
+        return run(*arrays, **parameters)
 
-    call.formula = made  # type: ignore[attr-defined]
-    return call
+    def of_one(x: Any, **parameters: Any) -> Any:
+        if parameters:
+            return call(x, **parameters)
+        try:
+            run = runs[x.__class__, x.dtype, x.shape, x.strides]
+        except (KeyError, AttributeError):
+            return call(x)
+        return run(x)
+
+    def of_two(x: Any, y: Any, **parameters: Any) -> Any:
+        if parameters:
+            return call(x, y, **parameters)
+        try:
+            run = runs[
+                x.__class__, x.dtype, x.shape, x.strides, y.__class__, y.dtype, y.shape, y.strides
+            ]
+        except (KeyError, AttributeError):
+            return call(x, y)
+        return run(x, y)
+
+    several = body.__code__.co_flags & 4  # it takes *args
+    chosen: Any = {2: of_one, 3: of_two}.get(0 if several else body.__code__.co_argcount, call)
+    chosen.formula = made
+    return chosen
 
 
-def into(call: Any, out: Any, *arrays: Any, **parameters: Any) -> bool:
-    """Let what `formula` gave write its one result into `out`; False if it cannot."""
+def in_place(call: Any) -> Callable[..., bool]:
+    """``write(x, *operands, **parameters)``: what `formula` gave, of x and the operands, into x.
+
+    It gives False, and does nothing, where that cannot be done element by element.
+    """
     made = call.formula
-    if made.refused:
-        return False
-    key: Any = [
-        (a.dtype, a.shape, a.strides) if a.__class__ is ndarray else a.__class__
-        for a in (out, *arrays)
-    ]
-    try:
-        key = ("into", *key, *_fixed(parameters))
-        plan = made.plans[key]
-    except KeyError:
-        plan = made.plan(key, arrays, parameters, out)
-    except TypeError:
-        plan = None
-    if plan is None:
-        return False
-    memory = out.data.mem
+    runs = made.runs
+
+    def write(x: Any, *others: Any, **parameters: Any) -> bool:
+        if made.refused:
+            return False
+        try:
+            key = x.dtype, x.shape, x.strides, *_key(others, parameters)
+            run = runs[key]
+        except KeyError:
+            run = made.prepare(key, (x, *others), parameters, x)
+        except TypeError:  # a parameter that has no hash
+            return False
+        if run is None:
+            return False
+        if others:
+            memory = x.data.mem
+            for value in others:
+                if value.__class__ is ndarray and value.data.mem is memory and value is not x:
+                    return False  # elements might be overwritten before they are read
+        run((x, *others), (x,))
+        return True
+
+    return write
+
+
+def _key(arrays: tuple, parameters: dict) -> tuple:
+    key: list[Any] = []
     for value in arrays:
-        if value is not out and value.__class__ is ndarray and value.data.mem is memory:
-            return False  # elements might be overwritten before they are read
-    plan.into(arrays, (out,))
-    return True
+        kind = value.__class__
+        if kind is ndarray or isinstance(value, np.generic):
+            key += (kind, value.dtype, value.shape, value.strides)
+        else:
+            key.append(kind)
+    return (*key, *_fixed(parameters))

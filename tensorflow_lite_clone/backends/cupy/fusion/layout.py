@@ -117,6 +117,15 @@ def _merged(shape: tuple, order: list[int], spread: list[tuple], made: tuple) ->
     return Walk(shape, made, count, tuple(sizes), tuple(map(tuple, steps)))
 
 
+def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides, in elements, of a row-major array."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
 def width(walked: Walk, itemsizes: list[int]) -> int:
     """How many elements a thread takes at once, if all arrays are aligned to 16 bytes."""
     most = min(8, 16 // min(itemsizes))
