@@ -9,6 +9,7 @@ some are 0), operators and basic indexing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from operator import add, iadd
 from typing import Any
@@ -215,6 +216,10 @@ class Backend:
         Results at the places `kept` have a dtype of their own.
         """
         return generic
+
+    def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:
+        """What runs in place of `call` over arrays, which `fused` has made no faster form of."""
+        return call
 
     def gradient(self, function: Any) -> Any:
         """A gradient ``function(F, g, ...)``, or a faster form of it for arrays."""

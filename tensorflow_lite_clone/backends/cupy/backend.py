@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from operator import add, iadd
 from typing import Any
@@ -16,6 +16,8 @@ from cupy.cuda.runtime import getDevice as get_device
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import faults, kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
+from tensorflow_lite_clone.backends.cupy.fusion import deferred
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.backends.cupy.fusion.launch import formula, in_place
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
 from tensorflow_lite_clone.backends.cupy.marks import Marks
@@ -23,7 +25,7 @@ from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16
-from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.dispatch.table import overrides
 
@@ -46,16 +48,58 @@ class CupyBackend(Backend):
         self.index = index
         self.alone = alone  # the machine has no other device
         self._generator: Any = None
-        self.graphs = Graphs(index, lambda: self.generator)
+        self._formulas: dict[Any, Any] = {}
+        self._waiting = 0  # captures in which pointwise kernels wait for each other
+        self.graphs = Graphs(index, lambda: self.generator, self.deferring)
         self.marks = Marks(index)
         memory.install()
         faults.prepare()
         super().__init__()
-        added = formula("add", lambda F, x, y: x + y, add)
-        self.add = self.guarded(added)
-        add_to = in_place(added)
-        self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd(x, y))
+        self._look_up()
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
+
+    def _look_up(self) -> None:
+        """Let everything that is called for arrays be looked up anew."""
+        added = self._formula("add", _sum, add)
+        add_to = self._in_place(added)
+        iadd_to = self.foreign(iadd)
+        self.add = self.guarded(added)
+        self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd_to(x, y))
+        self.gradients.clear()
+        self.writers.clear()
+        self.F.forget()
+        hooks.forget()
+
+    @contextmanager
+    def deferring(self) -> Iterator[None]:
+        """A block in which this thread's pointwise kernels wait for those that follow them."""
+        self._waiting += 1
+        self._look_up()
+        chain.on = True
+        hooks.backwards.append(deferred.backward)
+        try:
+            yield
+            chain.flush()
+        finally:
+            chain.drop()
+            hooks.backwards.remove(deferred.backward)
+            self._waiting -= 1
+            self._look_up()
+
+    def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:
+        if not self._waiting or not callable(call) or isinstance(call, type):
+            return call
+        return deferred.viewing(call) if is_view else deferred.around(call)
+
+    def _formula(self, name: str, body: Any, generic: Any, kept: tuple[int, ...] = ()) -> Any:
+        """`formula`, the same one for the same body; as it waits for others, where it does."""
+        made = self._formulas.get((name, body))
+        if made is None:
+            made = self._formulas[name, body] = formula(name, body, generic, kept)
+        return deferred.deferring(made) if self._waiting else made
+
+    def _in_place(self, made: Any) -> Any:
+        return deferred.deferring_in_place(made) if self._waiting else in_place(made)
 
     def here(self) -> Any:
         """A context in which this device is CuPy's current one."""
@@ -99,21 +143,22 @@ class CupyBackend(Backend):
         op = TABLE.get(name)
         if is_op(op) and (op.view or op.variadic):
             return generic
-        return self.guarded(formula(name, body, generic, kept))
+        return self.guarded(self._formula(name, body, generic, kept))
 
     def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
         name = "gradient" if "<" in name else name
-        faster = formula(name, function, partial(function, self.F))
+        faster = self._formula(name, function, partial(function, self.F))
         return lambda F, *arrays, **parameters: faster(*arrays, **parameters)
 
     def writer(self, op: Any) -> Any:
         plain = super().writer(op)
         if op.view or op.variadic or (op.name, self.name) in overrides:
             return plain
-        direct = in_place(formula(op.name, op.forward, None))
+        direct = self._in_place(self._formula(op.name, op.forward, None))
         if plain is None:
             return self.guarded(direct)
+        plain = self.foreign(plain)
 
         def write(x: Any, *arrays: Any, **parameters: Any) -> Any:
             return direct(x, *arrays, **parameters) or plain(x, *arrays, **parameters)
@@ -156,6 +201,7 @@ class CupyBackend(Backend):
 
     def to_host(self, array: Any, non_blocking: bool = False) -> Any:
         capture.crossing("reads a value back", array.nbytes)
+        chain.flush()
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
@@ -170,6 +216,7 @@ class CupyBackend(Backend):
         if not isinstance(source, CupyBackend):
             return super().receive(array, source, non_blocking)
         capture.crossing("copies from another device", array.nbytes)
+        chain.flush()
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with source.here():
@@ -187,6 +234,7 @@ class CupyBackend(Backend):
         return memory.is_pinned(array)
 
     def lend(self, array: Any, stream: Any) -> None:
+        chain.flush()
         with self.here():
             runtime.lend(array, stream)
 
@@ -195,6 +243,7 @@ class CupyBackend(Backend):
             return cupy.empty(shape, NATIVE[dtype])
 
     def write(self, target: Any, value: Any) -> None:
+        chain.flush()
         with self.here():
             if value.__class__ is cupy.ndarray and (
                 target.dtype == np.uint8 or value.dtype.kind == "c" != target.dtype.kind
@@ -230,6 +279,10 @@ class CupyBackend(Backend):
         capture.crossing("waits for the device")
         cupy.cuda.Device(self.index).synchronize()
         faults.raise_found()
+
+
+def _sum(F: Any, x: Any, y: Any) -> Any:
+    return x + y
 
 
 def _is_bfloat16(value: Any) -> bool:

@@ -18,8 +18,15 @@ import numpy as np
 from cupy import ndarray
 
 from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast
-from tensorflow_lite_clone.backends.cupy.fusion.launch import LARGE, Plan
-from tensorflow_lite_clone.backends.cupy.fusion.layout import in_elements, reach, walk_into, width
+from tensorflow_lite_clone.backends.cupy.fusion.launch import LARGE, Plan, in_place, new_array
+from tensorflow_lite_clone.backends.cupy.fusion.layout import (
+    Walk,
+    contiguous,
+    in_elements,
+    reach,
+    walk_into,
+    width,
+)
 from tensorflow_lite_clone.backends.cupy.fusion.source import Form
 
 _MOST_STEPS = 128  # that wait
@@ -27,11 +34,18 @@ _MOST_ARRAYS = 24  # of one kernel
 
 
 class Step(NamedTuple):
-    """A formula that waits: its plan, its operands, the arrays it is to fill."""
+    """A formula that waits: what its plan is made of, its operands, the arrays it is to fill."""
 
-    plan: Plan
+    name: str
+    trace: Trace
+    walk: Walk
+    form: Form
     operands: tuple
     results: tuple
+
+    def launch(self) -> None:
+        """Fill the results."""
+        Plan(self.name, self.trace, self.walk, self.form).into(self.operands, self.results)
 
 
 class Chain(threading.local):
@@ -43,9 +57,10 @@ class Chain(threading.local):
         self._read: dict[int, list[Any]] = {}  # by memory, the arrays that steps read
         self._written: dict[int, list[Any]] = {}
 
-    def defer(self, plan: Plan, operands: tuple, results: tuple) -> None:
+    def defer(self, step: Step) -> None:
         """Let a formula wait."""
-        arrays = [value for value in operands if value.__class__ is ndarray]
+        arrays = [value for value in step.operands if value.__class__ is ndarray]
+        results = step.results
         if any([_clash(self._written, value) for value in arrays]) or any(
             [_clash(self._written, value) or _clash(self._read, value) for value in results]
         ):
@@ -54,7 +69,7 @@ class Chain(threading.local):
             self._read.setdefault(id(value.data.mem), []).append(value)
         for value in results:
             self._written.setdefault(id(value.data.mem), []).append(value)
-        self.steps.append(Step(plan, operands, results))
+        self.steps.append(step)
         if len(self.steps) == _MOST_STEPS:
             self.flush()
 
@@ -66,12 +81,20 @@ class Chain(threading.local):
         groups = _groups(steps)
         needed = _needed(steps)
         later: set[Any] = set()  # what the groups that follow read
-        plans = []
+        joined = []
         for group in reversed(groups):
-            plans.append(_joined(group, needed, later))
+            joined.append(_joined(group, needed, later))
             later.update([_window(v) for s in group for v in s.operands if v.__class__ is ndarray])
-        for plan, operands, results in reversed([plan for plan in plans if plan is not None]):
-            plan.into(operands, results)
+        for step in reversed(joined):
+            if step is not None:
+                step.launch()
+
+    def drop(self) -> None:
+        """Forget what waits."""
+        self.on = False
+        self.steps.clear()
+        self._read.clear()
+        self._written.clear()
 
     def outside(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What `call` gives, which may do anything with arrays, after what waits is launched."""
@@ -90,12 +113,85 @@ chain = Chain()
 
 
 def around(call: Callable[..., Any]) -> Callable[..., Any]:
-    """`call` for outside of formulas."""
+    """`call`, which may do anything with arrays; `aware` ones see to it themselves."""
+    if getattr(getattr(call, "func", call), "aware", False):
+        return call
 
     def outside(*args: Any, **kwargs: Any) -> Any:
         return chain.outside(call, *args, **kwargs)
 
     return outside
+
+
+def aware(override: Any) -> Any:
+    """Mark an override that launches what waits before it touches arrays, and may defer itself."""
+    override.aware = True
+    return override
+
+
+def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call`, which makes views and touches no elements."""
+
+    def view(*args: Any, **kwargs: Any) -> Any:
+        on, chain.on = chain.on, False
+        try:
+            return call(*args, **kwargs)
+        finally:
+            chain.on = on
+
+    return view
+
+
+def backward(node: Any, call: Callable[..., Any], grads: list) -> Any:
+    """Run a node's gradients, for `hooks.backwards`: those of formulas wait, before others do not."""
+    op = getattr(node, "op", None)
+    if op is not None and (op.deferrable if op.joint is not None else not op.shared):
+        return call(grads)
+    return chain.outside(call, grads)
+
+
+def deferring(call: Callable[..., Any]) -> Callable[..., Any]:
+    """What `launch.formula` gave, put off while the chain is on."""
+    made = call.formula  # type: ignore[attr-defined]
+
+    def put_off(*arrays: Any, **parameters: Any) -> Any:
+        if not chain.on:
+            return call(*arrays, **parameters)
+        formed = None if made.refused else made.formed(arrays, parameters)
+        if formed is None:
+            return chain.outside(call, *arrays, **parameters)
+        traced, walked, form = formed
+        strides = None if walked.strides == contiguous(walked.shape) else walked.strides
+        results = tuple([new_array(walked.shape, dtype, strides) for dtype in form.results])
+        if walked.count:
+            chain.defer(Step(made.name, traced, walked, form, arrays, results))
+        return results if len(results) > 1 else results[0]
+
+    put_off.formula = made  # type: ignore[attr-defined]
+    return put_off
+
+
+def deferring_in_place(call: Any) -> Callable[..., Any]:
+    """What `launch.in_place` makes of a formula, put off while the chain is on."""
+    made, write = call.formula, in_place(call)
+
+    def put_off(x: Any, *others: Any, **parameters: Any) -> Any:
+        if not chain.on:
+            return write(x, *others, **parameters)
+        formed = None
+        if not made.refused and all([value is x or not _shares(value, x) for value in others]):
+            formed = made.formed((x, *others), parameters, x)
+        if formed is None:
+            return chain.outside(write, x, *others, **parameters)
+        if formed[1].count:
+            chain.defer(Step(made.name, *formed, (x, *others), (x,)))
+        return True
+
+    return put_off
+
+
+def _shares(value: Any, x: Any) -> bool:
+    return value.__class__ is ndarray and value.data.mem is x.data.mem
 
 
 def _window(array: Any) -> tuple:
@@ -179,7 +275,7 @@ def _joined(group: list[Step], needed: set[int], later: set[Any]) -> Step | None
     given: list[Any] = []  # the arrays and numbers it reads
     places: dict[Any, Symbol] = {}
     for step in group:
-        traced = step.plan.trace
+        traced = step.trace
         memo: dict[int, Symbol] = {}
         for symbol in traced.operands:
             value = step.operands[symbol.value]
@@ -204,11 +300,12 @@ def _joined(group: list[Step], needed: set[int], later: set[Any]) -> Step | None
     operands = tuple([symbol for symbol in places.values() if id(symbol) in used])
     traced = Trace(names, operands, tuple(results), True, False)
     arrays = tuple(held.values())
-    return Step(_plan(traced, tuple(given), arrays), tuple(given), arrays)
+    walked, form = _formed(traced, given, arrays)
+    return Step("chain", traced, walked, form, tuple(given), arrays)
 
 
-def _plan(made: Trace, given: tuple, results: tuple) -> Plan:
-    """The plan of a trace for these operands and results."""
+def _formed(made: Trace, given: list, results: tuple) -> tuple[Walk, Form]:
+    """How a trace walks over these operands and results."""
     operands = [v for v in (given[s.value] for s in made.operands) if v.__class__ is ndarray]
     arrays = [*operands, *results]
     walked = walk_into(
@@ -231,7 +328,7 @@ def _plan(made: Trace, given: tuple, results: tuple) -> Plan:
         max(1, 4 // max(runs, 1)) if aligned and walked.flat and walked.count >= LARGE else 1,
         reach(walked) >= 1 << 31,
     )
-    return Plan("chain", made, form.operands, walked, form)
+    return walked, form
 
 
 def _rebuilt(symbol: Symbol, memo: dict[int, Symbol]) -> Symbol:

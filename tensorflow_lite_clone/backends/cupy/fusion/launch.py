@@ -41,7 +41,7 @@ _F = Namespace(cupy, kit)
 _launches = hooks.launches
 _OPTIONS = ("-std=c++17",)
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
-_LARGE = 1 << 18  # elements from which on a thread takes several packs
+LARGE = 1 << 18  # elements from which on a thread takes several packs
 _MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
 #: C type -> how `struct` packs it; its native alignment is that of CUDA's parameters
 _BY_TYPE = {
@@ -237,9 +237,15 @@ class Formula:
     """A formula on one device: its traces by dtypes, what runs it by dtypes, shapes and strides."""
 
     def __init__(
-        self, name: str, body: Callable[..., Any], generic: Callable[..., Any], kept: tuple
+        self,
+        name: str,
+        body: Callable[..., Any],
+        generic: Callable[..., Any],
+        kept: tuple,
+        like: int | None = None,
     ) -> None:
         self.name, self.body, self.generic, self.kept = name, body, generic, kept
+        self.like = like
         self.runs: dict[Any, Any] = {}
         self._traces: dict[Any, Trace | None] = {}
         self._failures = 0
@@ -261,6 +267,13 @@ class Formula:
         return run
 
     def _prepare(self, arrays: tuple, parameters: dict, out: Any) -> Plan | None:
+        formed = self.formed(arrays, parameters, out)
+        return None if formed is None else Plan(self.name, *formed)
+
+    def formed(
+        self, arrays: tuple, parameters: dict, out: Any = None
+    ) -> tuple[Trace, Walk, Form] | None:
+        """What a plan for these operands (and the result `out`) is made of; None without one."""
         kinds: list[Any] = []
         for value in arrays:
             if value is None:
@@ -278,7 +291,7 @@ class Formula:
         if made is None:
             return None
         numbers = tuple([isinstance(value, np.generic) for value in arrays])
-        narrow = self._narrow(kinds)
+        narrow = self._narrow(kinds) if self.like is None else kinds[self.like]
         results = []
         for place, symbol in enumerate(made.results):
             dtype = symbol.dtype
@@ -308,12 +321,12 @@ class Formula:
         )
         many = width(walked, itemsizes)
         runs = sum([own == (1,) for own in steps[: len(operands)]])
-        packs = max(1, 4 // max(runs, 1)) if walked.flat and walked.count >= _LARGE else 1
+        packs = max(1, 4 // max(runs, 1)) if walked.flat and walked.count >= LARGE else 1
         form = Form(
             tuple(kinds), tuple(results), numbers, steps, len(walked.sizes), many, packs,
             reach(walked) >= 1 << 31,
         )  # fmt: skip
-        return Plan(self.name, made, walked, form)
+        return made, walked, form
 
     def _narrow(self, kinds: list) -> Any:
         """The two-byte float that all floating operands are of, or None."""
@@ -332,7 +345,9 @@ class Formula:
         widened = "dtype" not in parameters
         floats = {kind for kind in kinds if kind is not None and kind.kind in "fV"}
         made: Trace | None = None
-        mixed = len(floats) > 1 and any([kind.itemsize == 2 for kind in floats])
+        mixed = (
+            self.like is None and len(floats) > 1 and any([kind.itemsize == 2 for kind in floats])
+        )
         try:
             if not mixed:
                 made = trace(self.body, _F, kinds, parameters, widened=widened)
@@ -354,13 +369,18 @@ def _fixed(parameters: dict) -> tuple:
 
 
 def formula(
-    name: str, body: Callable[..., Any], generic: Callable[..., Any], kept: tuple = ()
+    name: str,
+    body: Callable[..., Any],
+    generic: Callable[..., Any],
+    kept: tuple = (),
+    like: int | None = None,
 ) -> Callable[..., Any]:
     """`generic` (over arrays), as one kernel wherever `body`, the same over ``F``, is pointwise.
 
-    Results of float32 at the places `kept` are not rounded for two-byte operands.
+    Results of float32 at the places `kept` are not rounded for two-byte operands. `like`: results
+    of float32 are rounded to the dtype of this operand, whatever the others are of.
     """
-    made = Formula(name, body, generic, kept)
+    made = Formula(name, body, generic, kept, like)
     runs = made.runs
 
     def call(*arrays: Any, **parameters: Any) -> Any:
