@@ -131,6 +131,16 @@ for dt in ('float32',):
     from tensorflow_lite_clone.ops.activation_smooth import Gelu, gelu_backward
     a_=A._storage.array;b_=B._storage.array
     fz=launch.formula('gelu',Gelu.forward,None); bz=launch.formula('gelu_backward',gelu_backward,None)
-    from tensorflow_lite_clone.dispatch.table import overrides
-    ov=overrides['gelu_backward','cupy']
-    print(dt,'gelu generated',round(device(lambda:fz(a_),'tlc'),1),'bwd generated',round(device(lambda:bz(a_,b_),'tlc'),1),'bwd override',round(device(lambda:ov(None,a_,b_),'tlc'),1))
+    print(dt,'gelu generated',round(device(lambda:fz(a_),'tlc'),1),'bwd generated',round(device(lambda:bz(a_,b_),'tlc'),1))
+g=tlc.randn(128,64,32,32,device=dev); tg=torch.randn(128,64,32,32,device=dev)
+gl=g.to(memory_format=tlc.channels_last); tgl=tg.to(memory_format=torch.channels_last)
+w=tlc.randn(128,10,device=dev); tw=torch.randn(128,10,device=dev)
+h=tlc.randn(8192,1024,device=dev).bfloat16(); th=torch.randn(8192,1024,device=dev).bfloat16()
+for n,p,q in [('bias nchw',lambda:g.sum((0,2,3)),lambda:tg.sum((0,2,3))),('bias nhwc',lambda:gl.sum((0,2,3)),lambda:tgl.sum((0,2,3))),
+   ('bias linear 128x10',lambda:w.sum(0),lambda:tw.sum(0)),('avgpool nchw',lambda:g.mean((2,3)),lambda:tg.mean((2,3))),('avgpool nhwc',lambda:gl.mean((2,3)),lambda:tgl.mean((2,3))),
+   ('bf16 sum(0) 8192x1024',lambda:h.sum(0),lambda:th.sum(0)),('bf16 sum(1)',lambda:h.sum(1),lambda:th.sum(1)),('bf16 sum',lambda:h.sum(),lambda:th.sum()),
+   ('max(1)',lambda:A.amax(1),lambda:TA.amax(1)),('max(0)',lambda:A.amax(0),lambda:TA.amax(0)),('mish',lambda:f.mish(A),lambda:tf.mish(TA)),
+   ('mish bf16',lambda:f.mish(h),lambda:tf.mish(th)),('gelu bf16',lambda:f.gelu(h),lambda:tf.gelu(th)),('silu',lambda:f.silu(A),lambda:tf.silu(TA)),('clone bf16',lambda:h.clone(),lambda:th.clone())]:
+    try: m=device(p,'tlc')
+    except Exception as e: m=repr(e)[:100]
+    print(f"{n:24s} ours {m if isinstance(m,str) else round(m,1)} torch {device(q,'torch'):.1f}",flush=True)

@@ -12,17 +12,28 @@ from cupy.cuda.runtime import getDevice as get_device
 from cupy_backends.cuda.api.driver import CUDADriverError
 from cupy_backends.cuda.api.driver import launchKernel as launch
 
+from tensorflow_lite_clone.backends.cupy.binaries import OPTIONS, binary
 from tensorflow_lite_clone.backends.cupy.signature import Packer, converter
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.kernel import Kernel, KernelError
 from tensorflow_lite_clone.kernels.signature import parameters
 from tensorflow_lite_clone.kernels.sources import Source
 
-OPTIONS = ("-std=c++17",)
 _ONES = ((1, 1, 1), (1, 1), (1,), ())
 _launches = hooks.launches
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
 _STATIC_SHARED = 48 * 1024  # bytes; a kernel must be told of more
+
+
+def launch_packed(*values: Any) -> None:
+    """The driver's launch, also in a thread that has not used the device before."""
+    try:
+        launch(*values)
+    except CUDADriverError as error:
+        if error.status != _INVALID_CONTEXT:
+            raise
+        free(0)  # now it has
+        launch(*values)
 
 
 class Instance:
@@ -46,15 +57,17 @@ class Instance:
         self._version = -1
         self._function: Any = None
         self._converters: list[Any] = []
-        self._packer: Packer | None = None
+        self._packer: Any = None
         self._addresses: dict[int, int] = {}  # by device
         self._roomy: dict[int, int] = {}
 
     @property
     def expression(self) -> str:
         """The instantiation as C++ writes it."""
-        return f"{self.kernel.name}<{', '.join(self.template)}>" if self.template else (
-            self.kernel.name
+        return (
+            f"{self.kernel.name}<{', '.join(self.template)}>"
+            if self.template
+            else (self.kernel.name)
         )
 
     @property
@@ -71,17 +84,23 @@ class Instance:
             found = parameters(text, self.kernel.name, self.template)
         except ValueError as error:
             raise KernelError(f"{source.path}: {error}") from None
-        module = cupy.RawModule(code=text, options=OPTIONS, name_expressions=(self.expression,))
         try:
-            function = module.get_function(self.expression)
+            if source.architecture is None:
+                module = cupy.RawModule(
+                    code=text, options=OPTIONS, name_expressions=(self.expression,)
+                )
+                function = module.get_function(self.expression)
+            else:
+                path, name = binary(text, self.expression, source.architecture)
+                function = cupy.RawModule(path=str(path)).get_function(name)
             function.num_regs  # noqa: B018  compiles now, so that errors are raised here
-        except CompileException as error:
+        except (CompileException, ValueError) as error:
             raise KernelError(
                 f"{source.path} does not compile as {self.expression}:\n{error}"
             ) from None
         self._function = function
         self._converters = [converter(p, self.expression) for p in found]
-        self._packer = Packer.of(found)
+        self._packer = Packer(found)
         self._addresses.clear()
         self._roomy.clear()
         self._source, self._version = source, version
@@ -99,28 +118,19 @@ class Instance:
             block = (block,)
         launched = self._tell(grid, block) if _launches else ()
         packer = self._packer
-        if packer is not None:
-            with packer.lock:
-                if packer.pack(args):
-                    device = get_device()
-                    address = self._addresses.get(device)
-                    if address is None:
-                        address = self._addresses[device] = self._function.kernel.ptr
-                    values = (
-                        address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
-                        get_current_stream().ptr, 0, packer.address,
-                    )  # fmt: skip
-                    try:
-                        launch(*values)
-                    except CUDADriverError as error:
-                        if error.status != _INVALID_CONTEXT:
-                            raise
-                        free(0)  # this thread has not used the device before: now it has
-                        launch(*values)
-                    for end in launched:
-                        end()
-                    return
-        self._launch_checked(grid, block, args, shared)
+        with packer.lock:
+            packed = packer.pack(args)
+            if packed:
+                device = get_device()
+                address = self._addresses.get(device)
+                if address is None:
+                    address = self._addresses[device] = self._function.kernel.ptr
+                launch_packed(
+                    address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
+                    get_current_stream().ptr, 0, packer.address,
+                )  # fmt: skip
+        if not packed:
+            self._launch_checked(grid, block, args, shared)
         for end in launched:
             end()
 

@@ -37,11 +37,12 @@ class Symbol:
     Operands have the word "operand" and their position, numbers "number" and their value.
     """
 
-    __slots__ = ("dtype", "operands", "overridden", "value", "word")
+    __slots__ = ("dtype", "memory", "operands", "overridden", "value", "word")
     __array_ufunc__ = None  # NumPy's scalars leave their operators to those below
 
     def __init__(self, word: str, dtype: Any, operands: tuple = (), value: Any = None) -> None:
         self.word, self.dtype, self.operands, self.value = word, dtype, operands, value
+        self.memory = dtype  # of an operand: its dtype there
         self.overridden = False  # a device's own kernel computes just this
 
     def __getattr__(self, name: str) -> Any:
@@ -163,6 +164,15 @@ def together(values: tuple) -> list[Symbol]:
     return [cast(value, dtype) for value in values]
 
 
+def _rounded(values: tuple) -> tuple:
+    """Numbers as two-byte operands beside them hold them, for which comparisons take them."""
+    narrow = [v.memory for v in values if isinstance(v, Symbol) and v.memory.itemsize < 4]
+    narrow = [dtype for dtype in narrow if dtype.kind in "fV"]
+    if not narrow:
+        return values
+    return tuple([float(narrow[0].type(v)) if type(v) in (int, float) else v for v in values])
+
+
 def cast(value: Any, dtype: Any) -> Symbol:
     """A symbol or number in `dtype`."""
     if not isinstance(value, Symbol):
@@ -186,7 +196,8 @@ def apply(name: str, *values: Any) -> Symbol:
         operands = [condition, *together(values[1:])]
         kind = operands[1].dtype.kind
     else:
-        operands = together(values)
+        compares = word.truth or name in ("maximum", "minimum")
+        operands = together(_rounded(values) if compares else values)
         kind = operands[0].dtype.kind
     if name == "divide" and kind in "biu":
         operands = [cast(operand, FLOAT64) for operand in operands]
@@ -289,9 +300,10 @@ def trace(
             continue
         if dtype.kind not in "biufV":
             raise NotPointwise(f"an operand of {dtype}")
-        if widened and dtype.itemsize == 2 and dtype.kind in "fV":
-            dtype = FLOAT32
-        values.append(Symbol("operand", dtype, value=position))
+        wide = widened and dtype.itemsize == 2 and dtype.kind in "fV"
+        symbol = Symbol("operand", FLOAT32 if wide else dtype, value=position)
+        symbol.memory = dtype
+        values.append(symbol)
     with np.errstate(all="ignore"):
         made = body(F, *values, **parameters)
     several = type(made) is tuple

@@ -14,9 +14,6 @@ import cupy
 import numpy as np
 from cupy import ndarray
 from cupy.cuda import alloc, get_current_stream
-from cupy.cuda.runtime import free
-from cupy_backends.cuda.api.driver import CUDADriverError
-from cupy_backends.cuda.api.driver import launchKernel as launch
 
 from tensorflow_lite_clone.backends.cupy import kit
 from tensorflow_lite_clone.backends.cupy.fusion.expression import (
@@ -34,13 +31,12 @@ from tensorflow_lite_clone.backends.cupy.fusion.layout import (
     width,
 )
 from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form, Text, c_type, write
+from tensorflow_lite_clone.backends.cupy.kernel import OPTIONS, launch_packed
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.sources import Source, package_folder
 
 _F = Namespace(cupy, kit)
 _launches = hooks.launches
-_OPTIONS = ("-std=c++17",)
-_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
 LARGE = 1 << 18  # elements from which on a thread takes several packs
 _MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
 #: C type -> how `struct` packs it; its native alignment is that of CUDA's parameters
@@ -66,7 +62,7 @@ def _header() -> str:
 def _function(name: str, code: str) -> Any:
     """CuPy's kernel of a source, compiled."""
     text = code.replace('#include "pointwise.cuh"', _header())
-    kernel = cupy.RawModule(code=text, options=_OPTIONS).get_function(name)
+    kernel = cupy.RawModule(code=text, options=OPTIONS).get_function(name)
     kernel.num_regs  # noqa: B018  compiles now
     return kernel
 
@@ -91,13 +87,7 @@ def _launcher(name: str, text: Text, front: str, static: Struct, values: list, b
         stream = get_current_stream().ptr
         with lock:
             pack(buffer, 0, *arguments)
-            try:
-                launch(address, blocks, 1, 1, BLOCK, 1, 1, 0, stream, 0, extra_at)
-            except CUDADriverError as error:
-                if error.status != _INVALID_CONTEXT:
-                    raise
-                free(0)  # this thread has not used the device before: now it has
-                launch(address, blocks, 1, 1, BLOCK, 1, 1, 0, stream, 0, extra_at)
+            launch_packed(address, blocks, 1, 1, BLOCK, 1, 1, 0, stream, 0, extra_at)
         for end in launched:
             end()
 
@@ -312,7 +302,9 @@ class Formula:
             where = out.shape, tuple([step // out.itemsize for step in out.strides])
             if any([not step and size > 1 for size, step in zip(*where)]):
                 return None  # elements share their place
-        walked = walk(shapes, strides, len(results), where)
+        # Gradients lie as what they are gradients of, not as what they come from.
+        leader = int(made.names[0] == "g" and len(operands) > 1)
+        walked = walk(shapes, strides, len(results), where, leader)
         if where is not None and walked.shape != out.shape:
             return None
         itemsizes = [value.itemsize for value in operands] + [dtype.itemsize for dtype in results]

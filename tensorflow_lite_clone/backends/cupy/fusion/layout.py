@@ -72,10 +72,12 @@ def walk(
     strides: list[tuple[int, ...]],
     results: int,
     out: tuple[tuple, tuple] | None = None,
+    leader: int = 0,
 ) -> Walk:
     """The walk over operands of these shapes and strides (in elements) and `results` new arrays.
 
-    With `out`, the shape and strides of an array that is there, the one result is written into it.
+    New arrays lie in memory as the operands do, where these differ as the one at `leader`. With
+    `out`, the shape and strides of an array that is there, the one result is written into it.
     Raises ValueError where shapes do not broadcast.
     """
     shape = shapes[0]
@@ -84,7 +86,7 @@ def walk(
     spread = [_broadcast(own, steps, shape) for own, steps in zip(shapes, strides)]
     made = [0] * len(shape)
     if out is None:
-        order, expected = _order(shape, spread), 1
+        order, expected = _order(shape, spread[leader:] + spread[:leader]), 1
         for axis in reversed(order):
             made[axis] = expected
             expected *= max(shape[axis], 1)
