@@ -123,6 +123,27 @@ def test_large(name: str, size: int) -> None:
     check(name, values(len(entry(name).inputs), size), {}, ("bfloat16",))
 
 
+@pytest.mark.parametrize("target", ["float16", "bfloat16", "float32", "float64", "int64", "bool_"])
+@pytest.mark.parametrize("dtype", ALL)
+def test_casts(dtype: str, target: str) -> None:
+    from tensorflow_lite_clone.backends.cupy.native import NATIVE
+    from tensorflow_lite_clone.core import dtypes
+
+    if dtype == target:
+        pytest.skip("nothing to cast")
+    x = on_device(np.linspace(-9, 9, 101), dtype)
+    native = NATIVE[getattr(dtypes, target)]
+    made = run_formula("cast", [x], {"dtype": getattr(dtypes, target)})
+    assert made.dtype == native
+    assert bool((made == x.astype(native)).all())
+
+
+def test_formulas_that_ask_for_shapes() -> None:
+    given = [np.array(0.5), *values(2, 6, 7)]
+    check("mse_loss_backward", given, {"reduction": "mean"})
+    check("huber_loss_backward", given, {"reduction": "mean", "delta": 0.5})
+
+
 def test_numbers_are_arguments() -> None:
     scaled = formula("mul", lambda F, x, y: x * y)
     x = on_device(np.arange(5.0), "float32")

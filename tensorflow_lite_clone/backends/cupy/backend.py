@@ -143,12 +143,12 @@ class CupyBackend(Backend):
         op = TABLE.get(name)
         if is_op(op) and (op.view or op.variadic):
             return generic
-        return self.guarded(self._formula(name, body, generic, kept))
+        return self.guarded(self._formula(name, body, _of_arrays(generic), kept))
 
     def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
         name = "gradient" if "<" in name else name
-        faster = self._formula(name, function, partial(function, self.F))
+        faster = self._formula(name, function, _of_arrays(partial(function, self.F)))
         return lambda F, *arrays, **parameters: faster(*arrays, **parameters)
 
     def writer(self, op: Any) -> Any:
@@ -180,7 +180,8 @@ class CupyBackend(Backend):
             native = None if dtype is None else NATIVE[dtype]
             if isinstance(data, (np.generic, int, float, complex)):
                 # filled by a kernel: a copy from the host cannot be captured in a graph
-                return cupy.full((), data, native or np.asarray(data).dtype)
+                kind = native or np.asarray(data).dtype
+                return cupy.full((), float(data) if kind.kind == "V" else data, kind)
             if isinstance(data, cupy.ndarray):
                 return data if native is None else data.astype(native, copy=False)
             host = np.asarray(data, native)
@@ -252,9 +253,6 @@ class CupyBackend(Backend):
             target[...] = value
 
     def constant(self, value: complex, native_dtype: Any) -> Any:
-        if native_dtype.kind == "V":
-            with self.here():
-                return cupy.full((), value, native_dtype)
         try:
             return native_dtype.type(value)
         except OverflowError:  # integers wrap around
@@ -283,6 +281,23 @@ class CupyBackend(Backend):
 
 def _sum(F: Any, x: Any, y: Any) -> Any:
     return x + y
+
+
+def _of_arrays(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call` with numbers of bfloat16 made arrays, without which CuPy does not know them."""
+
+    def with_arrays(*values: Any, **parameters: Any) -> Any:
+        for value in values:
+            if value.__class__ is _bf16.type:
+                values = tuple([_as_array(value) for value in values])
+                break
+        return call(*values, **parameters)
+
+    return with_arrays
+
+
+def _as_array(value: Any) -> Any:
+    return cupy.full((), float(value), _bf16) if value.__class__ is _bf16.type else value
 
 
 def _is_bfloat16(value: Any) -> bool:

@@ -17,7 +17,7 @@ import cupy
 import numpy as np
 from cupy import ndarray
 
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast
+from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast, operands_of
 from tensorflow_lite_clone.backends.cupy.fusion.launch import LARGE, Plan, in_place, new_array
 from tensorflow_lite_clone.backends.cupy.fusion.layout import (
     Walk,
@@ -143,7 +143,7 @@ def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def backward(node: Any, call: Callable[..., Any], grads: list) -> Any:
-    """Run a node's gradients, for `hooks.backwards`: those of formulas wait, before others do not."""
+    """Run a node's gradients, for `hooks.backwards`: formulas wait, what waits precedes others."""
     op = getattr(node, "op", None)
     if op is not None and (op.deferrable if op.joint is not None else not op.shared):
         return call(grads)
@@ -295,10 +295,14 @@ def _joined(group: list[Step], needed: set[int], later: set[Any]) -> Step | None
     if not held:
         return None
     results = [made[key] for key in held]
-    used = _used(results)
-    names = tuple([f"x{place}" for place in range(len(given))])
-    operands = tuple([symbol for symbol in places.values() if id(symbol) in used])
-    traced = Trace(names, operands, tuple(results), True, False)
+    traced = Trace(
+        names=tuple([f"x{place}" for place in range(len(given))]),
+        operands=operands_of(tuple(results)),
+        results=tuple(results),
+        several=True,
+        by_shape=True,
+        literal=False,
+    )
     arrays = tuple(held.values())
     walked, form = _formed(traced, given, arrays)
     return Step("chain", traced, walked, form, tuple(given), arrays)
@@ -341,15 +345,3 @@ def _rebuilt(symbol: Symbol, memo: dict[int, Symbol]) -> Symbol:
             known = Symbol(symbol.word, symbol.dtype, operands, symbol.value)
         memo[id(symbol)] = known
     return known
-
-
-def _used(results: list[Symbol]) -> set[int]:
-    """The symbols, by identity, that results are computed from."""
-    seen: set[int] = set()
-    stack = list(results)
-    while stack:
-        symbol = stack.pop()
-        if id(symbol) not in seen:
-            seen.add(id(symbol))
-            stack.extend(symbol.operands)
-    return seen

@@ -37,7 +37,7 @@ class Symbol:
     Operands have the word "operand" and their position, numbers "number" and their value.
     """
 
-    __slots__ = ("dtype", "memory", "operands", "overridden", "value", "word")
+    __slots__ = ("asked", "dtype", "extent", "memory", "operands", "overridden", "value", "word")
     __array_ufunc__ = None  # NumPy's scalars leave their operators to those below
 
     def __init__(self, word: str, dtype: Any, operands: tuple = (), value: Any = None) -> None:
@@ -47,6 +47,19 @@ class Symbol:
 
     def __getattr__(self, name: str) -> Any:
         raise NotPointwise(f"'{name}' of an array")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape here and now, which binds the expression to it."""
+        if self.word == "operand":
+            self.asked.append(self)
+            return self.extent
+        return np.broadcast_shapes(*[operand.shape for operand in self.operands])
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are here and now."""
+        return len(self.shape)
 
     def __bool__(self) -> bool:
         raise NotPointwise("a decision by values")
@@ -279,11 +292,18 @@ class Trace(NamedTuple):
     operands: tuple[Symbol, ...]
     results: tuple[Symbol, ...]
     several: bool  # the formula gives a tuple
+    by_shape: bool  # it is for operands of these shapes alone
     literal: bool  # numbers are the formula's own, not given as parameters
 
 
 def trace(
-    body: Callable[..., Any], F: Namespace, kinds: tuple, parameters: dict, *, widened: bool
+    body: Callable[..., Any],
+    F: Namespace,
+    kinds: tuple,
+    shapes: tuple,
+    parameters: dict,
+    *,
+    widened: bool,
 ) -> Trace:
     """Run `body` on symbols; `kinds` are the operands' dtypes, None for an operand that is None.
 
@@ -294,7 +314,8 @@ def trace(
     if len(names) != len(kinds):
         names = tuple([f"x{position}" for position in range(len(kinds))])
     values: list[Any] = []
-    for position, dtype in enumerate(kinds):
+    asked: list[Symbol] = []
+    for position, (dtype, shape) in enumerate(zip(kinds, shapes)):
         if dtype is None:
             values.append(None)
             continue
@@ -302,7 +323,7 @@ def trace(
             raise NotPointwise(f"an operand of {dtype}")
         wide = widened and dtype.itemsize == 2 and dtype.kind in "fV"
         symbol = Symbol("operand", FLOAT32 if wide else dtype, value=position)
-        symbol.memory = dtype
+        symbol.memory, symbol.extent, symbol.asked = dtype, shape, asked
         values.append(symbol)
     with np.errstate(all="ignore"):
         made = body(F, *values, **parameters)
@@ -313,10 +334,10 @@ def trace(
             raise Unchanged
         if not isinstance(result, Symbol) or not result.operands or result.overridden:
             raise NotPointwise("a result that is no new array")
-    return Trace(names, _operands(results), tuple(results), several, not parameters)
+    return Trace(names, operands_of(results), tuple(results), several, bool(asked), not parameters)
 
 
-def _operands(results: tuple) -> tuple[Symbol, ...]:
+def operands_of(results: tuple) -> tuple[Symbol, ...]:
     """The operands that results are computed from, in order."""
     seen: dict[int, Symbol] = {}
     stack = list(results)

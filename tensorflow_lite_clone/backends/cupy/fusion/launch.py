@@ -21,6 +21,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.expression import (
     Namespace,
     Trace,
     Unchanged,
+    operands_of,
     trace,
 )
 from tensorflow_lite_clone.backends.cupy.fusion.layout import (
@@ -32,6 +33,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.layout import (
 )
 from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form, Text, c_type, write
 from tensorflow_lite_clone.backends.cupy.kernel import OPTIONS, launch_packed
+from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.sources import Source, package_folder
 
@@ -45,6 +47,8 @@ _BY_TYPE = {
     "long long": "q", "unsigned char": "B", "unsigned short": "H", "unsigned int": "I",
     "unsigned long long": "Q",
 }  # fmt: skip
+#: Classes of what kernels take; arrays of subclasses are more than their strides tell
+_SERVED = frozenset([ndarray, *[native.type for native in NATIVE.values()]])
 _MOST_FAILURES = 8  # after which a formula that never was pointwise is not traced any more
 
 
@@ -248,7 +252,8 @@ class Formula:
         """
         if len(self.runs) >= _MOST_RUNS:
             self.runs.clear()
-        plan = self._prepare(arrays, parameters, out)
+        formed = self.formed(arrays, parameters, out)
+        plan = None if formed is None else Plan(self.name, *formed)
         if out is None:
             run = self.generic if plan is None else plan.run
         else:
@@ -256,93 +261,80 @@ class Formula:
         self.runs[key] = run
         return run
 
-    def _prepare(self, arrays: tuple, parameters: dict, out: Any) -> Plan | None:
-        formed = self.formed(arrays, parameters, out)
-        return None if formed is None else Plan(self.name, *formed)
-
     def formed(
         self, arrays: tuple, parameters: dict, out: Any = None
     ) -> tuple[Trace, Walk, Form] | None:
         """What a plan for these operands (and the result `out`) is made of; None without one."""
-        kinds: list[Any] = []
-        for value in arrays:
-            if value is None:
-                kinds.append(None)
-            elif value.__class__ is ndarray or isinstance(value, np.generic):
-                kinds.append(value.dtype)
-                if value.dtype.kind == "V" and value.__class__ is not ndarray:
-                    return None
-            else:
-                return None
-        given = [value for value in arrays if value.__class__ is ndarray]
-        if not given:
+        if not all([a is None or isinstance(a, (ndarray, np.generic)) for a in arrays]):
             return None
-        made = self._traced(tuple(kinds), parameters)
+        kinds = tuple([None if value is None else value.dtype for value in arrays])
+        shapes = tuple([None if value is None else value.shape for value in arrays])
+        made = self._traced(kinds, shapes, parameters)
         if made is None:
             return None
-        numbers = tuple([isinstance(value, np.generic) for value in arrays])
-        narrow = self._narrow(kinds) if self.like is None else kinds[self.like]
-        results = []
-        for place, symbol in enumerate(made.results):
-            dtype = symbol.dtype
-            if dtype == FLOAT32 and narrow is not None and place not in self.kept:
-                dtype = narrow
-            results.append(dtype)
-        operands = [
-            value
-            for value in (arrays[s.value] for s in made.operands)
-            if value.__class__ is ndarray
-        ]
-        shapes = [value.shape for value in operands]
-        strides = [tuple([step // value.itemsize for step in value.strides]) for value in operands]
-        where = None
-        if out is not None:
-            if len(results) > 1 or out.dtype != results[0]:
-                return None
-            where = out.shape, tuple([step // out.itemsize for step in out.strides])
-            if any([not step and size > 1 for size, step in zip(*where)]):
-                return None  # elements share their place
+        used = [arrays[symbol.value] for symbol in made.operands]
+        operands = [value for value in used if value.__class__ is ndarray]
+        if not operands or any([value.__class__ not in _SERVED for value in used]):
+            return None
+        narrow = None if "dtype" in parameters else _narrow(kinds)
+        if self.like is not None:
+            narrow = kinds[self.like]
+        results = tuple(
+            [
+                narrow if narrow and symbol.dtype == FLOAT32 and place not in self.kept
+                else symbol.dtype
+                for place, symbol in enumerate(made.results)
+            ]
+        )  # fmt: skip
+        where = None if out is None else (out.shape, _steps(out))
+        if where is not None and (len(results) > 1 or out.dtype != results[0] or _shares(*where)):
+            return None
         # Gradients lie as what they are gradients of, not as what they come from.
         leader = int(made.names[0] == "g" and len(operands) > 1)
-        walked = walk(shapes, strides, len(results), where, leader)
+        each = [value.shape for value in operands]
+        walked = walk(each, [_steps(value) for value in operands], len(results), where, leader)
         if where is not None and walked.shape != out.shape:
             return None
-        itemsizes = [value.itemsize for value in operands] + [dtype.itemsize for dtype in results]
+        if len(results) > 1 and any(
+            [
+                np.broadcast_shapes(*[shapes[symbol.value] for symbol in operands_of((result,))])
+                != walked.shape
+                for result in made.results
+            ]
+        ):
+            return None
         steps = tuple(
             [tuple([step if step in (0, 1) else 2 for step in own]) for own in walked.steps]
         )
-        many = width(walked, itemsizes)
-        runs = sum([own == (1,) for own in steps[: len(operands)]])
-        packs = max(1, 4 // max(runs, 1)) if walked.flat and walked.count >= LARGE else 1
+        runs = [own for own in steps[: len(operands)] if own == (1,)]
+        large = walked.flat and walked.count >= LARGE
         form = Form(
-            tuple(kinds), tuple(results), numbers, steps, len(walked.sizes), many, packs,
-            reach(walked) >= 1 << 31,
-        )  # fmt: skip
+            operands=kinds,
+            results=results,
+            numbers=tuple([isinstance(value, np.generic) for value in arrays]),
+            steps=steps,
+            axes=len(walked.sizes),
+            width=width(walked, [value.itemsize for value in (*operands, *results)]),
+            packs=max(1, 4 // max(len(runs), 1)) if large else 1,
+            wide=reach(walked) >= 1 << 31,
+        )
         return made, walked, form
 
-    def _narrow(self, kinds: list) -> Any:
-        """The two-byte float that all floating operands are of, or None."""
-        floats = {kind for kind in kinds if kind is not None and kind.kind in "fV"}
-        only = floats.pop() if len(floats) == 1 else None
-        return only if only is not None and only.itemsize == 2 else None
-
-    def _traced(self, kinds: tuple, parameters: dict) -> Trace | None:
-        key = (kinds, *_fixed(parameters))
-        try:
-            return self._traces[key]
-        except KeyError:
-            pass
+    def _traced(self, kinds: tuple, shapes: tuple, parameters: dict) -> Trace | None:
+        key: Any = (kinds, *_fixed(parameters))
+        for known in (key, (key, shapes)):
+            if known in self._traces:
+                return self._traces[known]
         if len(self._traces) >= _MOST_RUNS:
             self._traces.clear()
         widened = "dtype" not in parameters
-        floats = {kind for kind in kinds if kind is not None and kind.kind in "fV"}
+        floats = _floats(kinds)
         made: Trace | None = None
-        mixed = (
-            self.like is None and len(floats) > 1 and any([kind.itemsize == 2 for kind in floats])
-        )
+        mixed = len(floats) > 1 and any([kind.itemsize == 2 for kind in floats])
+        mixed = mixed and self.like is None
         try:
             if not mixed:
-                made = trace(self.body, _F, kinds, parameters, widened=widened)
+                made = trace(self.body, _F, kinds, shapes, parameters, widened=widened)
         except Unchanged:
             self.refused = True
         except Exception:  # whatever it is, the generic form says it again
@@ -351,8 +343,30 @@ class Formula:
             self._failures += 1
             known = [entry for entry in self._traces.values() if entry is not None]
             self.refused = self.refused or (self._failures >= _MOST_FAILURES and not known)
-        self._traces[key] = made
+        self._traces[(key, shapes) if made is not None and made.by_shape else key] = made
         return made
+
+
+def _floats(kinds: tuple) -> set:
+    return {kind for kind in kinds if kind is not None and kind.kind in "fV"}
+
+
+def _narrow(kinds: tuple) -> Any:
+    """The two-byte float that all floating operands are of, or None."""
+    floats = _floats(kinds)
+    only = floats.pop() if len(floats) == 1 else None
+    return only if only is not None and only.itemsize == 2 else None
+
+
+def _steps(array: Any) -> tuple[int, ...]:
+    """Strides in elements."""
+    itemsize = array.itemsize
+    return tuple([stride // itemsize for stride in array.strides])
+
+
+def _shares(shape: tuple, steps: tuple) -> bool:
+    """Whether several elements share a place in memory."""
+    return any([not step and size > 1 for size, step in zip(shape, steps)])
 
 
 def _fixed(parameters: dict) -> tuple:

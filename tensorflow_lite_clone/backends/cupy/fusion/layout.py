@@ -98,7 +98,7 @@ def walk(
 
 
 def _merged(shape: tuple, order: list[int], spread: list[tuple], made: tuple) -> Walk:
-    """Neighbouring axes as one wherever all arrays go on evenly; `made` are the result's strides."""
+    """Neighbouring axes as one wherever arrays go on evenly; `made` are the result's strides."""
     sizes: list[int] = []
     steps: list[list[int]] = [[] for _ in spread]
     for axis in reversed(order):
