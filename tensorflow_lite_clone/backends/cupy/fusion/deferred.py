@@ -1,8 +1,8 @@
-"""Pointwise kernels that wait for each other, while a graph is captured: a chain becomes one kernel.
+"""Pointwise kernels that wait for each other, while a graph is captured: chains become one kernel.
 
 A formula's results are arrays at once, but what fills them is put off until something else than a
-formula runs. Then all that waits is launched: neighbours over the same elements as one kernel, which
-keeps in registers what nobody holds any more. `outside` goes around whatever is no formula.
+formula runs. Then all that waits is launched: neighbours over the same elements as one kernel,
+which keeps in registers what nobody holds any more. `outside` goes around what is no formula.
 """
 
 from __future__ import annotations
@@ -289,6 +289,8 @@ def _joined(group: list[Step], needed: set[int], later: set[Any]) -> Step | None
             memo[id(symbol)] = places[key, symbol.dtype]
         found = [_rebuilt(symbol, memo) for symbol in traced.results]
         for symbol, value in zip(found, step.results):
+            if symbol.dtype != value.dtype:  # rounded as if it had been in memory
+                symbol = Symbol("astype", value.dtype, (symbol,))
             made[_window(value)] = symbol
             if is_held(value):
                 held[_window(value)] = value
