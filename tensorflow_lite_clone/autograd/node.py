@@ -157,6 +157,7 @@ class Node(GraphNode):
         op = self.op
         plan = op.plans[self.mask]
         F = recorded(self.backend) if create_graph else self.backend.F
+        forms = None if create_graph else self.backend.gradients
         saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
         g = self._differentiable(grads, F) if self.several else grads[0]
         parameters = self.parameters
@@ -173,6 +174,8 @@ class Node(GraphNode):
         for position, function, places, names in plan.steps:
             if needed is not None and not needed[position]:
                 continue
+            if forms is not None:
+                function = forms[function]
             if names:
                 chosen = {name: parameters[name] for name in names}
                 values = [saved[place] for place in places]

@@ -9,6 +9,8 @@ some are 0), operators and basic indexing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from operator import add, iadd
 from typing import Any
 
@@ -75,6 +77,18 @@ KIT = {
 }
 
 
+class _Made(dict):
+    """What a function makes of the keys, made when first asked for."""
+
+    def __init__(self, make: Any) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, key: Any) -> Any:
+        made = self[key] = self.make(key)
+        return made
+
+
 class Backend:
     """One device. `F` is the namespace over its arrays that ops are written in."""
 
@@ -95,6 +109,8 @@ class Backend:
         self.F = Raw(self)
         #: ``x + y`` and ``x += y`` for gradients, which come together outside of any op.
         self.add, self.add_to = self.guarded(add), self.guarded(iadd)
+        #: What is called in place of the gradient functions of ops, and what does ops in place.
+        self.gradients, self.writers = _Made(self.gradient), _Made(self.writer)
 
     def asarray(self, data: Any, dtype: DType | None = None) -> Any:
         """A native array of `data` (a native array, host array, scalar or nested sequence)."""
@@ -191,6 +207,33 @@ class Backend:
     def adapted(self, op: Any, generic: Any) -> Any:
         """The generic form of an op or composite, as this device has to run it."""
         return generic
+
+    def fused(
+        self, name: str, body: Any, generic: Any, kept: tuple[int, ...] = ()
+    ) -> Any:
+        """`generic`, the guarded form over arrays of a formula ``body(F, ...)``, or a faster one.
+
+        Results at the places `kept` have a dtype of their own.
+        """
+        return generic
+
+    def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:
+        """What runs in place of `call` over arrays, which `fused` has made no faster form of."""
+        return call
+
+    def gradient(self, function: Any) -> Any:
+        """A gradient ``function(F, g, ...)``, or a faster form of it for arrays."""
+        return function
+
+    def writer(self, op: Any) -> Any:
+        """The guarded ``call(x, *arrays, **parameters)`` that does a pointwise op in x's memory.
+
+        None where there is none. It may return False instead, having done nothing.
+        """
+        write = getattr(op, "assign", None) or op.write
+        if write is None:
+            return None
+        return self.guarded(write if write is not op.write else partial(write, self.F))
 
     def __repr__(self) -> str:
         return f"<backend {self.name} for {self.device}>"

@@ -98,7 +98,7 @@ class Event:
         if self._handle is None:
             self._handle = layer("runtime").new_event(stream._index, *self._options)
         with stream._here():
-            self._handle.record(stream.handle)
+            layer("runtime").record(self._handle, stream.handle)
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let the stream's later work wait for the event; nothing if it was never recorded."""

@@ -43,14 +43,14 @@ def add(wrapper: Callable[[Any, Any, Call], Call]) -> None:
     """Let `wrapper` give what runs in place of every op from now on, outside of earlier ones."""
     with _changing:
         active.append(wrapper)
-        _forget()
+        forget()
 
 
 def remove(wrapper: Callable[[Any, Any, Call], Call]) -> None:
     """Let ops run without `wrapper` again; ValueError if it was not added."""
     with _changing:
         active.remove(wrapper)
-        _forget()
+        forget()
 
 
 def wrapped(op: Any, backend: Any, call: Call) -> Call:
@@ -62,7 +62,8 @@ def wrapped(op: Any, backend: Any, call: Call) -> Call:
     return call
 
 
-def _forget() -> None:
+def forget() -> None:
+    """Let what runs for each op be asked for again."""
     for entry in TABLE.values():
         if is_op(entry):
             entry.calls.clear()

@@ -75,6 +75,7 @@ class Op:
     hints: tuple[int, ...] = ()  # saved outputs that a recorded backward gets as None
     renewable = False  # saved outputs that were written to since are calculated again from inputs
     word: str | None = None  # forward is just this word of F
+    deferrable = False  # a joint `backward` that touches arrays only by one composite of its own
     by_strides = False  # what a view shows depends on its input's strides (as_strided)
     #: Optional ``write(F, x, *arrays, **parameters)``, the op in x's own memory: its in-place form.
     write: Callable[..., None] | None = None

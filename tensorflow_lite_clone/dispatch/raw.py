@@ -47,6 +47,12 @@ class Raw:
         """Run an op of the table, for words whose name the kit or the standard gives another."""
         return table.run(op, self.backend, arrays, parameters)
 
+    def forget(self) -> None:
+        """Look all words up anew."""
+        words = vars(self)
+        for name in [name for name in words if name != "backend"]:
+            del words[name]
+
     def __getattr__(self, name: str) -> Any:
         word = self._find(name)
         setattr(self, name, word)
@@ -55,9 +61,9 @@ class Raw:
     def _find(self, name: str) -> Any:
         word = getattr(self.backend.kit, name, None)
         if word is not None and not name.startswith("_"):
-            return self.backend.guarded(word)
+            return self.backend.guarded(self.backend.foreign(word))
         if name in STANDARD:
-            return self.backend.guarded(getattr(self.backend.xp, name))
+            return self.backend.guarded(self.backend.foreign(getattr(self.backend.xp, name)))
         if name in TABLE:
             return table.resolve(TABLE[name], self.backend)
         raise AttributeError(f"F has no word '{name}' in the standard, the kit or the op table")

@@ -50,11 +50,13 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
     if word is not None:
         generic = getattr(backend.F, word)
     else:
-        generic = backend.guarded(backend.adapted(op, partial(body, backend.F)))
+        generic = backend.adapted(op, partial(body, backend.F))
+        generic = backend.guarded(backend.foreign(generic, getattr(op, "view", False)))
+    generic = backend.fused(name, body, generic, getattr(op, "hints", ()))
     special = overrides.get((name, backend.name))
     if special is None:
         return generic
-    special = backend.guarded(partial(special, backend.F))
+    special = backend.guarded(backend.foreign(partial(special, backend.F)))
     return _with_fallback((name, backend.name), special, generic)
 
 

@@ -189,12 +189,11 @@ def write_pointwise(
         storages = tuple([operand._storage for operand in operands])
         backend = storages[0].backend
     array = target._storage.array
-    in_memory = (
-        op.write is not None
-        and operands[0] is target
-        and all([broadcasts_to(storage.array.shape, array.shape) for storage in storages[1:]])
+    fits = operands[0] is target and all(
+        [broadcasts_to(storage.array.shape, array.shape) for storage in storages[1:]]
     )
-    if not in_memory:
+    writer = backend.writers[op] if fits else None
+    if writer is None:
         result = _run(op, backend, storages, parameters)
         check_result(op.name, target, result, backend)
     recorded: type[Op] = op
@@ -202,18 +201,28 @@ def write_pointwise(
         recorded, edges, mask, parameters = TABLE["sign"], edges[:1], mask & 1, {}  # type: ignore
     if mask:
         storages = _kept(storages, recorded.plans[mask].saves, target._storage)
-    if in_memory:
+    if writer is None:
+        write(target, result)
+    else:
         check_writable(array)
         arrays = [storage.array for storage in storages[1:]]
-        call: Any = op.write if backend.alone else backend.guarded(op.write)
-        call = partial(call, backend.F, array, *arrays, **parameters)
+        call = partial(_written, op, writer, target, arrays, parameters)
         hooks.writing(op, call, (array, *arrays), parameters)
         target._storage.bump()
-    else:
-        write(target, result)
     if mask:
         record_inplace(recorded, target, backend, edges, mask, storages, parameters)
     return target
+
+
+def _written(
+    op: type[Op], writer: Callable[..., Any], target: Tensor, others: list, parameters: dict
+) -> None:
+    """Do `op` in the target's memory, or elsewhere and copy where the writer cannot."""
+    backend, array = target._storage.backend, target._storage.array
+    if writer(array, *others, **parameters) is False:
+        result = run(op, backend, (array, *others), parameters)
+        check_result(op.name, target, result, backend)
+        backend.write(array, result)
 
 
 def _kept(storages: tuple, saves: tuple[int, ...], target: Storage) -> tuple:

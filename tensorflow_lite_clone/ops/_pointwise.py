@@ -114,6 +114,10 @@ def unary(
                 and 0 not in array.strides
             ):
                 backend = storage.backend
+                writer = None if hooks.writers else backend.writers[op]
+                if writer is not None and writer(array) is not False:
+                    storage.bump()
+                    return input
                 result = run(op, backend, (array,), {})
                 if result.dtype is array.dtype:
                     write_array(backend, array, result)
@@ -163,6 +167,7 @@ def binary(
         "refuses": refuses,
         "check": check,
         "write": None if assign is None else lambda F, x, y: assign(x, y),
+        "assign": assign,
     }
     op = _make_op(name, name if forward is None else forward, label, body, 2)
     calls = op.calls
@@ -279,7 +284,7 @@ def binary(
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):
-        if assign is not None and _assigned(op, assign, self, other, slow):
+        if assign is not None and _assigned(op, self, other, slow):
             return self
         return write_pointwise(op, self, (other,))
 
@@ -303,9 +308,7 @@ def binary(
     return function
 
 
-def _assigned(
-    op: type[Op], assign: Callable[[Any, Any], Any], target: Any, other: Any, slow: str
-) -> bool:
+def _assigned(op: type[Op], target: Any, other: Any, slow: str) -> bool:
     """Do ``target op= other`` in place if nothing is to be promoted or recorded; say if so."""
     if mode.grad and (target._edge is not None or target._view is not None):
         return False
@@ -330,8 +333,7 @@ def _assigned(
         return False
     if (slow and dtype.kind in slow) or dtype.kind == "b" or 0 in array.strides:
         return False
-    if not storage.backend.alone:
-        assign = storage.backend.guarded(assign)
+    assign = storage.backend.writers[op]
     if hooks.writers:
         hooks.writing(op, partial(assign, array, right), (array, right), {})
     else:
@@ -350,8 +352,9 @@ def _make_op(
 ) -> type[Pointwise]:
     body = {key: value for key, value in body.items() if value is not None}
     body["name"] = name
-    if body.get("check") is not None:
-        body["check"] = staticmethod(body["check"])
+    for plain in ("check", "assign"):
+        if plain in body:
+            body[plain] = staticmethod(body[plain])
     if label is not None:
         body["label"] = label
     if isinstance(forward, str):

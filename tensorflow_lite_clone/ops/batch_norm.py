@@ -67,6 +67,7 @@ class BatchNorm(Op):
     """
 
     label = "NativeBatchNorm"
+    deferrable = True
     nondifferentiable = (1, 2, 3, 4)
     hints = (1, 2, 3, 4)
 

@@ -82,6 +82,22 @@ def run_override(name: str, arrays: Sequence[Any], parameters: dict) -> Any:
     return table.overrides[name, "cupy"](kit, *arrays, **parameters)
 
 
+def run_formula(name: str, arrays: Sequence[Any], parameters: dict) -> Any:
+    """The result of the one kernel that is generated for a pointwise op or composite."""
+    import cupy
+
+    from tensorflow_lite_clone.backends.cupy.fusion.launch import formula
+    from tensorflow_lite_clone.dispatch.op import TABLE
+
+    def refuse(*arrays: Any, **parameters: Any) -> Any:
+        raise AssertionError(f"{name} is not taken for a pointwise formula")
+
+    entry: Any = TABLE[name]
+    body = getattr(entry, "forward", entry)
+    poison(cupy)
+    return formula(name, body, refuse)(*arrays, **parameters)
+
+
 def poison(cupy: Any) -> None:
     """Fill what the pool hands out next with NaNs, so that unwritten outputs show."""
     held = [cupy.cuda.alloc(1 << i) for i in (*range(9, 25), *range(9, 23))]
@@ -98,12 +114,14 @@ def check(
     *,
     slack: float = 8.0,
     compare: Callable[[Any], Any] | None = None,
+    run: Callable[[str, Sequence[Any], dict], Any] = run_override,
 ) -> None:
     """Assert that the override `name` serves the call in each dtype, and is as good as the generic.
 
     `arrays` are host arrays, `Laid` ones, or None; floating ones are given in each of `dtypes`.
     err(override) <= 2 err(generic) + `slack` units in the last place of the largest value, both
-    against the generic form in float64 on the CPU. `compare` picks the outputs to look at.
+    against the generic form in float64 on the CPU. `compare` picks the outputs to look at; with
+    `run` something else than the override gives them.
     """
     import cupy
 
@@ -117,7 +135,7 @@ def check(
     for dtype in [dtype for dtype in dtypes if dtype in ALL]:
         given = [on_device(value, dtype) for value in arrays]
         before = [None if x is None else x.copy() for x in given]
-        mine = run_override(name, given, parameters)
+        mine = run(name, given, parameters)
         assert mine is not NotImplemented, f"{name} declined {dtype}"
         cupy.cuda.Device().synchronize()
         for x, old in zip(given, before):

@@ -1,15 +1,18 @@
-"""Activations' kernels beside the generic forms."""
+"""Activations as one kernel each beside the generic forms."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.kernels.gpu import Laid, check, needs_gpu, run_override
+from tests.kernels import gpu
+from tests.kernels.gpu import Laid, needs_gpu, run_formula
 
 pytestmark = needs_gpu
+check = partial(gpu.check, run=run_formula)
 ELU = {"alpha": 1.3, "scale": 1.1, "rate": 0.7}
 FORWARD: dict[str, dict[str, Any]] = {
     "relu": {},
@@ -65,15 +68,14 @@ def test_backward(name: str, size: int) -> None:
     check(name, [values(size, scale=1.0), kept(name, size)], BACKWARD[name], slack=24)
 
 
-@pytest.mark.parametrize("name", ["gelu", "relu", "glu"])
+@pytest.mark.parametrize("name", ["gelu", "relu"])
 @pytest.mark.parametrize("size", [(1 << 18) - 2, 1 << 18, (1 << 18) + 4098])
 def test_large(name: str, size: int) -> None:
     """The border of the variants with several packs a thread."""
-    parameters = {"axis": 0} if name == "glu" else {}
-    check(name, [values(size)], parameters, ("float32", "bfloat16"))
+    check(name, [values(size)], {}, ("float32", "bfloat16"))
     other = "threshold" if name == "relu" else name
-    parameters = {"threshold": 0} if name == "relu" else parameters
-    g = values(size // 2 if name == "glu" else size, scale=1.0)
+    parameters = {"threshold": 0} if name == "relu" else {}
+    g = values(size, scale=1.0)
     check(f"{other}_backward", [g, values(size)], parameters, ("float32", "bfloat16"))
 
 
@@ -91,9 +93,9 @@ def test_results_are_channels_last_where_the_input_is() -> None:
     import cupy
 
     x = cupy.ones((2, 5, 6, 8), np.float32).transpose(0, 3, 1, 2)
-    assert run_override("gelu", [x], {}).strides == x.strides
+    assert run_formula("gelu", [x], {}).strides == x.strides
     g = cupy.ones(x.shape, np.float32)
-    assert run_override("gelu_backward", [g, x], {}).strides == x.strides
+    assert run_formula("gelu_backward", [g, x], {}).strides == x.strides
 
 
 @pytest.mark.parametrize("name", FORWARD)
@@ -117,9 +119,9 @@ def test_glu(shape: tuple) -> None:
             continue
         half = list(shape)
         half[axis] //= 2
-        check("glu", [values(*shape)], {"axis": axis})
-        check("glu", [Laid(values(*shape), "offset")], {"axis": axis})
-        check("glu_backward", [values(*half, scale=1.0), values(*shape)], {"axis": axis})
+        gpu.check("glu", [values(*shape)], {"axis": axis})
+        gpu.check("glu", [Laid(values(*shape), "offset")], {"axis": axis})
+        gpu.check("glu_backward", [values(*half, scale=1.0), values(*shape)], {"axis": axis})
 
 
 def test_a_single_number() -> None:
@@ -127,9 +129,9 @@ def test_a_single_number() -> None:
     check("gelu_backward", [np.array(0.7), np.array(-0.3)], {})
 
 
-def test_what_is_declined() -> None:
+def test_glu_of_what_is_declined() -> None:
     """Integers and empty arrays are the generic form's."""
     import cupy
 
-    for x in (cupy.ones(3, np.int64), cupy.ones((0, 4), np.float32)):
-        assert run_override("relu", [x], {}) is NotImplemented
+    for x in (cupy.ones(4, np.int64), cupy.ones((0, 4), np.float32)):
+        assert gpu.run_override("glu", [x], {"axis": 0}) is NotImplemented

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from operator import add, iadd
 from typing import Any
 
 import cupy
@@ -14,14 +16,18 @@ from cupy.cuda.runtime import getDevice as get_device
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import faults, kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
+from tensorflow_lite_clone.backends.cupy.fusion import deferred
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
+from tensorflow_lite_clone.backends.cupy.fusion.launch import formula, in_place
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
 from tensorflow_lite_clone.backends.cupy.marks import Marks
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16
-from tensorflow_lite_clone.dispatch import capture
-from tensorflow_lite_clone.dispatch.op import TABLE
+from tensorflow_lite_clone.dispatch import capture, hooks
+from tensorflow_lite_clone.dispatch.op import TABLE, is_op
+from tensorflow_lite_clone.dispatch.table import overrides
 
 _f32 = np.dtype(np.float32)
 _bf16 = NATIVE[bfloat16]
@@ -42,12 +48,58 @@ class CupyBackend(Backend):
         self.index = index
         self.alone = alone  # the machine has no other device
         self._generator: Any = None
-        self.graphs = Graphs(index, lambda: self.generator)
+        self._formulas: dict[Any, Any] = {}
+        self._waiting = 0  # captures in which pointwise kernels wait for each other
+        self.graphs = Graphs(index, lambda: self.generator, self.deferring)
         self.marks = Marks(index)
         memory.install()
         faults.prepare()
         super().__init__()
+        self._look_up()
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
+
+    def _look_up(self) -> None:
+        """Let everything that is called for arrays be looked up anew."""
+        added = self._formula("add", _sum, add)
+        add_to = self._in_place(added)
+        iadd_to = self.foreign(iadd)
+        self.add = self.guarded(added)
+        self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd_to(x, y))
+        self.gradients.clear()
+        self.writers.clear()
+        self.F.forget()
+        hooks.forget()
+
+    @contextmanager
+    def deferring(self) -> Iterator[None]:
+        """A block in which this thread's pointwise kernels wait for those that follow them."""
+        self._waiting += 1
+        self._look_up()
+        chain.on = True
+        hooks.backwards.append(deferred.backward)
+        try:
+            yield
+            chain.flush()
+        finally:
+            chain.drop()
+            hooks.backwards.remove(deferred.backward)
+            self._waiting -= 1
+            self._look_up()
+
+    def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:
+        if not self._waiting or not callable(call) or isinstance(call, type):
+            return call
+        return deferred.viewing(call) if is_view else deferred.around(call)
+
+    def _formula(self, name: str, body: Any, generic: Any, kept: tuple[int, ...] = ()) -> Any:
+        """`formula`, the same one for the same body; as it waits for others, where it does."""
+        made = self._formulas.get((name, body))
+        if made is None:
+            made = self._formulas[name, body] = formula(name, body, generic, kept)
+        return deferred.deferring(made) if self._waiting else made
+
+    def _in_place(self, made: Any) -> Any:
+        return deferred.deferring_in_place(made) if self._waiting else in_place(made)
 
     def here(self) -> Any:
         """A context in which this device is CuPy's current one."""
@@ -85,6 +137,34 @@ class CupyBackend(Backend):
 
         return call
 
+    def fused(
+        self, name: str, body: Any, generic: Callable[..., Any], kept: tuple[int, ...] = ()
+    ) -> Any:
+        op = TABLE.get(name)
+        if is_op(op) and (op.view or op.variadic):
+            return generic
+        return self.guarded(self._formula(name, body, _of_arrays(generic), kept))
+
+    def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        name = function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
+        name = "gradient" if "<" in name else name
+        faster = self._formula(name, function, _of_arrays(partial(function, self.F)))
+        return lambda F, *arrays, **parameters: faster(*arrays, **parameters)
+
+    def writer(self, op: Any) -> Any:
+        plain = super().writer(op)
+        if op.view or op.variadic or (op.name, self.name) in overrides:
+            return plain
+        direct = self._in_place(self._formula(op.name, op.forward, None))
+        if plain is None:
+            return self.guarded(direct)
+        plain = self.foreign(plain)
+
+        def write(x: Any, *arrays: Any, **parameters: Any) -> Any:
+            return direct(x, *arrays, **parameters) or plain(x, *arrays, **parameters)
+
+        return self.guarded(write)
+
     @property
     def generator(self) -> Any:
         if self._generator is None:
@@ -100,7 +180,8 @@ class CupyBackend(Backend):
             native = None if dtype is None else NATIVE[dtype]
             if isinstance(data, (np.generic, int, float, complex)):
                 # filled by a kernel: a copy from the host cannot be captured in a graph
-                return cupy.full((), data, native or np.asarray(data).dtype)
+                kind = native or np.asarray(data).dtype
+                return cupy.full((), float(data) if kind.kind == "V" else data, kind)
             if isinstance(data, cupy.ndarray):
                 return data if native is None else data.astype(native, copy=False)
             host = np.asarray(data, native)
@@ -121,6 +202,7 @@ class CupyBackend(Backend):
 
     def to_host(self, array: Any, non_blocking: bool = False) -> Any:
         capture.crossing("reads a value back", array.nbytes)
+        chain.flush()
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with self.here():
@@ -135,6 +217,7 @@ class CupyBackend(Backend):
         if not isinstance(source, CupyBackend):
             return super().receive(array, source, non_blocking)
         capture.crossing("copies from another device", array.nbytes)
+        chain.flush()
         order = memory_order(array)
         packed = array if order is None else array.transpose(order)
         with source.here():
@@ -152,6 +235,7 @@ class CupyBackend(Backend):
         return memory.is_pinned(array)
 
     def lend(self, array: Any, stream: Any) -> None:
+        chain.flush()
         with self.here():
             runtime.lend(array, stream)
 
@@ -160,6 +244,7 @@ class CupyBackend(Backend):
             return cupy.empty(shape, NATIVE[dtype])
 
     def write(self, target: Any, value: Any) -> None:
+        chain.flush()
         with self.here():
             if value.__class__ is cupy.ndarray and (
                 target.dtype == np.uint8 or value.dtype.kind == "c" != target.dtype.kind
@@ -168,9 +253,6 @@ class CupyBackend(Backend):
             target[...] = value
 
     def constant(self, value: complex, native_dtype: Any) -> Any:
-        if native_dtype.kind == "V":
-            with self.here():
-                return cupy.full((), value, native_dtype)
         try:
             return native_dtype.type(value)
         except OverflowError:  # integers wrap around
@@ -195,6 +277,27 @@ class CupyBackend(Backend):
         capture.crossing("waits for the device")
         cupy.cuda.Device(self.index).synchronize()
         faults.raise_found()
+
+
+def _sum(F: Any, x: Any, y: Any) -> Any:
+    return x + y
+
+
+def _of_arrays(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call` with numbers of bfloat16 made arrays, without which CuPy does not know them."""
+
+    def with_arrays(*values: Any, **parameters: Any) -> Any:
+        for value in values:
+            if value.__class__ is _bf16.type:
+                values = tuple([_as_array(value) for value in values])
+                break
+        return call(*values, **parameters)
+
+    return with_arrays
+
+
+def _as_array(value: Any) -> Any:
+    return cupy.full((), float(value), _bf16) if value.__class__ is _bf16.type else value
 
 
 def _is_bfloat16(value: Any) -> bool:

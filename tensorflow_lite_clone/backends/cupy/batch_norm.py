@@ -7,8 +7,11 @@ from math import prod
 from typing import Any
 
 import cupy
+import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, power_above
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain, deferring
+from tensorflow_lite_clone.backends.cupy.fusion.launch import formula
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.norms import (
     empty_last,
@@ -20,14 +23,13 @@ from tensorflow_lite_clone.backends.cupy.norms import (
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "batch_norm.cu"
+_FLOAT32 = np.dtype(np.float32)
 _moments = Kernel(_FILE, "batch_norm_forward_moments", params=("T", "R", "A", "VEC", "LAST"))
 _finish = Kernel(_FILE, "batch_norm_forward_finish", params=("R", "A"))
 _forward = Kernel(_FILE, "batch_norm_forward", params=("T", "W", "M", "A", "VEC", "LAST"))
 _sums = Kernel(_FILE, "batch_norm_backward_sums", params=("T", "W", "A", "VEC", "LAST"))
 _finish_sums = Kernel(_FILE, "batch_norm_backward_finish", params=("W", "A"))
-_backward = Kernel(
-    _FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING")
-)
+_backward = Kernel(_FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING"))
 
 
 class _Walk:
@@ -80,6 +82,30 @@ def _laid(x: Any, last: bool) -> Any:
     return cupy.ascontiguousarray(cupy.moveaxis(x, 1, -1) if last else x)
 
 
+def _by_channel(value: Any, axes: int) -> Any:
+    """Per-channel values as an array that broadcasts over (N, C, ...)."""
+    return value.reshape((1, -1) + (1,) * (axes - 2))
+
+
+def _normal_form(F: Any, x: Any, mean: Any, variance: Any, w: Any, b: Any, *, eps: float) -> Any:
+    scale = F.rsqrt(variance + eps)
+    y = (x - mean) * (scale if w is None else scale * w)
+    return y if b is None else y + b
+
+
+def _gradient_form(
+    F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, sums: Any, products: Any, *,
+    eps: float, share: float,
+) -> Any:  # fmt: skip
+    r = F.rsqrt(variance + eps)
+    gx = (g - sums * share - (x - mean) * (r * r * products * share)) * r
+    return gx if w is None else gx * w
+
+
+_normalized = deferring(formula("batch_norm", _normal_form, None, like=0))
+_input_gradient = deferring(formula("batch_norm_backward", _gradient_form, None, like=0))
+
+
 def _empty_like(x: Any, last: bool) -> Any:
     return empty_last(x.shape, x.dtype) if last else cupy.empty(x.shape, x.dtype)
 
@@ -103,6 +129,7 @@ def _kind(x: Any, values: Any) -> Any:
 
 
 @override("batch_norm", backend="cupy")
+@aware
 def batch_norm(
     F: Any,
     x: Any,
@@ -117,6 +144,7 @@ def batch_norm(
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size:
         return NotImplemented
+    chain.flush()
     weights, running_kind = weights_of(x, w, b), _kind(x, (running_mean, running_var))
     last = _is_last(x)
     laid = _laid(x, last)
@@ -165,6 +193,9 @@ def _normalize(
     x: Any, laid: Any, weights: Any, mean: Any, variance: Any, eps: float, rows: _Walk, kind: Any
 ) -> Any:
     w, b, weight_kind = weights
+    if chain.on and kind == _FLOAT32:
+        channels = [None if v is None else _by_channel(v, x.ndim) for v in (mean, variance, w, b)]
+        return _normalized(x, *channels, eps=eps)
     y = _empty_like(x, rows.last)
     parts, chunk = rows.parts(16, 4)
     kernel = _forward[x.dtype, weight_kind, mean.dtype, kind, rows.width, rows.last]
@@ -176,6 +207,7 @@ def _normalize(
 
 
 @override("batch_norm_backward", backend="cupy")
+@aware
 def batch_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: Any
 ) -> Any:
@@ -198,6 +230,7 @@ def _gradients(
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size or g.dtype != x.dtype:
         return NotImplemented
+    chain.flush()
     weights = weights_of(x, w, None)
     last = _is_last(x)
     laid_g, laid_x = _laid(g, last), _laid(x, last)
@@ -223,7 +256,12 @@ def _gradients(
             kernel = _finish_sums[weight_kind, kind]
             kernel(channels, 128, partials, variance, eps, channels, parts, sums, gw, gb)
     gx = None
-    if needs[0]:
+    if needs[0] and training and chain.on and kind == _FLOAT32:
+        channels_of = [
+            None if v is None else _by_channel(v, x.ndim) for v in (w, mean, variance, *sums)
+        ]
+        gx = _input_gradient(g, x, *channels_of, eps=eps, share=channels / x.size)
+    elif needs[0]:
         gx = _empty_like(x, last)
         parts, chunk = rows.parts(16, 4)
         kernel = _backward[x.dtype, weight_kind, kind, rows.width, last, training]

@@ -12,7 +12,7 @@ as long as the pool lives.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import cupy
@@ -21,6 +21,7 @@ from cupy.cuda import runtime
 
 from tensorflow_lite_clone.backends.cupy import gemm, memory
 from tensorflow_lite_clone.backends.cupy.arrays import is_dense
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.dispatch import capture, hooks
 
 MODES = ("global", "thread_local", "relaxed")
@@ -49,14 +50,19 @@ class Graph:
     """Work that was captured once and can be launched again and again."""
 
     def __init__(
-        self, index: int, prepare: Callable[[], object], pool: Pool | None = None
+        self,
+        index: int,
+        prepare: Callable[[], object],
+        deferring: Callable[[], AbstractContextManager[None]],
+        pool: Pool | None = None,
     ) -> None:
         self.index = index
-        self._prepare = prepare
+        self._prepare, self._deferring = prepare, deferring
         self.pool = Pool() if pool is None else pool
         self._graph: Any = None
         self._stream: Any = None
         self._exit = ExitStack()
+        self._waiting = ExitStack()
 
     def begin(self, mode: str = "global") -> None:
         """Capture what this thread launches on the current stream from now on.
@@ -79,6 +85,7 @@ class Graph:
             self._exit.callback(capture.end)
             self._exit.enter_context(cupy.cuda.using_allocator(self.pool.allocate))
             stream.begin_capture(runtime.streamCaptureModeRelaxed)
+            self._waiting.enter_context(self._deferring())
         except BaseException:
             self._exit.close()
             raise
@@ -90,7 +97,10 @@ class Graph:
         if stream is None:
             raise RuntimeError("capture_end() was called without a capture under way")
         try:
-            self._graph = stream.end_capture()
+            try:
+                self._waiting.close()
+            finally:
+                self._graph = stream.end_capture()
         finally:
             self._exit.close()
 
@@ -98,6 +108,7 @@ class Graph:
         """End the capture after an error and drop what was captured."""
         try:
             if self._stream is not None:
+                chain.drop()
                 self.end()
         except runtime.CUDARuntimeError:
             pass  # the error that is under way has broken the capture off
@@ -213,12 +224,17 @@ class Graphs:
     """What one device offers for graphs.
 
     `prepare` makes what must not be made within a capture: its first values would be those of the
-    first replay.
+    first replay. `deferring` is a block in which pointwise kernels wait for each other.
     """
 
-    def __init__(self, index: int, prepare: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        index: int,
+        prepare: Callable[[], object],
+        deferring: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self.index = index
-        self._prepare = prepare
+        self._prepare, self._deferring = prepare, deferring
 
     def pool(self) -> Pool:
         """A new pool."""
@@ -226,7 +242,7 @@ class Graphs:
 
     def graph(self, pool: Pool | None = None) -> Graph:
         """A graph that is yet to be captured."""
-        return Graph(self.index, self._prepare, pool)
+        return Graph(self.index, self._prepare, self._deferring, pool)
 
     def cells(self) -> Cells:
         """A set of cells."""

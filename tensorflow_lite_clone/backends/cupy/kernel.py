@@ -25,6 +25,17 @@ _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
 _STATIC_SHARED = 48 * 1024  # bytes; a kernel must be told of more
 
 
+def launch_packed(*values: Any) -> None:
+    """The driver's launch, also in a thread that has not used the device before."""
+    try:
+        launch(*values)
+    except CUDADriverError as error:
+        if error.status != _INVALID_CONTEXT:
+            raise
+        free(0)  # now it has
+        launch(*values)
+
+
 class Instance:
     """One instantiation of a kernel."""
 
@@ -46,15 +57,17 @@ class Instance:
         self._version = -1
         self._function: Any = None
         self._converters: list[Any] = []
-        self._packer: Packer | None = None
+        self._packer: Any = None
         self._addresses: dict[int, int] = {}  # by device
         self._roomy: dict[int, int] = {}
 
     @property
     def expression(self) -> str:
         """The instantiation as C++ writes it."""
-        return f"{self.kernel.name}<{', '.join(self.template)}>" if self.template else (
-            self.kernel.name
+        return (
+            f"{self.kernel.name}<{', '.join(self.template)}>"
+            if self.template
+            else (self.kernel.name)
         )
 
     @property
@@ -87,7 +100,7 @@ class Instance:
             ) from None
         self._function = function
         self._converters = [converter(p, self.expression) for p in found]
-        self._packer = Packer.of(found)
+        self._packer = Packer(found)
         self._addresses.clear()
         self._roomy.clear()
         self._source, self._version = source, version
@@ -105,28 +118,19 @@ class Instance:
             block = (block,)
         launched = self._tell(grid, block) if _launches else ()
         packer = self._packer
-        if packer is not None:
-            with packer.lock:
-                if packer.pack(args):
-                    device = get_device()
-                    address = self._addresses.get(device)
-                    if address is None:
-                        address = self._addresses[device] = self._function.kernel.ptr
-                    values = (
-                        address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
-                        get_current_stream().ptr, 0, packer.address,
-                    )  # fmt: skip
-                    try:
-                        launch(*values)
-                    except CUDADriverError as error:
-                        if error.status != _INVALID_CONTEXT:
-                            raise
-                        free(0)  # this thread has not used the device before: now it has
-                        launch(*values)
-                    for end in launched:
-                        end()
-                    return
-        self._launch_checked(grid, block, args, shared)
+        with packer.lock:
+            packed = packer.pack(args)
+            if packed:
+                device = get_device()
+                address = self._addresses.get(device)
+                if address is None:
+                    address = self._addresses[device] = self._function.kernel.ptr
+                launch_packed(
+                    address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
+                    get_current_stream().ptr, 0, packer.address,
+                )  # fmt: skip
+        if not packed:
+            self._launch_checked(grid, block, args, shared)
         for end in launched:
             end()
 

@@ -1,4 +1,6 @@
-"""Reductions and scans: CuPy's, with two-byte floats accumulated in float32.
+"""Reductions and scans, with two-byte floats accumulated in float32.
+
+Reductions are those of `fusion.reduction`, and CuPy's for the dtypes and layouts that it declines.
 
 `axis` is None, an int or a tuple.
 """
@@ -10,6 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.fusion.reduction import reduced
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 
 _f32 = np.dtype(np.float32)
@@ -22,12 +25,18 @@ def _narrow(dtype: Any) -> bool:
 
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     native = x.dtype if dtype is None else NATIVE.get(dtype, dtype)
+    made = reduced("sum", x, axis, keepdims, None if dtype is None else native)
+    if made is not NotImplemented:
+        return made
     if _narrow(native):
         return cupy.sum(x, axis, _f32, None, keepdims).astype(native)
     return cupy.sum(x, axis, None if dtype is None else native, None, keepdims)
 
 
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    made = reduced("mean", x, axis, keepdims)
+    if made is not NotImplemented:
+        return made
     total = cupy.sum(x, axis, _f32 if _narrow(x.dtype) else None, None, keepdims)
     result = total / (x.size // (total.size or 1)) if x.size else total / 0.0
     return result.astype(x.dtype) if _narrow(x.dtype) else result
@@ -53,25 +62,32 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any
 
 def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     native = x.dtype if dtype is None else NATIVE.get(dtype, dtype)
+    made = reduced("prod", x, axis, keepdims, native)
+    if made is not NotImplemented:
+        return made
     if _narrow(native):
         return cupy.prod(x, axis, _f32, None, keepdims).astype(native)
     return cupy.prod(x, axis, native, None, keepdims)
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return cupy.max(x, axis, None, keepdims)
+    made = reduced("max", x, axis, keepdims)
+    return cupy.max(x, axis, None, keepdims) if made is NotImplemented else made
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return cupy.min(x, axis, None, keepdims)
+    made = reduced("min", x, axis, keepdims)
+    return cupy.min(x, axis, None, keepdims) if made is NotImplemented else made
 
 
 def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return cupy.any(x, axis, None, keepdims)
+    made = reduced("any", x, axis, keepdims)
+    return cupy.any(x, axis, None, keepdims) if made is NotImplemented else made
 
 
 def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return cupy.all(x, axis, None, keepdims)
+    made = reduced("all", x, axis, keepdims)
+    return cupy.all(x, axis, None, keepdims) if made is NotImplemented else made
 
 
 def cumulative_sum(

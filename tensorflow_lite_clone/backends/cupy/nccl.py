@@ -15,6 +15,7 @@ from typing import Any
 import cupy
 
 from tensorflow_lite_clone.backends.cupy import runtime
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch import capture
@@ -77,6 +78,7 @@ class Channel:
 
     def fork(self) -> None:
         """Let what is queued from now on wait for the current stream."""
+        chain.flush()
         graph = capture.state.graph
         if graph is not None and self not in graph.pool.kept:
             graph.pool.kept.append(self)  # its end would wait for that of the graph

@@ -11,6 +11,7 @@ import cupy
 from cupy.cuda import runtime
 
 from tensorflow_lite_clone.backends.cupy import faults
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.dispatch import capture
 
 
@@ -124,6 +125,7 @@ def current_stream(index: int) -> Any:
 
 def use_stream(stream: Any, index: int) -> None:
     """Make a device the current one, and let its work go to `stream`."""
+    chain.flush()
     runtime.setDevice(index)
     stream.use()
 
@@ -132,6 +134,12 @@ def new_event(index: int, blocking: bool, timing: bool, interprocess: bool) -> A
     """An event of a device."""
     with cupy.cuda.Device(index):
         return cupy.cuda.Event(blocking, not timing, interprocess)
+
+
+def record(event: Any, stream: Any) -> None:
+    """Let an event stand for the end of what `stream` has been given so far."""
+    chain.flush()
+    event.record(stream)
 
 
 def elapsed_time(start: Any, end: Any) -> float:

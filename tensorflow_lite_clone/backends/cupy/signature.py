@@ -45,50 +45,80 @@ _NATIVE = {
 class Packer:
     """Checks arguments and packs them into one buffer, several times as fast as CuPy takes them.
 
-    It knows arrays of the right dtype, None, and plain numbers; anything else, such as a struct or
-    what is to be refused, is left to the converters.
+    It knows arrays of the right dtype, None, plain numbers, and structs at multiples of 8 bytes;
+    anything else, such as what is to be refused, is left to the converters.
     """
 
     def __init__(self, found: list[Parameter]) -> None:
-        #: per parameter the dtype an array must have, None for any, False for a number
+        self._found = found
+        #: per parameter the dtype an array must have, None for any, False for a number or struct
         self._kinds = [_NATIVE.get(p.type) if p.pointer else False for p in found]
-        self._packed = Struct("@" + "".join("P" if p.pointer else _CODES[p.type] for p in found))
+        #: where structs are, and their bytes, once known
+        self._structs = {
+            i: 0 for i, p in enumerate(found) if not p.pointer and p.type not in _CODES
+        }
+        self._seen: list[Any] | None = None  # the kinds of the last arguments, which fitted
+        self._buffer: Any = None
+        self.address = 0
+        self.lock = Lock()  # held from `pack` to the end of the launch
+
+    def pack(self, args: tuple) -> bool:
+        """Fill the buffer; False when the arguments are none of those that it knows."""
+        # Dtypes stand in tuples, as they are equal to classes of numbers.
+        kinds = [(a.dtype,) if a.__class__ is cupy.ndarray else a.__class__ for a in args]
+        if kinds != self._seen:
+            if not self._fits(args):
+                return False
+            self._seen = kinds
+        values = [
+            a.data.ptr if a.__class__ is cupy.ndarray else 0 if a is None else a for a in args
+        ]
+        for place, size in self._structs.items():
+            if values[place].nbytes != size:
+                return False
+            values[place] = values[place].tobytes()
+        try:
+            self._packed.pack_into(self._buffer, 0, *values)
+        except (error, OverflowError):
+            return False
+        return True
+
+    def _fits(self, args: tuple) -> bool:
+        """Whether the arguments are such as the kernel takes; the buffer is there then."""
+        if len(args) != len(self._kinds):
+            return False
+        for place, (kind, value) in enumerate(zip(self._kinds, args)):
+            if place in self._structs:
+                if value.__class__ is not np.ndarray:
+                    return False
+            elif kind is False:
+                if value.__class__ not in _PLAIN:
+                    return False
+            elif value is not None and not (
+                value.__class__ is cupy.ndarray and kind in (None, value.dtype)
+            ):
+                return False
+        return self._buffer is not None or self._make_buffer(args)
+
+    def _make_buffer(self, args: tuple) -> bool:
+        codes = "@"
+        for place, (parameter, value) in enumerate(zip(self._found, args)):
+            if parameter.pointer:
+                codes += "P"
+            elif parameter.type in _CODES:
+                codes += _CODES[parameter.type]
+            elif Struct(codes).size % 8:
+                return False  # where it begins depends on its alignment
+            else:
+                codes += f"{value.nbytes}s"
+                self._structs[place] = value.nbytes
+        self._packed = Struct(codes)
         self._buffer = ctypes.create_string_buffer(max(self._packed.size, 1))
         self._size = ctypes.c_size_t(self._packed.size)
         # CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END of cuda.h
         addresses = (1, ctypes.addressof(self._buffer), 2, ctypes.addressof(self._size), 0)
         self._extra = (ctypes.c_void_p * 5)(*addresses)
         self.address = ctypes.addressof(self._extra)
-        self.lock = Lock()  # held from `pack` to the end of the launch
-
-    @staticmethod
-    def of(found: list[Parameter]) -> Packer | None:
-        """A packer, or None where a parameter is no pointer and no plain number."""
-        plain = all([p.pointer or p.type in _CODES for p in found])
-        return Packer(found) if plain else None
-
-    def pack(self, args: tuple) -> bool:
-        """Fill the buffer; False when the arguments are none of those that it knows."""
-        if len(args) != len(self._kinds):
-            return False
-        values = []
-        for kind, value in zip(self._kinds, args):
-            if kind is False:
-                if value.__class__ not in _PLAIN:
-                    return False
-                values.append(value)
-            elif value is None:
-                values.append(0)
-            elif value.__class__ is cupy.ndarray and (
-                value.dtype is kind or kind is None or value.dtype == kind
-            ):
-                values.append(value.data.ptr)
-            else:
-                return False
-        try:
-            self._packed.pack_into(self._buffer, 0, *values)
-        except (error, OverflowError):
-            return False
         return True
 
 

@@ -1,0 +1,349 @@
+"""Pointwise kernels that wait for each other, while a graph is captured: chains become one kernel.
+
+A formula's results are arrays at once, but what fills them is put off until something else than a
+formula runs. Then all that waits is launched: neighbours over the same elements as one kernel,
+which keeps in registers what nobody holds any more. `outside` goes around what is no formula.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+from cupy import ndarray
+
+from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast, operands_of
+from tensorflow_lite_clone.backends.cupy.fusion.launch import LARGE, Plan, in_place, new_array
+from tensorflow_lite_clone.backends.cupy.fusion.layout import (
+    Walk,
+    contiguous,
+    in_elements,
+    reach,
+    walk_into,
+    width,
+)
+from tensorflow_lite_clone.backends.cupy.fusion.source import Form
+
+_MOST_STEPS = 128  # that wait
+_MOST_ARRAYS = 24  # of one kernel
+
+
+class Step(NamedTuple):
+    """A formula that waits: what its plan is made of, its operands, the arrays it is to fill."""
+
+    name: str
+    trace: Trace
+    walk: Walk
+    form: Form
+    operands: tuple
+    results: tuple
+
+    def launch(self) -> None:
+        """Fill the results."""
+        Plan(self.name, self.trace, self.walk, self.form).into(self.operands, self.results)
+
+
+class Chain(threading.local):
+    """What waits in this thread."""
+
+    def __init__(self) -> None:
+        self.on = False  # formulas are put off
+        self.steps: list[Step] = []
+        self._read: dict[int, list[Any]] = {}  # by memory, the arrays that steps read
+        self._written: dict[int, list[Any]] = {}
+
+    def defer(self, step: Step) -> None:
+        """Let a formula wait."""
+        arrays = [value for value in step.operands if value.__class__ is ndarray]
+        results = step.results
+        if any([_clash(self._written, value) for value in arrays]) or any(
+            [_clash(self._written, value) or _clash(self._read, value) for value in results]
+        ):
+            self.flush()
+        for value in arrays:
+            self._read.setdefault(id(value.data.mem), []).append(value)
+        for value in results:
+            self._written.setdefault(id(value.data.mem), []).append(value)
+        self.steps.append(step)
+        if len(self.steps) == _MOST_STEPS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Launch what waits."""
+        steps, self.steps = self.steps, []
+        self._read.clear()
+        self._written.clear()
+        groups = _groups(steps)
+        needed = _needed(steps)
+        later: set[Any] = set()  # what the groups that follow read
+        joined = []
+        for group in reversed(groups):
+            joined.append(_joined(group, needed, later))
+            later.update([_window(v) for s in group for v in s.operands if v.__class__ is ndarray])
+        for step in reversed(joined):
+            if step is not None:
+                step.launch()
+
+    def drop(self) -> None:
+        """Forget what waits."""
+        self.on = False
+        self.steps.clear()
+        self._read.clear()
+        self._written.clear()
+
+    def outside(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What `call` gives, which may do anything with arrays, after what waits is launched."""
+        if not self.on:
+            return call(*args, **kwargs)
+        if self.steps:
+            self.flush()
+        self.on = False
+        try:
+            return call(*args, **kwargs)
+        finally:
+            self.on = True
+
+
+chain = Chain()
+
+
+def around(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call`, which may do anything with arrays; `aware` ones see to it themselves."""
+    if getattr(getattr(call, "func", call), "aware", False):
+        return call
+
+    def outside(*args: Any, **kwargs: Any) -> Any:
+        return chain.outside(call, *args, **kwargs)
+
+    return outside
+
+
+def aware(override: Any) -> Any:
+    """Mark an override that launches what waits before it touches arrays, and may defer itself."""
+    override.aware = True
+    return override
+
+
+def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call`, which makes views and touches no elements."""
+
+    def view(*args: Any, **kwargs: Any) -> Any:
+        on, chain.on = chain.on, False
+        try:
+            return call(*args, **kwargs)
+        finally:
+            chain.on = on
+
+    return view
+
+
+def backward(node: Any, call: Callable[..., Any], grads: list) -> Any:
+    """Run a node's gradients, for `hooks.backwards`: formulas wait, what waits precedes others."""
+    op = getattr(node, "op", None)
+    if op is not None and (op.deferrable if op.joint is not None else not op.shared):
+        return call(grads)
+    return chain.outside(call, grads)
+
+
+def deferring(call: Callable[..., Any]) -> Callable[..., Any]:
+    """What `launch.formula` gave, put off while the chain is on."""
+    made = call.formula  # type: ignore[attr-defined]
+
+    def put_off(*arrays: Any, **parameters: Any) -> Any:
+        if not chain.on:
+            return call(*arrays, **parameters)
+        formed = None if made.refused else made.formed(arrays, parameters)
+        if formed is None:
+            return chain.outside(call, *arrays, **parameters)
+        traced, walked, form = formed
+        strides = None if walked.strides == contiguous(walked.shape) else walked.strides
+        results = tuple([new_array(walked.shape, dtype, strides) for dtype in form.results])
+        if walked.count:
+            chain.defer(Step(made.name, traced, walked, form, arrays, results))
+        return results if len(results) > 1 else results[0]
+
+    put_off.formula = made  # type: ignore[attr-defined]
+    return put_off
+
+
+def deferring_in_place(call: Any) -> Callable[..., Any]:
+    """What `launch.in_place` makes of a formula, put off while the chain is on."""
+    made, write = call.formula, in_place(call)
+
+    def put_off(x: Any, *others: Any, **parameters: Any) -> Any:
+        if not chain.on:
+            return write(x, *others, **parameters)
+        formed = None
+        if not made.refused and all([value is x or not _shares(value, x) for value in others]):
+            formed = made.formed((x, *others), parameters, x)
+        if formed is None:
+            return chain.outside(write, x, *others, **parameters)
+        if formed[1].count:
+            chain.defer(Step(made.name, *formed, (x, *others), (x,)))
+        return True
+
+    return put_off
+
+
+def _shares(value: Any, x: Any) -> bool:
+    return value.__class__ is ndarray and value.data.mem is x.data.mem
+
+
+def _window(array: Any) -> tuple:
+    return array.data.ptr, array.shape, array.strides, array.dtype
+
+
+def _span(array: Any) -> tuple[int, int]:
+    """The first byte of an array and the one after its last."""
+    low = high = array.data.ptr
+    for size, step in zip(array.shape, array.strides):
+        if step < 0:
+            low += (size - 1) * step
+        else:
+            high += (size - 1) * step
+    return low, high + array.itemsize
+
+
+def _clash(known: dict[int, list[Any]], array: Any) -> bool:
+    """Whether an array shares elements with one of those known, but not one by one."""
+    others = known.get(id(array.data.mem))
+    if not others:
+        return False
+    low, high = _span(array)
+    for other in others:
+        if other is not array and _window(other) != _window(array):
+            start, end = _span(other)
+            if start < high and low < end:
+                return True
+    return False
+
+
+def _groups(steps: list[Step]) -> list[list[Step]]:
+    """Neighbours that become one kernel: the same elements, and not too many arrays."""
+    groups: list[list[Step]] = []
+    shape, made, arrays = None, set(), set()
+    for step in steps:
+        inner = [
+            value
+            for value in step.operands
+            if value.__class__ is ndarray and _window(value) in made and value.shape != shape
+        ]
+        mine = {_window(v) for v in (*step.operands, *step.results) if v.__class__ is ndarray}
+        if not groups or step.results[0].shape != shape or inner or (
+            len(arrays | mine) > _MOST_ARRAYS
+        ):
+            groups.append([])
+            shape, made, arrays = step.results[0].shape, set(), set()
+        groups[-1].append(step)
+        made.update([_window(value) for value in step.results])
+        arrays |= mine
+    return groups
+
+
+def _needed(steps: list[Step]) -> set[int]:
+    """The results, by identity, that something besides these steps holds or shares memory with."""
+    mentions = Counter(id(v) for step in steps for v in (*step.operands, *step.results))
+    fresh = cupy.ndarray((1,), np.float32)
+    alone = sys.getrefcount(fresh), sys.getrefcount(fresh.data.mem)
+    needed = set()
+    for step in steps:
+        for value in step.results:
+            # `value` is held by this loop as `fresh` is by this function
+            if (
+                sys.getrefcount(value) - mentions[id(value)] > alone[0]
+                or sys.getrefcount(value.data.mem) > alone[1]
+            ):
+                needed.add(id(value))
+    return needed
+
+
+def _joined(group: list[Step], needed: set[int], later: set[Any]) -> Step | None:
+    """A group of steps as one, which writes what is needed or read later."""
+
+    def is_held(value: Any) -> bool:
+        return id(value) in needed or _window(value) in later
+
+    if len(group) == 1:
+        return group[0] if any([is_held(value) for value in group[0].results]) else None
+    made: dict[tuple, Symbol] = {}  # what the group has computed, by where it is to lie
+    held: dict[tuple, Any] = {}  # the arrays to write
+    given: list[Any] = []  # the arrays and numbers it reads
+    places: dict[Any, Symbol] = {}
+    for step in group:
+        traced = step.trace
+        memo: dict[int, Symbol] = {}
+        for symbol in traced.operands:
+            value = step.operands[symbol.value]
+            key: Any = _window(value) if value.__class__ is ndarray else id(value)
+            if key in made:
+                memo[id(symbol)] = cast(made[key], symbol.dtype)
+                continue
+            if (key, symbol.dtype) not in places:
+                places[key, symbol.dtype] = Symbol("operand", symbol.dtype, value=len(given))
+                given.append(value)
+            memo[id(symbol)] = places[key, symbol.dtype]
+        found = [_rebuilt(symbol, memo) for symbol in traced.results]
+        for symbol, value in zip(found, step.results):
+            if symbol.dtype != value.dtype:  # rounded as if it had been in memory
+                symbol = Symbol("astype", value.dtype, (symbol,))
+            made[_window(value)] = symbol
+            if is_held(value):
+                held[_window(value)] = value
+    if not held:
+        return None
+    results = [made[key] for key in held]
+    traced = Trace(
+        names=tuple([f"x{place}" for place in range(len(given))]),
+        operands=operands_of(tuple(results)),
+        results=tuple(results),
+        several=True,
+        by_shape=True,
+        literal=False,
+    )
+    arrays = tuple(held.values())
+    walked, form = _formed(traced, given, arrays)
+    return Step("chain", traced, walked, form, tuple(given), arrays)
+
+
+def _formed(made: Trace, given: list, results: tuple) -> tuple[Walk, Form]:
+    """How a trace walks over these operands and results."""
+    operands = [v for v in (given[s.value] for s in made.operands) if v.__class__ is ndarray]
+    arrays = [*operands, *results]
+    walked = walk_into(
+        [value.shape for value in operands],
+        [in_elements(value) for value in operands],
+        results[0].shape,
+        [in_elements(value) for value in results],
+    )
+    itemsizes = [value.itemsize for value in arrays]
+    aligned = not any([value.data.ptr % 16 for value in arrays])
+    steps = tuple([tuple([s if s in (0, 1) else 2 for s in own]) for own in walked.steps])
+    runs = sum([own == (1,) for own in steps[: len(operands)]])
+    form = Form(
+        tuple([value.dtype for value in given]),
+        tuple([value.dtype for value in results]),
+        tuple([isinstance(value, np.generic) for value in given]),
+        steps,
+        len(walked.sizes),
+        width(walked, itemsizes) if aligned else 1,
+        max(1, 4 // max(runs, 1)) if aligned and walked.flat and walked.count >= LARGE else 1,
+        reach(walked) >= 1 << 31,
+    )
+    return walked, form
+
+
+def _rebuilt(symbol: Symbol, memo: dict[int, Symbol]) -> Symbol:
+    """A symbol over other operands; `memo` has those of the operands, and takes all others."""
+    known = memo.get(id(symbol))
+    if known is None:
+        known = symbol
+        if symbol.operands:
+            operands = tuple([_rebuilt(operand, memo) for operand in symbol.operands])
+            known = Symbol(symbol.word, symbol.dtype, operands, symbol.value)
+        memo[id(symbol)] = known
+    return known

@@ -1,0 +1,257 @@
+"""A traced formula as CUDA C++: a line for every word, and a kernel around them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace
+from tensorflow_lite_clone.backends.cupy.fusion.words import WORDS
+from tensorflow_lite_clone.kernels.signature import C_TYPES
+
+BLOCK = 256
+
+
+class Form(NamedTuple):
+    """What a kernel is made for beside its formula."""
+
+    operands: tuple[Any, ...]  # per operand the dtype in memory
+    results: tuple[Any, ...]  # per result the dtype in memory
+    numbers: tuple[bool, ...]  # per operand whether it is a number, given by value
+    steps: tuple[tuple[int, ...], ...]  # per array, 1: consecutive, 0: one element, else 2
+    axes: int  # merged axes; 1 with steps of 0 and 1 alone makes the flat kernel
+    width: int  # elements that a thread takes at once
+    packs: int  # how often it does
+    wide: bool  # offsets are of 64 bits
+
+    @property
+    def flat(self) -> bool:
+        """Whether every array is one run of elements, or one element."""
+        return self.axes == 1 and all([step[0] < 2 for step in self.steps])
+
+
+class Text(NamedTuple):
+    """The kernel, and the numbers it takes after the operands given by value."""
+
+    name: str
+    code: str
+    constants: tuple[tuple[str, Any], ...]  # C type and value
+
+
+def c_type(dtype: Any) -> str:
+    """The C type of a dtype."""
+    return C_TYPES[dtype.name]
+
+
+def _literal(value: Any, dtype: Any) -> str:
+    if dtype.kind == "b":
+        return "true" if value else "false"
+    if dtype.kind in "iu":
+        suffix = {"i8": "ll", "u8": "ull", "u4": "u"}.get(dtype.kind + str(dtype.itemsize), "")
+        if value == np.iinfo(dtype).min != 0:
+            return f"as<{c_type(dtype)}>({value + 1}{suffix} - 1)"
+        return f"as<{c_type(dtype)}>({value}{suffix})"
+    ending = "f" if dtype.itemsize == 4 else ""
+    if value != value:
+        return f'nan{ending}("")'
+    if value in (float("inf"), float("-inf")):
+        sign = "-" if value < 0 else ""
+        bits = "__int_as_float(0x7f800000)"
+        return f"{sign}{bits}" if ending else f"{sign}double({bits})"
+    return repr(float(str(dtype.type(value)))) + ending
+
+
+class _Lines:
+    """The words of a trace, each computed once, in the order of first use."""
+
+    def __init__(self, trace: Trace, names: list[str]) -> None:
+        self.trace, self.names = trace, names
+        self.lines: list[str] = []
+        self.constants: list[tuple[str, Any]] = []
+        self._known: dict[Any, str] = {}
+
+    def name(self, symbol: Symbol) -> str:
+        """The expression that holds the symbol's value, after the lines that compute it."""
+        if symbol.word == "operand":
+            return self.names[symbol.value]
+        key: Any = id(symbol)
+        if symbol.word == "number":
+            if self.trace.literal or symbol.dtype.kind == "b":
+                return _literal(symbol.value, symbol.dtype)
+            key = (symbol.dtype, repr(symbol.value))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._made(symbol)
+        return known
+
+    def _made(self, symbol: Symbol) -> str:
+        kind = c_type(symbol.dtype)
+        if symbol.word == "number":
+            self.constants.append((kind, symbol.value))
+            return f"c{len(self.constants)}"
+        values = [self.name(operand) for operand in symbol.operands]
+        source = symbol.operands[-1].dtype
+        if symbol.word == "astype":
+            if symbol.dtype.kind == "b":
+                text = f"{values[0]} != 0"
+            elif symbol.dtype == np.uint8 and source.kind == "f":  # wraps around
+                text = f"as<{kind}>(as<long long>({values[0]}))"
+            else:
+                text = f"as<{kind}>({values[0]})"
+        else:
+            text = WORDS[symbol.word].templates[source.kind].format(*values)
+        name = f"v{len(self.lines) + 1}"
+        self.lines.append(f"  const {kind} {name} = {text};")
+        return name
+
+
+def _named(trace: Trace) -> list[str]:
+    """Names for the operands that mean nothing else here."""
+    return [f"{name}_" if name in _TAKEN else name for name in trace.names]
+
+
+_TAKEN = frozenset(
+    """i j n p rest first last as read write exp log sin cos tan where int float double bool new
+    this short long char signed unsigned union""".split()
+)
+
+
+def write(title: str, trace: Trace, form: Form) -> Text:
+    """The kernel of a trace for arrays of a form; `title` is the formula's name."""
+    title = f"pointwise_{title}"
+    names = _named(trace)
+    used = [symbol.value for symbol in trace.operands]
+    body = _Lines(trace, names)
+    found = [body.name(symbol) for symbol in trace.results]
+    several = len(found) > 1
+    results = [f"result{place}" if several else "result" for place in range(len(found))]
+    inner = {symbol.value: c_type(symbol.dtype) for symbol in trace.operands}
+    memory = {place: c_type(form.operands[place]) for place in used}
+    stored = [c_type(dtype) for dtype in form.results]
+    arrays = [place for place in used if not form.numbers[place]]
+    values = [place for place in used if form.numbers[place]]
+
+    takes = [f"const {inner[place]} {names[place]}" for place in used]
+    takes += [f"const {kind} c{place}" for place, (kind, _) in enumerate(body.constants, 1)]
+    takes += [f"{kind}& {name}" for kind, name in zip(stored, results)]
+    gives = [
+        f"  {name} = as<{kind}>({value});" for kind, name, value in zip(stored, results, found)
+    ]
+    formula = [
+        f"__device__ __forceinline__ void formula({', '.join(takes)}) {{",
+        *body.lines,
+        *gives,
+        "}",
+    ]
+
+    parameters = [f"const {memory[place]}* {names[place]}_at" for place in arrays]
+    parameters += [f"{kind}* {name}_at" for kind, name in zip(stored, results)]
+    parameters += [f"const {inner[place]} {names[place]}" for place in values]
+    parameters += [f"const {kind} c{place}" for place, (kind, _) in enumerate(body.constants, 1)]
+    parameters.append("const int64_t n")
+    numbers = [f"c{place}" for place in range(1, len(body.constants) + 1)]
+
+    def call(operands: dict[int, str], into: list[str]) -> str:
+        given = [operands.get(place, names[place]) for place in used]
+        given = [
+            f"as<{inner[place]}>({text})"
+            if memory[place] != inner[place] and place in arrays
+            else text
+            for place, text in zip(used, given)
+        ]
+        return f"formula({', '.join([*given, *numbers, *into])});"
+
+    kind = _flat if form.flat else _strided
+    lines, extra = kind(form, names, arrays, memory, results, stored, call)
+    head = (
+        f'extern "C" __global__ void __launch_bounds__({BLOCK}) {title}('
+        f"{', '.join([*parameters, *extra])}) {{"
+    )
+    code = "\n".join(['#include "pointwise.cuh"', "", *formula, "", head, *lines, "}", ""])
+    return Text(title, code, tuple(body.constants))
+
+
+def _flat(
+    form: Form, names: list, arrays: list, memory: dict, results: list, stored: list, call: Any
+) -> tuple[list[str], list[str]]:
+    """Runs of elements and single ones: threads take `width` elements `packs` times."""
+    width, packs = form.width, form.packs
+    single = [place for place, step in zip(arrays, form.steps) if step[0] == 0]
+    runs = [place for place in arrays if place not in single]
+    lines = [f"  const {memory[p]} {names[p]} = *{names[p]}_at;" for p in single]
+    one = call({p: f"{names[p]}_at[i]" for p in runs}, [f"{name}_at[i]" for name in results])
+    chunk = BLOCK * width * packs
+    lines.append(f"  const int64_t first = int64_t(blockIdx.x) * {chunk};")
+    if width == 1 and packs == 1:
+        lines += ["  const int64_t i = first + threadIdx.x;", "  if (i < n) {", f"    {one}", "  }"]
+        return lines, []
+    many = call(
+        {p: f"{names[p]}[p].values[j]" for p in runs}, [f"{name}.values[j]" for name in results]
+    )
+    at = f"first + (p * {BLOCK} + threadIdx.x) * {width}"
+    lines += [
+        f"  if (first + {chunk} <= n) {{",
+        *[f"    Group<{memory[p]}, {width}> {names[p]}[{packs}];" for p in runs],
+        "#pragma unroll",
+        f"    for (int p = 0; p < {packs}; ++p) {{",
+        *[f"      {names[p]}[p] = read<{width}>({names[p]}_at + {at});" for p in runs],
+        "    }",
+        "#pragma unroll",
+        f"    for (int p = 0; p < {packs}; ++p) {{",
+        *[f"      Group<{kind}, {width}> {name};" for kind, name in zip(stored, results)],
+        "#pragma unroll",
+        f"      for (int j = 0; j < {width}; ++j) {many}",
+        *[f"      write(&{name}_at[{at}], {name});" for name in results],
+        "    }",
+        "  } else {",
+        f"    for (int64_t i = first + threadIdx.x; i < n; i += {BLOCK}) {one}",
+        "  }",
+    ]
+    return lines, []
+
+
+def _strided(
+    form: Form, names: list, arrays: list, memory: dict, results: list, stored: list, call: Any
+) -> tuple[list[str], list[str]]:
+    """Any strides: a thread finds its place, and takes `width` elements along the inner axis."""
+    width = form.width
+    index = "int64_t" if form.wide else "int"
+    unsigned = "uint64_t" if form.wide else "unsigned"
+    labels = [*[names[place] for place in arrays], *results]
+    extra = [f"const {index} size{axis}" for axis in range(form.axes - 1)]
+    lines = [
+        f"  {unsigned} rest = {unsigned}(blockIdx.x) * {BLOCK} + threadIdx.x;",
+        f"  if (rest * {width} >= n) return;",
+    ]
+    for axis in range(form.axes):
+        last = axis == form.axes - 1
+        part = "rest" if last else f"rest % {unsigned}(size{axis})"
+        lines.append(f"  const {index} j{axis} = {part};")
+        if not last:
+            lines.append(f"  rest /= {unsigned}(size{axis});")
+    for label, steps in zip(labels, form.steps):
+        terms = []
+        for axis, step in enumerate(steps):
+            scale = f" * {width}" if axis == 0 and width > 1 else ""
+            if step == 1:
+                terms.append(f"j{axis}{scale}")
+            elif step == 2:
+                extra.append(f"const {index} {label}_step{axis}")
+                terms.append(f"j{axis}{scale} * {label}_step{axis}")
+        lines.append(f"  {label}_at += {' + '.join(terms) or '0'};")
+    inner = {place: step[0] for place, step in zip(arrays, form.steps)}
+    if width == 1:
+        into = [f"*{name}_at" for name in results]
+        lines.append(f"  {call({p: f'*{names[p]}_at' for p in arrays}, into)}")
+        return lines, extra
+    for p in arrays:
+        kind = f"Group<{memory[p]}, {width}>" if inner[p] else memory[p]
+        value = f"read<{width}>({names[p]}_at)" if inner[p] else f"*{names[p]}_at"
+        lines.append(f"  const {kind} {names[p]} = {value};")
+    lines += [f"  Group<{kind}, {width}> {name};" for kind, name in zip(stored, results)]
+    given = {p: f"{names[p]}.values[j]" if inner[p] else names[p] for p in arrays}
+    many = call(given, [f"{name}.values[j]" for name in results])
+    lines += ["#pragma unroll", f"  for (int j = 0; j < {width}; ++j) {many}"]
+    lines += [f"  write({name}_at, {name});" for name in results]
+    return lines, extra

@@ -1,0 +1,186 @@
+"""Pointwise kernels of a captured graph: neighbours become one, and give what they give apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.dispatch import hooks
+from tests.kernels.gpu import needs_gpu
+
+pytestmark = needs_gpu
+
+
+def captured(work: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """What `work` gives when it is replayed, and the kernels that were captured."""
+    names: list[str] = []
+
+    def launching(name: str, *rest: Any) -> Callable[[], None]:
+        names.append(name)
+        return lambda: None
+
+    work()
+    graph = tlc.cuda.CUDAGraph()
+    hooks.launches.append(launching)
+    try:
+        with tlc.cuda.graph(graph):
+            result = work()
+    finally:
+        hooks.launches.remove(launching)
+    graph.replay()
+    tlc.cuda.synchronize()
+    return result, names
+
+
+def same(ours: Any, expected: Any, tolerance: float = 2e-6) -> None:
+    np.testing.assert_allclose(
+        ours.detach().cpu().numpy(), expected.detach().cpu().numpy(), tolerance, tolerance
+    )
+
+
+def given(*shapes: tuple[int, ...]) -> list[Any]:
+    tlc.manual_seed(0)
+    return [tlc.randn(*shape, device="cuda") for shape in shapes]
+
+
+def test_a_chain_is_one_kernel() -> None:
+    x, y, row = given((65, 130), (65, 130), (130,))
+
+    def work() -> Any:
+        return ((x * 2 + y).relu() - row).exp().clamp(max=9.0)
+
+    result, names = captured(work)
+    assert len(names) == 1
+    same(result, work())
+
+
+def test_what_is_held_is_written() -> None:
+    x, y = given((300,), (300,))
+
+    def work() -> tuple:
+        kept = x + y
+        last = (kept * 3).tanh()
+        return kept, last
+
+    result, names = captured(work)
+    assert len(names) == 1
+    for ours, expected in zip(result, work()):
+        same(ours, expected)
+
+
+def test_views_of_what_waits() -> None:
+    x, y = given((40, 50), (40, 50))
+
+    def work() -> tuple:
+        total = x + y
+        part = total[:, 3:20] * 2
+        turned = total.t() + 1
+        return part, turned, (total.view(-1) * 5).view(50, 40)
+
+    for ours, expected in zip(captured(work)[0], work()):
+        same(ours, expected)
+
+
+def test_writes_in_place() -> None:
+    x, y = given((1000,), (1000,))
+    start = x.clone()
+
+    def work() -> tuple:
+        x.copy_(start)
+        before = x * 2
+        x.mul_(y)
+        x.add_(before)
+        after = x + 1
+        x[:10].zero_()
+        return before, after, x * 1
+
+    result, _ = captured(work)
+    for ours, expected in zip(result, work()):
+        same(ours, expected)
+    same(x[10:], (start * y + start * 2)[10:])
+
+
+def test_an_overlapping_view_is_written_in_order() -> None:
+    x = tlc.arange(100.0, device="cuda")
+    start = x.clone()
+
+    def work() -> Any:
+        x.copy_(start)
+        shifted = x[1:] * 2
+        x[:-1].add_(shifted)
+        return x + 0
+
+    result, _ = captured(work)
+    same(result, work())
+
+
+def test_between_other_kernels() -> None:
+    x, w = given((32, 32), (32, 32))
+
+    def work() -> Any:
+        h = (x + 1) * 2
+        h = (h @ w).relu() * 0.1
+        h = h.softmax(1) + h
+        total = (h * h).sum(0, keepdim=True)
+        return (h - total).sigmoid()
+
+    result, _ = captured(work)
+    same(result, work())
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("last", [False, True])
+def test_batch_norm_and_residuals(kind: str, last: bool) -> None:
+    dtype = getattr(tlc, kind)
+    form = tlc.channels_last if last else tlc.contiguous_format
+    tlc.manual_seed(0)
+    x = tlc.randn(8, 16, 6, 6, device="cuda").to(dtype).contiguous(memory_format=form)
+    other = tlc.randn(8, 16, 6, 6, device="cuda").to(dtype).contiguous(memory_format=form)
+    g = tlc.randn(8, 16, 6, 6, device="cuda").to(dtype).contiguous(memory_format=form)
+    x.requires_grad_(), other.requires_grad_()
+    norm = tlc.nn.BatchNorm2d(16).cuda()
+    with tlc.no_grad():
+        norm.weight.uniform_(), norm.bias.normal_()
+
+    def work() -> tuple:
+        y = norm(x)
+        y += other
+        y = y.relu()
+        gradients = tlc.autograd.grad(y, (x, other, norm.weight, norm.bias), g)
+        return (y, *gradients)
+
+    result, names = captured(work)
+    # moments, (their end,) the rest forward; the mask, sums, (their end,) the rest backward
+    assert len(names) <= 6
+    tolerance = 2e-5 if kind == "float32" else 4e-2  # it rounds fewer intermediate values
+    for ours, expected in zip(result, work()):
+        same(ours.float(), expected.float(), tolerance)
+
+
+def test_training_is_the_same() -> None:
+    def trained(compiled: bool) -> list:
+        tlc.manual_seed(0)
+        model = tlc.nn.Sequential(
+            tlc.nn.Conv2d(3, 16, 3, padding=1), tlc.nn.BatchNorm2d(16), tlc.nn.GELU(),
+            tlc.nn.Conv2d(16, 16, 3, stride=2), tlc.nn.BatchNorm2d(16), tlc.nn.SiLU(),
+            tlc.nn.Flatten(), tlc.nn.Linear(16 * 49, 10),
+        ).cuda()  # fmt: skip
+        optimizer = tlc.optim.NAdam(model.parameters(), lr=1e-3)  # formulas outside of any op
+        x = tlc.randn(32, 3, 16, 16, device="cuda")
+        y = tlc.randint(10, (32,), device="cuda")
+
+        def step() -> Any:
+            optimizer.zero_grad()
+            loss = tlc.nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        run = tlc.compile(step) if compiled else step
+        return [float(run()) for _ in range(8)]
+
+    np.testing.assert_allclose(trained(True), trained(False), rtol=2e-4)

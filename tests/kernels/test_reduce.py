@@ -1,0 +1,111 @@
+"""Reductions beside NumPy's in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.kernels.gpu import ALL, Laid, _host, as_good, needs_gpu, on_device, poison
+
+pytestmark = needs_gpu
+FLOATS = ["sum", "mean", "prod", "max", "min"]
+LAYOUTS = ["contiguous", "channels_last", "transposed", "sliced", "offset", "expanded"]
+
+
+def reduce(word: str, given: Any, axis: Any, dtype: str | None, keepdims: bool = False) -> Any:
+    """The word on the device, checked for its result's shape."""
+    import cupy
+
+    from tensorflow_lite_clone.backends.cupy.fusion.reduction import reduced
+
+    x = on_device(given, dtype)
+    poison(cupy)
+    made = reduced(word, x, axis, keepdims)
+    assert made is not NotImplemented, f"{word} declined {dtype}"
+    return x, made
+
+
+def check(word: str, given: Any, axis: Any, dtype: str, keepdims: bool = False) -> None:
+    """Assert that a word of floats is right to a few units in the last place."""
+    x, made = reduce(word, given, axis, dtype, keepdims)
+    exact = _host(x, np.float64)
+    true = getattr(np, word)(exact, axis=axis, keepdims=keepdims)
+    assert (made.shape, made.dtype) == (true.shape, x.dtype)
+    mine = _host(made)
+    scale = np.abs(exact).sum(axis=axis, keepdims=keepdims).max() if word == "sum" else 0.0
+    wide = np.float64 if dtype == "float64" else np.float32
+    with np.errstate(over="ignore"):
+        plain = np.asarray(true.astype(wide)).astype(mine.dtype)
+    if word == "sum":  # terms cancel
+        error = np.abs(mine.astype(np.float64) - true).max()
+        unit = {"float64": 2.0**-52}.get(dtype, 2.0**-23)
+        rounding = np.abs(plain.astype(np.float64) - true).max()
+        half = {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(dtype, 0.0) * np.abs(true).max()
+        assert error <= 2 * rounding + half + unit * scale
+    else:
+        as_good(f"{word} {dtype} {axis}", made, mine, plain, true, 8.0)
+
+
+def values(*shape: int, spread: float = 1.0) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).normal(0.5, spread, shape)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("word", FLOATS)
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (0, 2), (1, 2), -1])
+def test_axes(word: str, axis: Any, dtype: str) -> None:
+    check(word, values(5, 12, 16), axis, dtype)
+    check(word, values(3, 7, 11), axis, dtype, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axis", [(0, 2, 3), 1, (2, 3), 0, None, (0, 1)])
+def test_layouts(axis: Any, layout: str, dtype: str) -> None:
+    check("sum", Laid(values(6, 8, 4, 8), layout), axis, dtype)
+    check("max", Laid(values(6, 8, 4, 8), layout), axis, dtype)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("shape", [
+    (1, 300000), (300000, 1), (3, 70001), (70001, 3), (2048, 1030), (40000, 64), (513, 513),
+])  # fmt: skip
+def test_large(shape: tuple[int, int], axis: Any) -> None:
+    """Rows and columns that several blocks share."""
+    check("sum", values(*shape), axis, "float32")
+    check("mean", values(*shape), axis, "bfloat16")
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("kind", ["bool", "int8", "int32", "uint8", "int64", "float32"])
+def test_truth(kind: str, axis: Any) -> None:
+    given = np.zeros((70, 33), kind)
+    given[3] = 1
+    given[5, 7] = 1
+    for word, array in (("any", given), ("all", 1 - given.astype(np.int8))):
+        x, made = reduce(word, array.astype(kind), axis, None)
+        true = getattr(np, word)(array, axis=axis)
+        assert made.dtype == bool and np.array_equal(made.get(), true)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_whole_numbers(axis: Any) -> None:
+    from tensorflow_lite_clone import backends
+
+    F = backends.load("cuda:0").F
+    given = np.random.default_rng(0).integers(-9, 9, (40, 50)).astype(np.int32)
+    x = on_device(given, None)
+    for word, dtype in (("sum", np.dtype(np.int64)), ("max", None), ("min", None)):
+        made = getattr(F, word)(x, axis=axis, **({"dtype": dtype} if dtype else {}))
+        true = getattr(np, word)(given, axis=axis)
+        assert np.array_equal(made.get(), true)
+        assert made.dtype == (dtype or given.dtype)
+
+
+def test_nan_wins() -> None:
+    given = np.array([[1.0, np.nan, 3.0], [np.inf, 2.0, -np.inf]])
+    for word in ("max", "min"):
+        _, made = reduce(word, given, 1, "float32")
+        np.testing.assert_array_equal(made.get(), getattr(np, word)(given, axis=1))
