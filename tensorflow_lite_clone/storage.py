@@ -1,10 +1,19 @@
-"""Storage: one array on a device, with the version counter that guards saved values."""
+"""Storage: one array on a device, with the version counter that guards saved values.
+
+Whoever computes may lay a result as suits it (see `Free`): what reads ``storage.array`` gets an
+array that lies as the tensor's strides say, what reads ``storage.laid`` gets it as it lies.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
+from threading import RLock
 from typing import Any
 from weakref import WeakSet, ref
+
+from tensorflow_lite_clone.core.strides import is_channels_last
+from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch.layouts import conversions
 
 #: Each is called with the root of every storage that is written to in place: capture.
 watchers: list[Any] = []
@@ -22,6 +31,7 @@ class Storage:
     __slots__ = ("__weakref__", "array", "backend", "root", "version")
 
     array: Any
+    laid: Any  # the same slot: `array`, except where the storage is `Free`
     backend: Any
     version: int
     root: Storage | None
@@ -48,6 +58,115 @@ class Storage:
         if watchers:
             for watcher in watchers:
                 watcher(root)
+
+
+Storage.laid = Storage.array
+
+
+class Free(Storage):
+    """A storage whose tensor is told to be row-major, and whose array lies channels_last.
+
+    Kernels for images are fastest with the channels next to each other, so what they make stays
+    so from one to the next. No view of it exists yet, and nobody has seen an address: the first
+    read of `array` (by a view, an export, an op that is not of any layout) makes it an ordinary
+    storage with a row-major copy. Ops of any layout and whoever asks for shape or dtype read
+    `laid`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> Any:  # type: ignore[override]
+        return _settled(self)
+
+    @array.setter
+    def array(self, array: Any) -> None:
+        with _settling:
+            self.laid = array
+            self.__class__ = Storage  # type: ignore[assignment]
+            _free.discard(self)
+
+
+_free: WeakSet[Storage] = WeakSet()
+_settling = RLock()
+
+
+def _settled(storage: Storage) -> Any:
+    with _settling:  # another thread may have been first
+        laid = storage.laid
+        if storage.__class__ is Free:
+            if not storage.backend.is_contiguous(laid):
+                laid = storage.backend.F.copy(laid)
+                conversions["settled"] += 1
+            storage.array = laid
+        return laid
+
+
+def settle_all() -> None:
+    """Make every free storage an ordinary one.
+
+    Whoever captures a graph does so before, because copies that are made for good must not be
+    made again by replays, and at its end, because later ones would not see what replays write.
+    """
+    for storage in list(_free):
+        _settled(storage)
+
+
+capture.boundaries.append(settle_all)
+
+
+def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
+    """The storage of what an op of any layout made from `inputs`, storages or None.
+
+    It is free where the array is channels_last, and none of the inputs is told to be.
+    """
+    made = Storage(array, backend)
+    if not backend.lays or backend.is_contiguous(array):
+        return made
+    for storage in inputs:
+        if storage is not None and storage.__class__ is not Free and _is_last(storage.laid, backend):
+            return made
+    if _is_last(array, backend):
+        made.__class__ = Free  # type: ignore[assignment]
+        _free.add(made)
+    elif any([storage.__class__ is Free for storage in inputs]):
+        made.array = backend.F.copy(array)
+        conversions["settled"] += 1
+    return made
+
+
+def _is_last(array: Any, backend: Any) -> bool:
+    return len(array.shape) == 4 and is_channels_last(array.shape, backend.strides(array))
+
+
+def as_laid(storages: Any) -> list[Any]:
+    """The arrays of storages (or None), as they lie; settled where that would show.
+
+    An operand that lies in an order of its own is told to, and may give it to the result.
+    """
+    if any([storage.__class__ is Free for storage in storages]) and any(
+        [
+            storage is not None
+            and storage.__class__ is not Free
+            and len(storage.laid.shape) > 1
+            and not storage.backend.is_contiguous(storage.laid)
+            for storage in storages
+        ]
+    ):
+        return [None if storage is None else storage.array for storage in storages]
+    return [None if storage is None else storage.laid for storage in storages]
+
+
+def as_told(g: Any, like: Storage) -> Any:
+    """The gradient of what `like` holds, channels_last where that is told to be, else row-major."""
+    backend = like.backend
+    wanted = like.__class__ is not Free and _is_last(like.laid, backend)
+    if _is_last(g, backend) is wanted:
+        return g
+    conversions["packed" if wanted else "settled"] += 1
+    if wanted:
+        return backend.F.restride(g, strides=backend.strides(like.laid))
+    return backend.F.copy(g)
 
 
 class Absent:

@@ -198,6 +198,18 @@ def has_format(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[in
     return all([n == 1 or s == w for n, s, w in zip(shape, strides, wanted)])
 
 
+def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether PyTorch takes four axes for channels_last: not where contiguous would do as well."""
+    if strides[1] == 0:
+        return False
+    step = 0
+    for dim in (1, 3, 2, 0):
+        if shape[dim] == 0 or strides[dim] < step or (dim == 0 and step == strides[1]):
+            return False
+        step = strides[dim] * max(shape[dim], 1)
+    return True
+
+
 def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether the elements lie without gaps or overlaps, in any order of dimensions."""
     step = 1

@@ -48,7 +48,7 @@ class Clone(Op):
 
 
 def _copied(x: Tensor, strides: tuple) -> Tensor:
-    if strides == contiguous_strides(x._storage.array.shape):
+    if strides == contiguous_strides(x._storage.laid.shape):
         return apply(Clone, x)
     return apply(Restride, x, strides=strides)
 
@@ -90,7 +90,7 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
         return apply(Clone, self)
     if is_contiguous(self, memory_format):
         return self
-    return apply(Restride, self, strides=format_strides(storage.array.shape, memory_format))
+    return apply(Restride, self, strides=format_strides(storage.laid.shape, memory_format))
 
 
 @public("method")
@@ -117,32 +117,32 @@ def storage_offset(self: Tensor) -> int:
 def data_ptr(self: Tensor) -> int:
     """The address of the first element, 0 for an empty tensor."""
     storage = self._storage
-    return storage.backend.F.address(storage.array) if storage.array.size else 0
+    return storage.backend.F.address(storage.array) if storage.laid.size else 0
 
 
 @public("torch", "method", names=("numel",))
 @public("method", names=("nelement",))
 def numel(input: Tensor) -> int:
     """The number of elements."""
-    return storage_of("numel", input).array.size
+    return storage_of("numel", input).laid.size
 
 
 @public("method")
 def element_size(self: Tensor) -> int:
     """The bytes of one element."""
-    return self._storage.array.dtype.itemsize
+    return self._storage.laid.dtype.itemsize
 
 
 @public("method", names=("dim", "ndimension"))
 def dim(self: Tensor) -> int:
     """The number of dimensions."""
-    return self._storage.array.ndim
+    return self._storage.laid.ndim
 
 
 @public("method")
 def size(self: Tensor, dim: int | None = None) -> Any:
     """The shape, or the size of dimension `dim`."""
-    shape = self._storage.array.shape
+    shape = self._storage.laid.shape
     if dim is None:
         return Size(shape)
     if not shape:
@@ -153,7 +153,7 @@ def size(self: Tensor, dim: int | None = None) -> Any:
 @public("torch", "method")
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have one shape."""
-    return storage_of("is_same_size", input).array.shape == other._storage.array.shape
+    return storage_of("is_same_size", input).laid.shape == other._storage.laid.shape
 
 
 @public("torch")
@@ -164,7 +164,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 for _name, _getter in {
-    "itemsize": property(lambda self: self._storage.array.dtype.itemsize),
+    "itemsize": property(lambda self: self._storage.laid.dtype.itemsize),
     "nbytes": property(lambda self: numel(self) * element_size(self)),
 }.items():
     export(_getter, "property", name=_name)
@@ -223,9 +223,9 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         raise RuntimeError("cannot resize variables that require grad")
     storage = self._storage
     backend = storage.backend
-    if math.prod(shape) > extent(storage.array.shape, backend.strides(storage.array)):
+    if math.prod(shape) > extent(storage.laid.shape, backend.strides(storage.array)):
         array = backend.empty(shape, self.dtype)
-        F, count = backend.F, storage.array.size
+        F, count = backend.F, storage.laid.size
         backend.write(F.reshape(array, (-1,))[:count], F.reshape(storage.array, (-1,)))
         self._storage = Storage(array, backend)
     else:
@@ -237,7 +237,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
 @public("torch", "method")
 def resize_as_(self: Tensor, tensor: Tensor, memory_format: Any = None) -> Tensor:
     """Give this tensor `tensor`'s shape; see `resize_`."""
-    return resize_(self, tuple(tensor._storage.array.shape))
+    return resize_(self, tuple(tensor._storage.laid.shape))
 
 
 @public("method")

@@ -372,7 +372,7 @@ def _saved_shape(storage: Any) -> tuple | None:
     if storage is None:
         return None
     # what hooks packed has noted its shape: nothing is unpacked for it
-    shape: tuple = storage.array.shape if isinstance(storage, Storage) else storage.shape
+    shape: tuple = storage.laid.shape if isinstance(storage, Storage) else storage.shape
     return shape
 
 

@@ -20,6 +20,7 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     by_pixels,
     contiguous_or_last,
     is_last,
+    lies_last,
     new_array,
     pack,
     packed_channels,
@@ -199,9 +200,11 @@ def conv(
     if not _fits(groups, pixels, *space):
         return NotImplemented
     b = None if b is None else cupy.ascontiguousarray(b)
-    y = new_array((x.shape[0], w.shape[0], *count), x.dtype, is_last(x) or is_last(w))
+    alone = _is_depthwise(x.shape[1], w.shape[1], groups)
+    last = is_last(x) or is_last(w) if alone or not tensor else lies_last(w.shape[0], x.dtype, x, w)
+    y = new_array((x.shape[0], w.shape[0], *count), x.dtype, last)
     x, w = spatial(x), spatial(w)
-    if _is_depthwise(x.shape[1], w.shape[1], groups):
+    if alone:
         return depthwise.forward(x, w, b, y, geometry)
     rows = _rows(w, groups, False)
     _gather(by_pixels(x, groups), rows, b, y, space, groups, kernel, geometry, chip, tensor, False)
@@ -222,9 +225,12 @@ def conv_backward_input(
     residues = prod([min(s, n) for s, n in zip(stride, size)])
     if not _fits(groups, g.shape[0] * prod(size), *space) or residues > 65535:
         return NotImplemented
-    gx = new_array((g.shape[0], w.shape[1] * groups, *size), g.dtype, is_last(g) or is_last(w))
+    channels = w.shape[1] * groups
+    alone = _is_depthwise(channels, w.shape[1], groups)
+    last = is_last(g) or is_last(w) if alone or not tensor else lies_last(channels, g.dtype, g, w)
+    gx = new_array((g.shape[0], channels, *size), g.dtype, last)
     g, w = spatial(g), spatial(w)
-    if _is_depthwise(gx.shape[1], w.shape[1], groups):
+    if alone:
         return depthwise.backward_input(g, w, gx, geometry)
     rows = _rows(w, groups, True)
     _gather(by_pixels(g, groups), rows, None, gx, space, groups, kernel, geometry, chip, tensor,
@@ -247,7 +253,7 @@ def conv_backward_weight(
     widest = outputs * packed_channels(channels, 16 // g.itemsize) * prod(kernel)
     if not _fits(groups, pixels, *x.shape[2:], widest):
         return NotImplemented
-    last = is_last(g) or is_last(x)
+    last = (is_last(g) or is_last(x)) and not flags.free_layouts
     gw = new_array((outputs, channels, *kernel), g.dtype, last)
     g, x = spatial(g), spatial(x)
     if _is_depthwise(x.shape[1], channels, groups):

@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 
 import cupy
 
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import channels_last, format_strides, has_format
+from tensorflow_lite_clone.dispatch.layouts import conversions
 
 _pack = Kernel("conv2d.cu", "conv2d_pack", params=("T", "PIXELS"))
 
@@ -51,6 +54,18 @@ def new_array(shape: tuple, dtype: Any, last: bool) -> Any:
     strides = [stride * dtype.itemsize for stride in format_strides(shape, channels_last)]
     memory = cupy.cuda.alloc(prod(shape) * dtype.itemsize)
     return cupy.ndarray(shape, dtype, memory, tuple(strides))
+
+
+def lies_last(outputs: int, dtype: Any, *arrays: Any) -> bool:
+    """Whether a convolution's result of so many channels is channels_last.
+
+    It is where an operand is, as in PyTorch; and where the next convolution can then read it in
+    place, if results may lie as suits the kernels.
+    """
+    if any([is_last(array) for array in arrays]):
+        return True
+    whole = outputs * dtype.itemsize % 16 == 0
+    return flags.free_layouts and whole and arrays[0].ndim == 4
 
 
 def spatial(x: Any) -> Any:
@@ -97,6 +112,7 @@ def by_pixels(x: Any, groups: int, flat: bool = False) -> Pixels:
         and (not flat or image == area * pixel)
     ):
         return Pixels(x, image, each, pixel, each // lanes)
+    conversions["packed"] += 1
     padded = packed_channels(each, lanes)
     pitch = groups * padded
     packed = pack(
@@ -124,3 +140,17 @@ def pack(
         images * groups * blocks, 256, x, *steps, groups, channels, padded, pixels, *new, y
     )
     return y
+
+
+def rows_of_last(x: Any) -> Any:
+    """A row-major copy of a dense channels_last array; None where whole packs do not fit."""
+    n, c, h, w = x.shape
+    area = h * w
+    if (
+        x.dtype not in ACCUMULATORS
+        or area * x.itemsize % 16
+        or not x.transpose(0, 2, 3, 1).flags.c_contiguous
+    ):
+        return None
+    line = pack(x, n, 1, area, c, (area * c, 0, c, 1), (area * c, 0, area), x.size)
+    return line.reshape(x.shape)
