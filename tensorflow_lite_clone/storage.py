@@ -11,6 +11,7 @@ from threading import RLock
 from typing import Any
 from weakref import WeakSet, ref
 
+from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import is_channels_last
 from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.dispatch.layouts import conversions
@@ -123,9 +124,9 @@ def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
     made = Storage(array, backend)
     if not backend.lays or backend.is_contiguous(array):
         return made
-    for storage in inputs:
-        if storage is not None and storage.__class__ is not Free and _is_last(storage.laid, backend):
-            return made
+    told = [storage.laid for storage in inputs if storage and storage.__class__ is not Free]
+    if any([_is_last(x, backend) for x in told]):
+        return made
     if _is_last(array, backend):
         made.__class__ = Free  # type: ignore[assignment]
         _free.add(made)
@@ -133,6 +134,14 @@ def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
         made.array = backend.F.copy(array)
         conversions["settled"] += 1
     return made
+
+
+def strides_of(storage: Storage) -> tuple[int, ...]:
+    """The strides, in elements, that the storage is told to have."""
+    if storage.__class__ is Free:
+        return contiguous_strides(storage.laid.shape)
+    strides: tuple[int, ...] = storage.backend.strides(storage.laid)
+    return strides
 
 
 def _is_last(array: Any, backend: Any) -> bool:

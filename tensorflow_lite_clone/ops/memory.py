@@ -28,7 +28,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import shape as views
 from tensorflow_lite_clone.ops import slices
 from tensorflow_lite_clone.ops._views import storage_of
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Free, Storage, strides_of
 from tensorflow_lite_clone.tensor import Tensor, View
 
 for _format in (contiguous_format, preserve_format, channels_last, channels_last_3d):
@@ -39,6 +39,8 @@ export(MemoryFormat, "torch", name="memory_format")
 
 class Clone(Op):
     """A contiguous copy."""
+
+    any_layout = True
 
     def forward(F, x):
         return F.copy(x)
@@ -57,27 +59,27 @@ def _copied(x: Tensor, strides: tuple) -> Tensor:
 def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Tensor:
     """A copy; dense strides are kept unless `memory_format` says otherwise."""
     storage = storage_of("clone", input)
-    array, backend = storage.array, storage.backend
+    shape = storage.laid.shape
     if memory_format is not preserve_format and memory_format is not None:
-        return _copied(input, format_strides(array.shape, memory_format))
-    if backend.is_contiguous(array):
+        return _copied(input, format_strides(shape, memory_format))
+    if storage.__class__ is Free or storage.backend.is_contiguous(storage.laid):
         return apply(Clone, input)
-    return _copied(input, dense_strides(array.shape, backend.strides(array)))
+    return _copied(input, dense_strides(shape, strides_of(storage)))
 
 
 @public("method")
 def is_contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) -> bool:
     """Whether the elements lie without gaps in the order of `memory_format`."""
     storage = self._storage
-    array = storage.array
+    array = storage.laid
     if memory_format is contiguous_format:
-        return storage.backend.is_contiguous(array)
+        return storage.__class__ is Free or storage.backend.is_contiguous(array)
     if memory_format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     if len(array.shape) != memory_format.ndim:
         return False
     wanted = format_strides(array.shape, memory_format)
-    return has_format(array.shape, storage.backend.strides(array), wanted)
+    return has_format(array.shape, strides_of(storage), wanted)
 
 
 @public("method")
@@ -85,7 +87,7 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     """The tensor itself if it is contiguous in `memory_format`, else a copy that is."""
     storage = self._storage
     if memory_format is contiguous_format:
-        if storage.backend.is_contiguous(storage.array):
+        if storage.__class__ is Free or storage.backend.is_contiguous(storage.laid):
             return self
         return apply(Clone, self)
     if is_contiguous(self, memory_format):
@@ -96,8 +98,7 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
 @public("method")
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """How many elements lie between neighbours along each dimension, or along `dim`."""
-    array = self._storage.array
-    strides = self._storage.backend.strides(array)
+    array, strides = self._storage.laid, strides_of(self._storage)
     if array.size == 0 and not any(strides):  # NumPy has no strides for empty arrays
         strides = contiguous_strides(array.shape)
     if dim is None:

@@ -1,0 +1,46 @@
+import sys, time, os
+import numpy as np
+import tensorflow_lite_clone as torch
+from examples.cifar.models import resnet20
+from tensorflow_lite_clone.dispatch.layouts import conversions
+from tensorflow_lite_clone.dispatch import hooks
+import cupy
+from collections import Counter
+F = torch.nn.functional
+free = os.environ.get("FREE_LAYOUTS", "1")
+tag = "free" if free != "0" else "rows"
+torch.manual_seed(0)
+model = resnet20().cuda()
+opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
+x = torch.randn(128, 3, 32, 32).cuda(); y = torch.randint(10, (128,)).cuda()
+def step(x, y):
+    opt.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    opt.step()
+    return loss.detach()
+for _ in range(3): step(x, y)
+torch.cuda.synchronize()
+conversions.clear()
+names = Counter()
+def launching(name, file, grid, block):
+    names[name.split("<")[0]] += 1
+    return lambda: None
+hooks.launches.append(launching)
+step(x, y)
+hooks.launches.clear()
+print(tag, "conversions a step", dict(conversions))
+print(tag, "launches", dict(names), sum(names.values()))
+def timed(f, n, k=5):
+    out = []
+    for _ in range(k):
+        a, b = cupy.cuda.Event(), cupy.cuda.Event()
+        a.record()
+        for _ in range(n): f()
+        b.record(); b.synchronize()
+        out.append(cupy.cuda.get_elapsed_time(a, b) / n * 1e3)
+    return sorted(out)[k // 2]
+print(tag, "eager us", timed(lambda: step(x, y), 8))
+cstep = torch.compile(step, fullgraph=True)
+for _ in range(4): cstep(x, y)
+print(tag, "captured us", timed(lambda: cstep(x, y), 30))
