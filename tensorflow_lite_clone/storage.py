@@ -6,13 +6,21 @@ array that lies as the tensor's strides say, what reads ``storage.laid`` gets it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from threading import RLock
 from typing import Any
 from weakref import WeakSet, ref
 
+from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
-from tensorflow_lite_clone.core.strides import is_channels_last
+from tensorflow_lite_clone.core.strides import (
+    channels_last,
+    format_strides,
+    has_format,
+    is_channels_last,
+)
 from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.dispatch.layouts import conversions
 
@@ -116,6 +124,17 @@ def settle_all() -> None:
 capture.boundaries.append(settle_all)
 
 
+@contextmanager
+def lying_as_told() -> Iterator[None]:
+    """While this is open no storage is free: for tracers, which know arrays by identity."""
+    before, flags.free_layouts = flags.free_layouts, False
+    settle_all()
+    try:
+        yield
+    finally:
+        flags.free_layouts = before
+
+
 def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
     """The storage of what an op of any layout made from `inputs`, storages or None.
 
@@ -151,19 +170,29 @@ def _is_last(array: Any, backend: Any) -> bool:
 def as_laid(storages: Any) -> list[Any]:
     """The arrays of storages (or None), as they lie; settled where that would show.
 
-    An operand that lies in an order of its own is told to, and may give it to the result.
+    An operand that lies in an order of its own is told to, and may give it to the result. One that
+    is row-major is copied, so that the result is not.
     """
-    if any([storage.__class__ is Free for storage in storages]) and any(
-        [
-            storage is not None
-            and storage.__class__ is not Free
-            and len(storage.laid.shape) > 1
-            and not storage.backend.is_contiguous(storage.laid)
-            for storage in storages
-        ]
-    ):
-        return [None if storage is None else storage.array for storage in storages]
-    return [None if storage is None else storage.laid for storage in storages]
+    arrays = [None if storage is None else storage.laid for storage in storages]
+    shapes = [storage.laid.shape for storage in storages if storage.__class__ is Free]
+    if not shapes:
+        return arrays
+    for place, storage in enumerate(storages):
+        if storage is None or storage.__class__ is Free or len(arrays[place].shape) < 2:
+            continue
+        if not storage.backend.is_contiguous(arrays[place]):
+            return [None if storage is None else storage.array for storage in storages]
+        if arrays[place].shape in shapes:
+            arrays[place] = _brought_last(arrays[place], storage.backend)
+    return arrays
+
+
+def _brought_last(array: Any, backend: Any) -> Any:
+    strides = format_strides(array.shape, channels_last)
+    if has_format(array.shape, backend.strides(array), strides):
+        return array
+    conversions["packed"] += 1
+    return backend.F.restride(array, strides=strides)
 
 
 def as_told(g: Any, like: Storage) -> Any:

@@ -404,7 +404,7 @@ def bytes_of_gradient(node: Any, grads: Any, results: Any) -> int:
     op = getattr(node, "op", None)
     if op is None or (op.view and written == read):
         return 0
-    saved = [storage.array for storage in node.saved or () if isinstance(storage, Storage)]
+    saved = [storage.laid for storage in node.saved or () if isinstance(storage, Storage)]
     return written + read + _sizes(saved)
 
 

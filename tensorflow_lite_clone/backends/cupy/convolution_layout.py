@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import cupy
 
-from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
@@ -140,17 +139,3 @@ def pack(
         images * groups * blocks, 256, x, *steps, groups, channels, padded, pixels, *new, y
     )
     return y
-
-
-def rows_of_last(x: Any) -> Any:
-    """A row-major copy of a dense channels_last array; None where whole packs do not fit."""
-    n, c, h, w = x.shape
-    area = h * w
-    if (
-        x.dtype not in ACCUMULATORS
-        or area * x.itemsize % 16
-        or not x.transpose(0, 2, 3, 1).flags.c_contiguous
-    ):
-        return None
-    line = pack(x, n, 1, area, c, (area * c, 0, c, 1), (area * c, 0, area), x.size)
-    return line.reshape(x.shape)

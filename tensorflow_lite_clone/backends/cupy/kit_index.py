@@ -10,9 +10,10 @@ from cupy.cuda import MemoryPointer
 
 from tensorflow_lite_clone.backends.cupy import faults
 from tensorflow_lite_clone.backends.cupy.arrays import ceil_div, power_above
-from tensorflow_lite_clone.backends.cupy.convolution_layout import is_last, rows_of_last
+from tensorflow_lite_clone.backends.cupy.convolution_layout import is_last
 from tensorflow_lite_clone.backends.cupy.gemm_plan import capturing
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.transposition import rows_of_last
 
 
 def as_strided(x: Any, shape: tuple, strides: tuple, offset: int = 0) -> Any:
@@ -56,10 +57,8 @@ _LARGE = 1 << 16  # bytes, from which a kernel copies faster than the runtime
 
 def copy(x: Any) -> Any:
     size = x.nbytes
-    if size >= _LARGE and x.ndim == 4 and not x.flags.c_contiguous:
-        made = rows_of_last(x)
-        if made is not None:
-            return made
+    if (made := rows_of_last(x)) is not None:
+        return made
     if size < _LARGE or not x.flags.c_contiguous or x.data.ptr % 16:
         return x.copy(order="C")
     made = cupy.empty(x.shape, x.dtype)

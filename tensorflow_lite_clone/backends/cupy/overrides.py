@@ -18,4 +18,5 @@ from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     pooling,
     recurrent,
     softmax,
+    transposition,
 )
