@@ -144,9 +144,9 @@ def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
     if not backend.lays or backend.is_contiguous(array):
         return made
     told = [storage.laid for storage in inputs if storage and storage.__class__ is not Free]
-    if any([_is_last(x, backend) for x in told]):
+    if any([_is_last(x) for x in told]):
         return made
-    if _is_last(array, backend):
+    if _is_last(array):
         made.__class__ = Free  # type: ignore[assignment]
         _free.add(made)
     elif any([storage.__class__ is Free for storage in inputs]):
@@ -163,8 +163,8 @@ def strides_of(storage: Storage) -> tuple[int, ...]:
     return strides
 
 
-def _is_last(array: Any, backend: Any) -> bool:
-    return len(array.shape) == 4 and is_channels_last(array.shape, backend.strides(array))
+def _is_last(array: Any) -> bool:
+    return len(array.shape) == 4 and is_channels_last(array.shape, array.strides)
 
 
 def as_laid(storages: Any) -> list[Any]:
@@ -198,8 +198,8 @@ def _brought_last(array: Any, backend: Any) -> Any:
 def as_told(g: Any, like: Storage) -> Any:
     """The gradient of what `like` holds, channels_last where that is told to be, else row-major."""
     backend = like.backend
-    wanted = like.__class__ is not Free and _is_last(like.laid, backend)
-    if _is_last(g, backend) is wanted:
+    wanted = like.__class__ is not Free and _is_last(like.laid)
+    if _is_last(g) is wanted:
         return g
     conversions["packed" if wanted else "settled"] += 1
     if wanted:

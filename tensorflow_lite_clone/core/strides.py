@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import index as as_int
 from typing import Any
 
@@ -198,8 +199,12 @@ def has_format(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[in
     return all([n == 1 or s == w for n, s, w in zip(shape, strides, wanted)])
 
 
-def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether PyTorch takes four axes for channels_last: not where contiguous would do as well."""
+@lru_cache(4096)
+def is_channels_last(shape: Shape, strides: Shape) -> bool:
+    """Whether PyTorch takes four axes for channels_last: not where contiguous would do as well.
+
+    The strides may be in any unit.
+    """
     if strides[1] == 0:
         return False
     step = 0

@@ -48,7 +48,7 @@ def sum(
     out: Tensor | None = None,
 ) -> Tensor:
     """The sum over `dim` (an int, several, or all); integers are summed as int64."""
-    array = input._storage.array
+    array = input._storage.laid
     shape = array.shape
     if dtype is None:
         if array.dtype.kind in "biu":
@@ -90,7 +90,7 @@ def mean(
         if dtype.kind not in "fc":
             _no_mean("Optional", dtype)
         input = cast(input, dtype)
-    array = input._storage.array
+    array = input._storage.laid
     if array.dtype.kind in "biu":
         _no_mean("Input", input.dtype)
     shape = array.shape

@@ -41,6 +41,11 @@ def timed(f, n, k=5):
         out.append(cupy.cuda.get_elapsed_time(a, b) / n * 1e3)
     return sorted(out)[k // 2]
 print(tag, "eager us", timed(lambda: step(x, y), 8))
+if free != "0":
+    import cProfile, pstats
+    p = cProfile.Profile(); p.enable()
+    for _ in range(10): step(x, y)
+    p.disable(); torch.cuda.synchronize(); pstats.Stats(p).sort_stats("tottime").print_stats(32)
 cstep = torch.compile(step, fullgraph=True)
 for _ in range(4): cstep(x, y)
 print(tag, "captured us", timed(lambda: cstep(x, y), 30))

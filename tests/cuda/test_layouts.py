@@ -65,7 +65,7 @@ def test_a_view_shares_memory() -> None:
 
 
 @pytest.mark.parametrize("look", [
-    lambda y: y.data_ptr(), lambda y: y.__cuda_array_interface__["data"],
+    lambda y: y.data_ptr(), lambda y: y._storage.array,
     lambda y: y.numpy(force=True), lambda y: y[:, 2:], lambda y: y.permute(0, 2, 3, 1),
     lambda y: y.flatten(1), lambda y: y.__dlpack__(), lambda y: y.untyped_storage().data_ptr(),
 ])  # fmt: skip

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, NamedTuple
 
 import cupy
 
+from tensorflow_lite_clone.backends.cupy.arrays import empty_last
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
@@ -48,11 +48,7 @@ def is_last(x: Any) -> bool:
 
 def new_array(shape: tuple, dtype: Any, last: bool) -> Any:
     """An uninitialised array, channels_last if `last`."""
-    if not last:
-        return cupy.empty(shape, dtype)
-    strides = [stride * dtype.itemsize for stride in format_strides(shape, channels_last)]
-    memory = cupy.cuda.alloc(prod(shape) * dtype.itemsize)
-    return cupy.ndarray(shape, dtype, memory, tuple(strides))
+    return empty_last(shape, dtype) if last else cupy.empty(shape, dtype)
 
 
 def lies_last(outputs: int, dtype: Any, *arrays: Any) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, is_dense_last
 from tensorflow_lite_clone.backends.cupy.convolution_layout import pack
 from tensorflow_lite_clone.core.strides import channels_last, format_strides
 from tensorflow_lite_clone.dispatch.table import override
 
-_LAST, _FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+_FIRST = (0, 3, 1, 2)
 _LARGE = 1 << 16  # bytes, from which it is worth while
 
 
@@ -20,7 +20,7 @@ def _served(x: Any, line: int) -> bool:
 
 def rows_of_last(x: Any) -> Any:
     """A row-major copy of a channels_last array; None where this does not serve it."""
-    if x.ndim != 4 or x.flags.c_contiguous or not x.transpose(_LAST).flags.c_contiguous:
+    if x.ndim != 4 or x.flags.c_contiguous or not is_dense_last(x):
         return None
     n, c, h, w = x.shape
     area = h * w
