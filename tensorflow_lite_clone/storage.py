@@ -6,10 +6,10 @@ array that lies as the tensor's strides say, what reads ``storage.laid`` gets it
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from threading import RLock
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -69,7 +69,7 @@ class Storage:
                 watcher(root)
 
 
-Storage.laid = Storage.array
+Storage.laid = vars(Storage)["array"]
 
 
 class Free(Storage):
@@ -85,7 +85,7 @@ class Free(Storage):
     __slots__ = ()
 
     @property
-    def array(self) -> Any:  # type: ignore[override]
+    def array(self) -> Any:
         return _settled(self)
 
     @array.setter
@@ -93,11 +93,18 @@ class Free(Storage):
         with _settling:
             self.laid = array
             self.__class__ = Storage  # type: ignore[assignment]
-            _free.discard(self)
+            _own.free.discard(self)
 
 
-_free: WeakSet[Storage] = WeakSet()
-_settling = RLock()
+class _Own(threading.local):
+    """The free storages that this thread has made."""
+
+    def __init__(self) -> None:
+        self.free: WeakSet[Storage] = WeakSet()
+
+
+_own = _Own()
+_settling = threading.RLock()
 
 
 def _settled(storage: Storage) -> Any:
@@ -112,16 +119,21 @@ def _settled(storage: Storage) -> Any:
 
 
 def settle_all() -> None:
-    """Make every free storage an ordinary one.
-
-    Whoever captures a graph does so before, because copies that are made for good must not be
-    made again by replays, and at its end, because later ones would not see what replays write.
-    """
-    for storage in list(_free):
+    """Make every free storage of this thread an ordinary one."""
+    for storage in list(_own.free):
         _settled(storage)
 
 
-capture.boundaries.append(settle_all)
+def _settle_around_a_capture() -> None:
+    """Before it, as what is copied for good must not be copied again by replays; and at its end, as
+    later copies would not see what replays write."""
+    if capture.state.graph is None:  # they may be the work of any stream
+        for backend in {storage.backend for storage in _own.free}:
+            backend.synchronize()
+    settle_all()
+
+
+capture.boundaries.append(_settle_around_a_capture)
 
 
 @contextmanager
@@ -147,8 +159,8 @@ def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
     if any([_is_last(x) for x in told]):
         return made
     if _is_last(array):
-        made.__class__ = Free  # type: ignore[assignment]
-        _free.add(made)
+        made.__class__ = Free
+        _own.free.add(made)
     elif any([storage.__class__ is Free for storage in inputs]):
         made.array = backend.F.copy(array)
         conversions["settled"] += 1
@@ -173,7 +185,7 @@ def as_laid(storages: Any) -> list[Any]:
     An operand that lies in an order of its own is told to, and may give it to the result. One that
     is row-major is copied, so that the result is not.
     """
-    arrays = [None if storage is None else storage.laid for storage in storages]
+    arrays: list[Any] = [None if storage is None else storage.laid for storage in storages]
     shapes = [storage.laid.shape for storage in storages if storage.__class__ is Free]
     if not shapes:
         return arrays

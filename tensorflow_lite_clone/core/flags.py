@@ -31,8 +31,8 @@ class Flags:
         self.deterministic = False
         self.deterministic_warn_only = False
         self.warn_always = False
-        #: Convolutions on CUDA may lay results as suits the kernels, whatever PyTorch would show.
-        self.free_layouts = os.environ.get("FREE_LAYOUTS") != "0"
+        # Convolutions on CUDA may lay results otherwise than programs are told, see storage.Free.
+        self.free_layouts = os.environ.get("TENSORFLOW_LITE_CLONE_FREE_LAYOUTS") != "0"
 
     def set_matmul_precision(self, precision: str) -> None:
         """Set both of the last; RuntimeError for an unknown name."""

@@ -64,6 +64,7 @@ class Resample(Op):
     """The weighted sums that `taps` names, along `axis`."""
 
     any_layout = True
+
     @widened
     def forward(F, x, *, axis, taps):
         after = (1,) * (x.ndim - axis - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, wrap
+from tensorflow_lite_clone.autograd.apply import apply, wrap_freely
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -63,7 +63,8 @@ def _noise(input: Tensor, features: bool, p: float) -> Tensor:
         if len(shape) < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
         shape = (*shape[:2], *(1,) * (len(shape) - 2))
-    return wrap(_keep(storage.backend.F, storage.array, shape, p), storage.backend)
+    backend = storage.backend
+    return wrap_freely(_keep(backend.F, storage.laid, shape, p), backend, (storage,))
 
 
 def _check_probability(name: str, input: Any, p: float) -> None:

@@ -80,6 +80,7 @@ class Triu(Op):
 class ConstantPad(Op):
     """`value` around an array: `pads` has (before, after) per dimension; negative ones cut."""
 
+    any_layout = True
     label = "ConstantPadNd"
 
     def forward(F, x, *, pads, value):

@@ -7,7 +7,7 @@ from tensorflow_lite_clone.dispatch import hooks
 import cupy
 from collections import Counter
 F = torch.nn.functional
-free = os.environ.get("FREE_LAYOUTS", "1")
+free = os.environ.get("TENSORFLOW_LITE_CLONE_FREE_LAYOUTS", "1")
 tag = "free" if free != "0" else "rows"
 torch.manual_seed(0)
 model = resnet20().cuda()
