@@ -45,7 +45,40 @@ if free != "0":
     import cProfile, pstats
     p = cProfile.Profile(); p.enable()
     for _ in range(10): step(x, y)
-    p.disable(); torch.cuda.synchronize(); pstats.Stats(p).sort_stats("tottime").print_stats(32)
+    p.disable(); torch.cuda.synchronize()
 cstep = torch.compile(step, fullgraph=True)
 for _ in range(4): cstep(x, y)
 print(tag, "captured us", timed(lambda: cstep(x, y), 30))
+if free != "0":
+    def graph_us(f, n=20):
+        s = cupy.cuda.Stream(non_blocking=True)
+        with s:
+            for _ in range(3): f()
+            s.synchronize()
+            s.begin_capture()
+            for _ in range(n): keep = f()
+            g = s.end_capture()
+        g.launch(); torch.cuda.synchronize()
+        return timed(lambda: g.launch(), 5) / n
+    from tensorflow_lite_clone import backends
+    K = backends.load("cuda").F
+    r = lambda *s: cupy.random.default_rng(0).standard_normal(s, dtype=cupy.float32)
+    cl = lambda a: a.transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2)
+    for shape in ((128, 64, 8, 8), (128, 16, 32, 32), (128, 32, 16, 16)):
+        a, b = r(*shape), r(*shape); A, B = cl(a), cl(b)
+        row = {}
+        out = cupy.empty_like(A)
+        for name, f in {
+            "mean rows": lambda: a.sum((2, 3)), "mean last": lambda: A.sum((2, 3)),
+            "kit add last": lambda: K.add(A, B), "kit add rows": lambda: K.add(a, b),
+            "kit add mixed": lambda: K.add(A, b), "cupy add last": lambda: A + B,
+            "iadd last": lambda: A.__iadd__(B), "iadd rows": lambda: a.__iadd__(b),
+            "copy C of last": lambda: K.copy(A), "cupy C of last": lambda: A.copy(order="C"),
+            "bring last": lambda: K.restride(a, strides=tuple(s // 4 for s in A.strides)),
+            "strided": lambda: A[:, :, ::2, ::2].copy(),
+        }.items():
+            try:
+                row[name] = round(graph_us(f), 2)
+            except Exception as e:
+                row[name] = repr(e)[:60]
+        print(shape, row)

@@ -14,7 +14,7 @@ from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch.layouts import conversions
 from tensorflow_lite_clone.storage import Free
-from tests.cuda.programs import labels, tensor
+from tests.cuda.programs import host, labels, tensor
 
 pytestmark = pytest.mark.cuda
 nn, F = tlc.nn, tlc.nn.functional
@@ -153,3 +153,17 @@ def test_hooks_and_gradients_see_row_major() -> None:
     for tensor_ in (x.grad, weight.grad, y.grad, *seen):
         assert tensor_.is_contiguous()
         assert tensor_.reshape(-1).data_ptr() == tensor_.data_ptr()
+
+
+@pytest.mark.parametrize("size", [(4, 4), (8, 8), (20, 13)])
+@pytest.mark.parametrize("dtype", [tlc.float32, tlc.float16])
+def test_means_over_pixels(size: tuple, dtype: Any) -> None:
+    x = tensor("cuda", 1, 3, 24, *size).to(dtype)
+    y = F.conv2d(x, tlc.eye(24, dtype=dtype, device="cuda")[..., None, None])
+    assert is_free(y)
+    for keepdim in (False, True):
+        found = y.mean((2, 3), keepdim=keepdim)
+        assert is_free(y)
+        expected = host(y).astype(np.float64).mean((2, 3), keepdims=keepdim)
+        np.testing.assert_allclose(host(found), expected, rtol=2e-3, atol=2e-3)
+        y = F.conv2d(x, tlc.eye(24, dtype=dtype, device="cuda")[..., None, None])

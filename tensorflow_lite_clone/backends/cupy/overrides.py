@@ -14,6 +14,7 @@ from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     group_norm,
     layer_norm,
     linear,
+    means,
     optimizer,
     pooling,
     recurrent,
