@@ -13,9 +13,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.cupy.arrays import (
     ACCUMULATORS,
     aligned,
-    empty_laid,
     in_order,
-    is_dense_last,
     out_of_order,
     stored,
 )
@@ -38,14 +36,12 @@ def _launch(kernel: Kernel, functor: str, inputs: tuple, packs: int, numbers: tu
     dtype, count = like.dtype, like.size
     if dtype not in ACCUMULATORS or not count:
         return NotImplemented
-    # Arrays that lie alike and without gaps are read as lines.
-    alike = like.ndim > 2 and inputs[0].strides == like.strides and is_dense_last(like)
-    last, order = (like, None) if alike else stored(like)
+    last, order = stored(like)
     if len(inputs) == 2:
         g = inputs[0]
         if g.dtype != dtype or g.shape != like.shape:
             return NotImplemented
-        inputs = (g if alike else in_order(g, order), last)
+        inputs = (in_order(g, order), last)
     else:
         inputs = (last,)
     vec = 16 // dtype.itemsize if aligned(*inputs) else 1
@@ -53,7 +49,7 @@ def _launch(kernel: Kernel, functor: str, inputs: tuple, packs: int, numbers: tu
     grid = -(-count // (256 * vec * each))
     if grid > MOST_BLOCKS:
         return NotImplemented
-    out = empty_laid(like, dtype) if alike else cupy.empty(last.shape, dtype)
+    out = cupy.empty(last.shape, dtype)
     kernel[dtype, ACCUMULATORS[dtype], functor, vec, each](
         grid, 256, *inputs, count, *numbers, out
     )
