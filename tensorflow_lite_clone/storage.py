@@ -1,10 +1,28 @@
-"""Storage: one array on a device, with the version counter that guards saved values."""
+"""Storage: one array on a device, with the version counter that guards saved values.
+
+Whoever computes may lay a result as suits it (see `Free`): what reads ``storage.array`` gets an
+array that lies as the tensor's strides say, what reads ``storage.laid`` gets it as it lies.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 from weakref import WeakSet, ref
+
+from tensorflow_lite_clone.core.flags import flags
+from tensorflow_lite_clone.core.shape import contiguous_strides
+from tensorflow_lite_clone.core.strides import (
+    channels_last,
+    format_strides,
+    has_format,
+    is_channels_last,
+)
+from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch.layouts import conversions
 
 #: Each is called with the root of every storage that is written to in place: capture.
 watchers: list[Any] = []
@@ -22,6 +40,7 @@ class Storage:
     __slots__ = ("__weakref__", "array", "backend", "root", "version")
 
     array: Any
+    laid: Any  # the same slot: `array`, except where the storage is `Free`
     backend: Any
     version: int
     root: Storage | None
@@ -48,6 +67,156 @@ class Storage:
         if watchers:
             for watcher in watchers:
                 watcher(root)
+
+
+Storage.laid = vars(Storage)["array"]
+
+
+class Free(Storage):
+    """A storage whose tensor is told to be row-major, and whose array lies channels_last.
+
+    Kernels for images are fastest with the channels next to each other, so what they make stays
+    so from one to the next. No view of it exists yet, and nobody has seen an address: the first
+    read of `array` (by a view, an export, an op that is not of any layout) makes it an ordinary
+    storage with a row-major copy. Ops of any layout and whoever asks for shape or dtype read
+    `laid`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> Any:
+        return _settled(self)
+
+    @array.setter
+    def array(self, array: Any) -> None:
+        with _settling:
+            self.laid = array
+            self.__class__ = Storage  # type: ignore[assignment]
+            _own.free.discard(self)
+
+
+class _Own(threading.local):
+    """The free storages that this thread has made."""
+
+    def __init__(self) -> None:
+        self.free: WeakSet[Storage] = WeakSet()
+
+
+_own = _Own()
+_settling = threading.RLock()
+
+
+def _settled(storage: Storage) -> Any:
+    with _settling:  # another thread may have been first
+        laid = storage.laid
+        if storage.__class__ is Free:
+            if not storage.backend.is_contiguous(laid):
+                laid = storage.backend.F.copy(laid)
+                conversions["settled"] += 1
+            storage.array = laid
+        return laid
+
+
+def settle_all() -> None:
+    """Make every free storage of this thread an ordinary one."""
+    for storage in list(_own.free):
+        _settled(storage)
+
+
+def _settle_around_a_capture() -> None:
+    """Before it, as what is copied for good must not be copied again by replays; and at its end, as
+    later copies would not see what replays write."""
+    if capture.state.graph is None:  # they may be the work of any stream
+        for backend in {storage.backend for storage in _own.free}:
+            backend.synchronize()
+    settle_all()
+
+
+capture.boundaries.append(_settle_around_a_capture)
+
+
+@contextmanager
+def lying_as_told() -> Iterator[None]:
+    """While this is open no storage is free: for tracers, which know arrays by identity."""
+    before, flags.free_layouts = flags.free_layouts, False
+    settle_all()
+    try:
+        yield
+    finally:
+        flags.free_layouts = before
+
+
+def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
+    """The storage of what an op of any layout made from `inputs`, storages or None.
+
+    It is free where the array is channels_last, and none of the inputs is told to be.
+    """
+    made = Storage(array, backend)
+    if not backend.lays or backend.is_contiguous(array):
+        return made
+    told = [storage.laid for storage in inputs if storage and storage.__class__ is not Free]
+    if any([_is_last(x) for x in told]):
+        return made
+    if _is_last(array):
+        made.__class__ = Free
+        _own.free.add(made)
+    elif any([storage.__class__ is Free for storage in inputs]):
+        made.array = backend.F.copy(array)
+        conversions["settled"] += 1
+    return made
+
+
+def strides_of(storage: Storage) -> tuple[int, ...]:
+    """The strides, in elements, that the storage is told to have."""
+    if storage.__class__ is Free:
+        return contiguous_strides(storage.laid.shape)
+    strides: tuple[int, ...] = storage.backend.strides(storage.laid)
+    return strides
+
+
+def _is_last(array: Any) -> bool:
+    return len(array.shape) == 4 and is_channels_last(array.shape, array.strides)
+
+
+def as_laid(storages: Any) -> list[Any]:
+    """The arrays of storages (or None), as they lie; settled where that would show.
+
+    An operand that lies in an order of its own is told to, and may give it to the result. One that
+    is row-major is copied, so that the result is not.
+    """
+    arrays: list[Any] = [None if storage is None else storage.laid for storage in storages]
+    shapes = [storage.laid.shape for storage in storages if storage.__class__ is Free]
+    if not shapes:
+        return arrays
+    for place, storage in enumerate(storages):
+        if storage is None or storage.__class__ is Free or len(arrays[place].shape) < 2:
+            continue
+        if not storage.backend.is_contiguous(arrays[place]):
+            return [None if storage is None else storage.array for storage in storages]
+        if arrays[place].shape in shapes:
+            arrays[place] = _brought_last(arrays[place], storage.backend)
+    return arrays
+
+
+def _brought_last(array: Any, backend: Any) -> Any:
+    strides = format_strides(array.shape, channels_last)
+    if has_format(array.shape, backend.strides(array), strides):
+        return array
+    conversions["packed"] += 1
+    return backend.F.restride(array, strides=strides)
+
+
+def as_told(g: Any, like: Storage) -> Any:
+    """The gradient of what `like` holds, channels_last where that is told to be, else row-major."""
+    backend = like.backend
+    wanted = like.__class__ is not Free and _is_last(like.laid)
+    if _is_last(g) is wanted:
+        return g
+    conversions["packed" if wanted else "settled"] += 1
+    if wanted:
+        return backend.F.restride(g, strides=backend.strides(like.laid))
+    return backend.F.copy(g)
 
 
 class Absent:

@@ -20,7 +20,7 @@ from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
-from tensorflow_lite_clone.storage import Lent, Storage
+from tensorflow_lite_clone.storage import Lent, Storage, as_laid, freely
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
 _new = object.__new__
@@ -33,6 +33,13 @@ def wrap(array: Any, backend: Any) -> Tensor:
     if type(array) is not backend.array_type:
         array = backend.asarray(array)
     return new_tensor(Storage(array, backend))
+
+
+def wrap_freely(array: Any, backend: Any, inputs: Any = ()) -> Tensor:
+    """`wrap` for what an op of any layout made of `inputs`, and for gradients; see `Free`."""
+    if type(array) is not backend.array_type:
+        array = backend.asarray(array)
+    return new_tensor(freely(array, backend, inputs))
 
 
 def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
@@ -49,12 +56,19 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
         inputs = together(inputs, op)
         storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
         backend = common_backend(storages, op)
-    arrays = tuple([None if storage is None else storage.array for storage in storages])
+    any_layout = op.any_layout and backend.lays
+    if any_layout:
+        arrays = tuple(as_laid(storages))
+    else:
+        arrays = tuple([None if storage is None else storage.array for storage in storages])
     result = run(op, backend, arrays, parameters)
     if type(result) is not tuple:
         if op.view:
             return view_of(op, inputs[0], result, parameters)
-        output = _wrap_output(result, backend, None)
+        if any_layout:
+            output = wrap_freely(result, backend, storages)
+        else:
+            output = _wrap_output(result, backend, None)
         if op.differentiable and mode.grad:
             edges, mask = edges_of(inputs)
             if mask:
@@ -65,7 +79,10 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
         source = storages[0]
         assert source is not None
         root = source.root or source
-    outputs = tuple([_wrap_output(array, backend, root) for array in result])
+    if any_layout:
+        outputs = tuple([wrap_freely(array, backend, storages) for array in result])
+    else:
+        outputs = tuple([_wrap_output(array, backend, root) for array in result])
     if op.differentiable and mode.grad:
         edges, mask = edges_of(inputs)
         if mask:
@@ -187,7 +204,7 @@ def record(
     node.parameters = parameters
     node.sequence = next_sequence_number()
     output._edge = (node, 0)
-    array = output._storage.array
+    array = output._storage.laid
     node.shapes = array.shape
     node.dtypes = array.dtype
     saves = op.plans[mask].saves
@@ -226,8 +243,8 @@ def record_several(
     if saved_hooks:
         pack_all(saved)
     node.versions = [-1 if s is None else (s.root or s).version for s in saved]
-    node.shapes = tuple([output._storage.array.shape for output in outputs])
-    node.dtypes = tuple([output._storage.array.dtype for output in outputs])
+    node.shapes = tuple([output._storage.laid.shape for output in outputs])
+    node.dtypes = tuple([output._storage.laid.dtype for output in outputs])
     for index, output in enumerate(outputs):
         if index not in op.nondifferentiable:
             output._edge = (node, index)

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.apply import wrap, wrap_freely
 from tensorflow_lite_clone.autograd.hooks import check_replacements
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.core.shape import reduced_axes
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Storage, as_told
 from tensorflow_lite_clone.tensor import Tensor
 
 Edge = tuple[GraphNode, int]
@@ -291,10 +291,12 @@ class _Walk:
             elif present is None:
                 if not owned or type(g) is not backend.array_type:
                     g = backend.F.copy(g)
+                if backend.lays and len(g.shape) == 4:
+                    g = as_told(g, tensor._storage)
                 tensor._grad = wrap(g, backend)
             else:
                 storage = present._storage
-                storage.array = backend.add_to(storage.array, g)
+                storage.laid = backend.add_to(storage.laid, g)
                 storage.bump()
         if tensor._post_accumulate_hooks:
             for hook in list(tensor._post_accumulate_hooks.values()):
@@ -326,12 +328,12 @@ class _Walk:
     def _as_tensors(self, values: Any, node: GraphNode) -> list:
         if self.create_graph:
             return list(values)
-        return [None if v is None else wrap(v, node.backend) for v in values]
+        return [None if v is None else wrap_freely(v, node.backend) for v in values]
 
     def _as_values(self, tensors: Any) -> list:
         if self.create_graph:
             return list(tensors)
-        return [t._storage.array if isinstance(t, Tensor) else t for t in tensors]
+        return [t._storage.laid if isinstance(t, Tensor) else t for t in tensors]
 
 
 def _is_fresh(
@@ -347,6 +349,6 @@ def _is_fresh(
             if gx is value and other != position:
                 return False
     for storage in saved or ():
-        if isinstance(storage, Storage) and gx is storage.array:
+        if isinstance(storage, Storage) and gx is storage.laid:
             return False
     return True

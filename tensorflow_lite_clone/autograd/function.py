@@ -203,7 +203,7 @@ def _record(
     node.parameters = {}
     node.sequence = next_sequence_number()
     node.slots = [
-        (x._storage.array.shape, x._storage.array.dtype) if isinstance(x, Tensor) else None
+        (x._storage.laid.shape, x._storage.laid.dtype) if isinstance(x, Tensor) else None
         for x in args
     ]
 
@@ -225,10 +225,10 @@ def _record(
     first = next(value for value in outputs if isinstance(value, Tensor))
     node.backend = first._storage.backend
     node.shapes = tuple(
-        [v._storage.array.shape if isinstance(v, Tensor) else None for v in outputs]
+        [v._storage.laid.shape if isinstance(v, Tensor) else None for v in outputs]
     )
     node.dtypes = tuple(
-        [v._storage.array.dtype if isinstance(v, Tensor) else None for v in outputs]
+        [v._storage.laid.dtype if isinstance(v, Tensor) else None for v in outputs]
     )
     for index, value in enumerate(outputs):
         if not isinstance(value, Tensor) or id(value) in context._nondifferentiable:

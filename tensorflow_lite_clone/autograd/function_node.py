@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, wrap
+from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_freely
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import GraphNode, SeveralNode, next_sequence_number
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
@@ -90,10 +90,10 @@ class SavedTensor:
         if not isinstance(storage, Storage):
             storage = storage.storage()  # unpack
         elif storage.current_version() != self.version:
-            name = storage.backend.dtypes[storage.array.dtype].short_name
+            name = storage.backend.dtypes[storage.laid.dtype].short_name
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: [torch.{name}Tensor {list(storage.array.shape)}], saved by "
+                f"inplace operation: [torch.{name}Tensor {list(storage.laid.shape)}], saved by "
                 f"{node.name()}, is at version {storage.current_version()}; expected version "
                 f"{self.version} instead. Hint: enable anomaly detection to find the operation "
                 "that failed to compute its gradient, with "
@@ -141,7 +141,7 @@ class FunctionNode(SeveralNode):
                     zeros = self.backend.F.zeros(self.shapes[index], dtype=self.dtypes[index])
                     g = wrap(zeros, self.backend)
             elif not create_graph:
-                g = wrap(g, self.backend)
+                g = wrap_freely(g, self.backend)
             given.append(g)
         if mode.pushing and self.function._pushes():
             return _Transposed.of(self, given)
@@ -172,7 +172,7 @@ class FunctionNode(SeveralNode):
         self._check(values)
         if create_graph:
             return values
-        return [None if value is None else value._storage.array for value in values]
+        return [None if value is None else value._storage.laid for value in values]
 
     def _check(self, values: list) -> None:
         """Raise RuntimeError for gradients that cannot be reduced to their input's shape."""
@@ -181,7 +181,7 @@ class FunctionNode(SeveralNode):
                 continue
             shape = edge[0].shape_of(edge[1])
             dtype = edge[0].backend.dtypes[edge[0].dtype_of(edge[1])]
-            given = value._storage.array.shape
+            given = value._storage.laid.shape
             problem = f"Function {self.name()} returned an invalid gradient at index {position} - "
             if given != shape and not _reducible(given, shape):
                 raise RuntimeError(
@@ -246,7 +246,7 @@ class _Transposed(GraphNode):
                 if t is None and owner.context._materialize:
                     t = wrap(F.zeros(slot[0], dtype=slot[1]), self.backend)
                 elif t is not None and not create_graph:
-                    t = wrap(t, self.backend)
+                    t = wrap_freely(t, self.backend)
             tangents.append(t)
         outside, mode.pushing = mode.pushing, True
         try:
@@ -256,7 +256,7 @@ class _Transposed(GraphNode):
         values = results if isinstance(results, tuple) else (results,)
         if create_graph:
             return list(values)
-        return [None if value is None else value._storage.array for value in values]
+        return [None if value is None else value._storage.laid for value in values]
 
 
 def _reducible(given: tuple, shape: tuple) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.autograd.apply import current_edge, wrap
+from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_freely
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
@@ -60,7 +60,7 @@ def _roots(
             raise TypeError(
                 f"gradients can be either Tensors or None, but got {type(g).__name__}"
             )
-        elif g._storage.array.shape != shape:
+        elif g._storage.laid.shape != shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{index}] has a shape of {g.shape} and "
                 f"output[{index}] has a shape of {Size(shape)}."
@@ -73,7 +73,7 @@ def _roots(
             )
         elif g.dtype is not dtype:
             g = recorded(node.backend).astype(g, dtype)
-        roots.append((edge, g if create_graph else g._storage.array))
+        roots.append((edge, g if create_graph else g._storage.laid))
     return roots
 
 
@@ -190,7 +190,8 @@ def _vector_products(
     for index, edge in enumerate(edges):
         g = captured.get(edge)
         if g is not None:
-            results.append(g if over_tensors else wrap(g, edge[0].backend))
+            told = [x._storage for x in ins[index : index + 1] if isinstance(x, Tensor)]
+            results.append(g if over_tensors else wrap_freely(g, edge[0].backend, told))
         elif allow_unused:
             results.append(None)
         else:

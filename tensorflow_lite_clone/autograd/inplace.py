@@ -180,7 +180,7 @@ def check_inplace(target: Tensor, recorded: bool) -> None:
 
 def check_result(name: str, target: Tensor, result: Any, backend: Any) -> None:
     """Raise RuntimeError when `result` does not fit into `target`."""
-    array = target._storage.array
+    array = target._storage.laid
     if result.shape != array.shape:
         raise RuntimeError(
             f"{name}_: output with shape {list(array.shape)} doesn't match the broadcast shape "
@@ -205,8 +205,8 @@ def check_writable(array: Any) -> None:
 def write(target: Tensor, value: Any) -> None:
     """Copy an array or number into the tensor's memory and count the write."""
     storage = target._storage
-    check_writable(storage.array)
-    write_array(storage.backend, storage.array, value)
+    check_writable(storage.laid)
+    write_array(storage.backend, storage.laid, value)
     storage.bump()
 
 
@@ -236,7 +236,7 @@ def record_inplace(
         if target._retains_grad:
             move_retained(target, before)
         return
-    part = wrap(target._storage.array, backend)
+    part = wrap(target._storage.laid, backend)
     part._storage = target._storage  # a saved output must see later writes
     record(part, op, backend, edges, mask, storages, parameters)
     _age_aliases(part)
@@ -311,7 +311,7 @@ def write_out(name: str, out: Tensor, result: Tensor, inputs: tuple = ()) -> Ten
             f"{result.device} and {out.device}! ({name}() with out=)"
         )
     value = result._storage.array
-    if out._storage.array.shape != value.shape:
+    if out._storage.laid.shape != value.shape:
         if any([out is value for value in inputs]):
             raise RuntimeError(
                 f"output with shape {list(out.shape)} doesn't match the broadcast shape "
@@ -326,7 +326,7 @@ def write_out(name: str, out: Tensor, result: Tensor, inputs: tuple = ()) -> Ten
 
 def _resize_out(out: Tensor, value: Any) -> None:
     """Give `out` new memory, of the value's shape and order of dimensions."""
-    if out._storage.array.size:
+    if out._storage.laid.size:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape "
             f"{list(out.shape)}, which does not match the required output shape "

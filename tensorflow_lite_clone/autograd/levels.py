@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, wrap
+from tensorflow_lite_clone.autograd.apply import current_edge, wrap_freely
 from tensorflow_lite_clone.autograd.engine import run_backward
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
@@ -72,7 +72,7 @@ class Passage(GraphNode):
 
     def __init__(self, tensor: Tensor, edge: Any) -> None:
         self.backend = tensor._storage.backend
-        self.shapes, self.dtypes = tensor._storage.array.shape, tensor._storage.array.dtype
+        self.shapes, self.dtypes = tensor._storage.laid.shape, tensor._storage.laid.dtype
         self.sequence = next_sequence_number()
         self.edges, self.saved = (edge,), ()
 
@@ -156,7 +156,7 @@ def vector_products(
         return [None] * len(inputs)
     over_tensors = record or batched
     captured = run_backward(
-        [(e, v if over_tensors else v._storage.array) for e, v in roots],
+        [(e, v if over_tensors else v._storage.laid) for e, v in roots],
         retain_graph=True,
         create_graph=over_tensors,
         recording=record,
@@ -168,7 +168,7 @@ def vector_products(
         g = None if edge is None else captured.get(edge)
         if g is not None and not over_tensors:
             assert edge is not None
-            g = wrap(g, edge[0].backend)
+            g = wrap_freely(g, edge[0].backend)
         results.append(g)
     return results
 

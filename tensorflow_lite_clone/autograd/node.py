@@ -12,7 +12,7 @@ from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Storage, freely
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 next_sequence_number = itertools.count().__next__
@@ -87,8 +87,8 @@ class Leaf(GraphNode):
         """Take over shape, dtype and device of the tensor's present storage."""
         storage = tensor._storage
         self.backend = storage.backend
-        self.shapes = storage.array.shape
-        self.dtypes = storage.array.dtype
+        self.shapes = storage.laid.shape
+        self.dtypes = storage.laid.dtype
 
     @property
     def variable(self) -> Tensor | None:
@@ -128,9 +128,9 @@ class Node(GraphNode):
         if mode.grad:
             results = self.gradients(list(grads), True)
         else:
-            arrays = [None if g is None else g._storage.array for g in grads]
+            arrays = [None if g is None else g._storage.laid for g in grads]
             results = [
-                None if g is None else new_tensor(Storage(g, self.backend))
+                None if g is None else new_tensor(freely(g, self.backend))
                 for g in self.backend.guarded(self.gradients)(arrays, False)
             ]
         return results[0] if len(results) == 1 else tuple(results)
@@ -228,7 +228,7 @@ class Node(GraphNode):
                 if storage is None:
                     values.append(None)
                 elif (storage.root or storage).version == self.versions[index]:
-                    values.append(storage.array)
+                    values.append(storage.laid)
                 elif self.op.renewable and saves[index] < 0:
                     values.append(self._renewed(saves, ~saves[index]))
                 else:
@@ -255,7 +255,7 @@ class Node(GraphNode):
             storage: Any = self.saved[index]  # type: ignore[index]
             if (storage.root or storage).version != self.versions[index]:
                 self._complain(place, storage, self.versions[index])
-            arrays.append(storage.array)
+            arrays.append(storage.laid)
         return run(self.op, self.backend, tuple(arrays), self.parameters)[number]
 
     def _rewrap(self, place: int, storage: Any) -> Tensor | None:
@@ -271,7 +271,7 @@ class Node(GraphNode):
         return tensor
 
     def _complain(self, place: int, storage: Storage, version: int) -> None:
-        array = storage.array
+        array = storage.laid
         dtype: DType = storage.backend.dtypes[array.dtype]
         kind = "cuda." if storage.backend.device.type == "cuda" else ""
         owner = ""

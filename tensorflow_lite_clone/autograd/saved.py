@@ -35,7 +35,7 @@ class PackedValue:
 
     def __init__(self, tensor: Tensor) -> None:
         pack, self._unpack = _own.pairs[-1]
-        self.shape = tensor._storage.array.shape
+        self.shape = tensor._storage.laid.shape
         enabled, mode.grad = mode.grad, False
         try:
             self._packed = pack(tensor)
@@ -43,9 +43,9 @@ class PackedValue:
             mode.grad = enabled
 
     @property
-    def array(self) -> Any:
+    def laid(self) -> Any:
         """The value, unpacked."""
-        return self.storage().array
+        return self.storage().laid
 
     def storage(self) -> Storage:
         """The value's storage, unpacked."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 _PRECISIONS = ("highest", "high", "medium")
 
 
@@ -16,6 +18,7 @@ class Flags:
         "cudnn_allow_tf32",
         "deterministic",
         "deterministic_warn_only",
+        "free_layouts",
         "float32_matmul_precision",
         "matmul_allow_tf32",
         "warn_always",
@@ -28,6 +31,8 @@ class Flags:
         self.deterministic = False
         self.deterministic_warn_only = False
         self.warn_always = False
+        # Convolutions on CUDA may lay results otherwise than programs are told, see storage.Free.
+        self.free_layouts = os.environ.get("TENSORFLOW_LITE_CLONE_FREE_LAYOUTS") != "0"
 
     def set_matmul_precision(self, precision: str) -> None:
         """Set both of the last; RuntimeError for an unknown name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import index as as_int
 from typing import Any
 
@@ -196,6 +197,22 @@ def has_format(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[in
     if 0 in shape:
         return True
     return all([n == 1 or s == w for n, s, w in zip(shape, strides, wanted)])
+
+
+@lru_cache(4096)
+def is_channels_last(shape: Shape, strides: Shape) -> bool:
+    """Whether PyTorch takes four axes for channels_last: not where contiguous would do as well.
+
+    The strides may be in any unit.
+    """
+    if strides[1] == 0:
+        return False
+    step = 0
+    for dim in (1, 3, 2, 0):
+        if shape[dim] == 0 or strides[dim] < step or (dim == 0 and step == strides[1]):
+            return False
+        step = strides[dim] * max(shape[dim], 1)
+    return True
 
 
 def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:

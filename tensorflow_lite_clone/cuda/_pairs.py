@@ -308,7 +308,7 @@ def _warm_up(
 
 def _ones(like: Tensor) -> Tensor:
     storage = like._storage
-    array = storage.backend.F.ones(storage.array.shape, dtype=storage.array.dtype)
+    array = storage.backend.F.ones(storage.laid.shape, dtype=storage.laid.dtype)
     return new_tensor(Storage(array, storage.backend))
 
 

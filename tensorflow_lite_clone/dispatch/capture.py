@@ -25,6 +25,14 @@ class _Capturing(threading.local):
 
 
 state = _Capturing()
+#: Each is called before a capture begins, and before it ends.
+boundaries: list[Callable[[], None]] = []
+
+
+def cross_boundary() -> None:
+    """Call what is to be called where a capture begins or ends."""
+    for call in boundaries:
+        call()
 
 
 def begin(graph: Any) -> None:

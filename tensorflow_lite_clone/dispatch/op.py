@@ -74,6 +74,7 @@ class Op:
     nondifferentiable: tuple[int, ...] = ()  # positions of outputs that never have a gradient
     hints: tuple[int, ...] = ()  # saved outputs that a recorded backward gets as None
     renewable = False  # saved outputs that were written to since are calculated again from inputs
+    any_layout = False  # it takes inputs as they lie, and PyTorch's result lies as they do
     word: str | None = None  # forward is just this word of F
     deferrable = False  # a joint `backward` that touches arrays only by one composite of its own
     by_strides = False  # what a view shows depends on its input's strides (as_strided)

@@ -20,6 +20,7 @@ from tensorflow_lite_clone.onnx._trace import Trace
 from tensorflow_lite_clone.onnx._tree import named_tensors, replaced
 from tensorflow_lite_clone.onnx.errors import OnnxExporterError, OnnxExporterWarning
 from tensorflow_lite_clone.ops.generators import fork_rng
+from tensorflow_lite_clone.storage import lying_as_told
 from tensorflow_lite_clone.tensor import Tensor
 
 DEFAULT_OPSET = 20
@@ -147,7 +148,7 @@ class _Example:
         inputs = [trace.add_input(tensor, name) for name, tensor in tensors.items()]
         order = iter(tensors.values())
         arguments = replaced(self.call, lambda _: next(order))
-        with fork_rng(), recording(False), trace:
+        with fork_rng(), recording(False), lying_as_told(), trace:
             result = self.model(*arguments[0], **arguments[1])
             outputs = [
                 trace.read(tensor._storage.array) for _, tensor in named_tensors(_plain(result), "")

@@ -16,7 +16,7 @@ from tensorflow_lite_clone.autograd.apply import (
     edges_of,
     record,
     together,
-    wrap,
+    wrap_freely,
 )
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import cast_inputs
@@ -38,7 +38,7 @@ from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._operands import as_number, as_operands, no_halves, operand_dtype
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Storage, as_laid
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -48,6 +48,7 @@ class Pointwise(Op):
     floating = False  # integers become the default dtype
     refuses = ""  # kinds of the operands' common dtype that it does not serve
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
+    any_layout = True
     kinds = "biuc"  # the kinds to look at more closely: refused or promoted
 
     def __init_subclass__(cls) -> None:
@@ -103,12 +104,12 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
     first = values[0]
     if isinstance(first, Tensor):  # the usual case: tensors of one dtype that needs no care
         storage = first._storage
-        native, backend = storage.array.dtype, storage.backend
+        native, backend = storage.laid.dtype, storage.backend
         if backend.dtypes[native].kind not in op.kinds:
             for value in values:
                 if (
                     not isinstance(value, Tensor)
-                    or value._storage.array.dtype is not native
+                    or value._storage.laid.dtype is not native
                     or value._storage.backend is not backend
                 ):
                     break
@@ -147,7 +148,7 @@ def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tenso
         storages = tuple([operand._storage for operand in operands])
         backend = storages[0].backend
     result = _run(op, backend, storages, parameters)
-    output = wrap(result, backend)
+    output = wrap_freely(result, backend, storages)
     if op.differentiable and mode.grad:
         edges, mask = edges_of(operands)
         if mask:
@@ -156,7 +157,7 @@ def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tenso
 
 
 def _run(op: type[Op], backend: Any, storages: tuple, parameters: dict) -> Any:
-    arrays = tuple([storage.array for storage in storages])
+    arrays = tuple(as_laid(storages) if backend.lays else [s.array for s in storages])
     try:
         return run(op, backend, arrays, parameters)
     except ValueError:
@@ -188,9 +189,9 @@ def write_pointwise(
         operands = list(into(target, together(tuple(operands), op)))
         storages = tuple([operand._storage for operand in operands])
         backend = storages[0].backend
-    array = target._storage.array
+    array = target._storage.laid
     fits = operands[0] is target and all(
-        [broadcasts_to(storage.array.shape, array.shape) for storage in storages[1:]]
+        [broadcasts_to(storage.laid.shape, array.shape) for storage in storages[1:]]
     )
     writer = backend.writers[op] if fits else None
     if writer is None:
@@ -205,7 +206,7 @@ def write_pointwise(
         write(target, result)
     else:
         check_writable(array)
-        arrays = [storage.array for storage in storages[1:]]
+        arrays = [storage.laid for storage in storages[1:]]
         call = partial(_written, op, writer, target, arrays, parameters)
         hooks.writing(op, call, (array, *arrays), parameters)
         target._storage.bump()
@@ -218,7 +219,7 @@ def _written(
     op: type[Op], writer: Callable[..., Any], target: Tensor, others: list, parameters: dict
 ) -> None:
     """Do `op` in the target's memory, or elsewhere and copy where the writer cannot."""
-    backend, array = target._storage.backend, target._storage.array
+    backend, array = target._storage.backend, target._storage.laid
     if writer(array, *others, **parameters) is False:
         result = run(op, backend, (array, *others), parameters)
         check_result(op.name, target, result, backend)
@@ -230,7 +231,7 @@ def _kept(storages: tuple, saves: tuple[int, ...], target: Storage) -> tuple:
     memory = target.root or target
     return tuple(
         [
-            Storage(storage.backend.F.copy(storage.array), storage.backend)
+            Storage(storage.backend.F.copy(storage.laid), storage.backend)
             if index in saves and (storage.root or storage) is memory
             else storage
             for index, storage in enumerate(storages)
@@ -256,7 +257,9 @@ def _of_one(op: type[Pointwise], input: Any, parameters: dict) -> Tensor:
         (input,) = cast_inputs(op, (input,))
     storage = input._storage
     backend = storage.backend
-    output = wrap(run(op, backend, (storage.array,), parameters), backend)
+    output = wrap_freely(
+        run(op, backend, (storage.laid,), parameters), backend, (storage,)
+    )
     if op.differentiable and mode.grad:
         edge = input._edge if input._view is None else current_edge(input)
         if edge is not None:

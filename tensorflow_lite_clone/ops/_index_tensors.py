@@ -25,7 +25,7 @@ def for_dimensions(error: IndexError) -> IndexError:
 
 
 def check_mask(shape: tuple, mask: Tensor, place: int, number: int) -> None:
-    have = mask._storage.array.shape
+    have = mask._storage.laid.shape
     for offset, size in enumerate(have):
         if size and size != shape[place + offset]:
             raise IndexError(
@@ -36,7 +36,7 @@ def check_mask(shape: tuple, mask: Tensor, place: int, number: int) -> None:
 
 def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
     """Index tensors and masks as one stacked index and the dimensions where it looks."""
-    shape = x._storage.array.shape
+    shape = x._storage.laid.shape
     extra, backend = on_one_backend(x, extra)
     if hooks.active and not backend.batched and not any([is_mask(item) for _, item in extra]):
         return _stacked_by_ops(extra), tuple([place for place, _ in extra])
@@ -100,7 +100,7 @@ def nothing_read(x: Tensor, extra: list, error: IndexError) -> Tensor:
     PyTorch looks at an index where it reads.
     """
     index, places = stacked(x, extra)
-    shape = x._storage.array.shape
+    shape = x._storage.laid.shape
     array, backend = index._storage.array, index._storage.backend
     if 0 not in result_shape(shape, array.shape[1:], places):
         raise for_dimensions(error) from None

@@ -22,6 +22,7 @@ Number = bool | int | float | complex
 class Cast(Op):
     """The same values in another dtype."""
 
+    any_layout = True
     label = "ToCopy"
 
     def forward(F, x, *, dtype):
@@ -33,6 +34,8 @@ class Cast(Op):
 
 class CastToIntegers(Op):
     """`Cast` to a dtype without gradients."""
+
+    any_layout = True
 
     def forward(F, x, *, dtype):
         return F.astype(x, dtype)

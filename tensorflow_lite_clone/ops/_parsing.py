@@ -27,7 +27,7 @@ def parsed(x: Tensor, index: Any) -> Parsed:
     """An index, read for `x`; where tensors look the basic part has whole dimensions."""
     items = index if type(index) is tuple else as_tuple(index)
     prepared = [_prepared(item, x) for item in items]
-    shape = x._storage.array.shape
+    shape = x._storage.laid.shape
     named = sum([_span(item) for item in prepared])
     if named > len(shape):
         if len(prepared) == 1 and type(prepared[0]) is slice:
@@ -123,7 +123,7 @@ def _prepared(item: Any, x: Tensor) -> Any:
         return item
     if isinstance(item, Tensor):
         kind = item.dtype.kind
-        if item._storage.array.ndim or kind not in "biu" or item._storage.backend.batched:
+        if item._storage.laid.ndim or kind not in "biu" or item._storage.backend.batched:
             return item if item._storage.backend is x._storage.backend else item.to(x.device)
         return bool(item) if is_mask(item) else item.item()
     if isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):
@@ -147,7 +147,7 @@ def _prepared(item: Any, x: Tensor) -> Any:
 def _span(item: Any) -> int:
     """How many dimensions an item of an index looks at."""
     if isinstance(item, Tensor):
-        return item._storage.array.ndim if is_mask(item) else 1
+        return item._storage.laid.ndim if is_mask(item) else 1
     return 0 if item is None or item is Ellipsis or type(item) is bool else 1
 
 

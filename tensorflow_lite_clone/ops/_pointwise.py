@@ -29,7 +29,7 @@ from tensorflow_lite_clone.ops._elementwise import (
     write_pointwise,
     wrong_operands,
 )
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Free, Storage
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
 _new = object.__new__
@@ -70,12 +70,12 @@ def unary(
         except AttributeError:
             prepare(op, input)
             raise
-        array = storage.array
+        array = storage.laid
         if slow and array.dtype.kind in slow:
             input = prepare(op, input)
             storage = input._storage
-            array = storage.array
-        if autocast:
+            array = storage.laid
+        if autocast or storage.__class__ is Free:
             output = apply(op, input)
             return output if out is None else write_out(name, out, output, (input,))
         backend = storage.backend
@@ -107,7 +107,7 @@ def unary(
         # The flat path: nothing to promote, nothing to record.
         if isinstance(input, Tensor):
             storage = input._storage
-            array = storage.array
+            array = storage.laid
             if (
                 not (slow and array.dtype.kind in slow)
                 and not (mode.grad and (input._edge is not None or input._view is not None))
@@ -187,22 +187,25 @@ def binary(
         if kind is Tensor or kind is Parameter:
             a = input._storage
             b = other._storage
-            left = a.array
-            right = b.array
+            left = a.laid
+            right = b.laid
             backend = a.backend
             if (
                 left.dtype is not right.dtype
                 or b.backend is not backend
                 or autocast
+                or a.__class__ is Free
+                or b.__class__ is Free
                 or (slow and left.dtype.kind in slow)
             ):
                 return general(input, other)
         elif kind is float or kind is int:
             a = input._storage
-            left = a.array
+            left = a.laid
             letter = left.dtype.kind
             if (
                 autocast
+                or a.__class__ is Free
                 or (letter not in "fV" and (letter != "i" or kind is float))
                 or (slow and letter in slow)
             ):
@@ -253,13 +256,14 @@ def binary(
     def reflected(self, other):
         kind = type(other)
         storage = self._storage
-        right = storage.array
+        right = storage.laid
         letter = right.dtype.kind
         if (
             (kind is not float and kind is not int)
             or (letter not in "fV" and (letter != "i" or kind is float))
             or (slow and letter in slow)
             or autocast
+            or storage.__class__ is Free
         ):
             return general(other, self)
         backend = storage.backend
@@ -313,14 +317,14 @@ def _assigned(op: type[Op], target: Any, other: Any, slow: str) -> bool:
     if mode.grad and (target._edge is not None or target._view is not None):
         return False
     storage = target._storage
-    array = storage.array
+    array = storage.laid
     dtype = array.dtype
     kind = type(other)
     if kind is Tensor or kind is Parameter:
         if mode.grad and (other._edge is not None or other._view is not None):
             return False
         b = other._storage
-        right = b.array
+        right = b.laid
         if right.dtype is not dtype or b.backend is not storage.backend:
             return False
         if right.shape != array.shape and not broadcasts_to(right.shape, array.shape):

@@ -25,9 +25,9 @@ def product(name: str, op: type[Op], *inputs: Tensor | None, **parameters: Any) 
         expect_tensors(name, *inputs)
         inputs = cast_inputs(op, inputs)
     try:
-        dtype = inputs[0]._storage.array.dtype  # type: ignore[union-attr]
+        dtype = inputs[0]._storage.laid.dtype  # type: ignore[union-attr]
         for tensor in inputs:
-            if tensor is not None and tensor._storage.array.dtype != dtype:
+            if tensor is not None and tensor._storage.laid.dtype != dtype:
                 raise _different(inputs)
     except AttributeError:
         expect_tensors(name, *inputs)

@@ -63,6 +63,8 @@ def _arrays(F: Any, taps: Taps, dtype: Any) -> list[tuple[Any, Any, Any]]:
 class Resample(Op):
     """The weighted sums that `taps` names, along `axis`."""
 
+    any_layout = True
+
     @widened
     def forward(F, x, *, axis, taps):
         after = (1,) * (x.ndim - axis - 1)

@@ -7,7 +7,7 @@ from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Free, Storage
 from tensorflow_lite_clone.tensor import Tensor
 
 _new = object.__new__
@@ -15,9 +15,9 @@ _new = object.__new__
 
 def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
     """`apply` for a differentiable op with one input and one output that is no view."""
-    if autocast:
-        return apply(op, input, **parameters)
     storage = input._storage
+    if autocast or storage.__class__ is Free:
+        return apply(op, input, **parameters)
     backend = storage.backend
     try:
         call = op.calls[backend]

@@ -229,7 +229,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if not input.ndim:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     axis = normalize_dim(dim, input.ndim)
-    size = input._storage.array.shape[axis]
+    size = input._storage.laid.shape[axis]
     if size % 2:
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {axis} is size {size}"

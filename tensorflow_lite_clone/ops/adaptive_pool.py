@@ -19,7 +19,7 @@ from tensorflow_lite_clone.tensor import Tensor
 def adaptive_average(x: Tensor, counts: Ints) -> Tensor:
     """Means over `counts` windows that cover the last axes of x (n, c, ...)."""
     ndim = len(counts)
-    size = x._storage.array.shape[-ndim:]
+    size = x._storage.laid.shape[-ndim:]
     if all(count and not n % count for n, count in zip(size, counts)):
         kernel = tuple([n // count for n, count in zip(size, counts)])
         return apply(
@@ -77,7 +77,7 @@ class NothingPooled(Op):
 def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
     """The result's size; None keeps an axis. Raises RuntimeError for what does not fit."""
     expect_tensors(name, input)
-    shape = input._storage.array.shape
+    shape = input._storage.laid.shape
     if len(shape) not in (ndim + 1, ndim + 2):
         raise RuntimeError(
             f"{name}(): Expected {ndim + 1}D or {ndim + 2}D tensor, but got {list(shape)}"

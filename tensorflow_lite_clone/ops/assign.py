@@ -148,13 +148,13 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             )
         return fill_(self, number)
     storage, source = self._storage, src._storage
-    have, want = source.array.shape, storage.array.shape
+    have, want = source.array.shape, storage.laid.shape
     if have != want and not _fits(have, want):
         raise RuntimeError(
             f"output with shape {list(want)} doesn't match the broadcast shape "
             f"{list(broadcast_shapes(want, have))}"
         )
-    if source.array.dtype.kind == "c" and storage.array.dtype.kind != "c":
+    if source.array.dtype.kind == "c" and storage.laid.dtype.kind != "c":
         _warn_imaginary()
     if source.backend is not storage.backend:
         src = to_device(src, self.device, non_blocking)
@@ -182,7 +182,7 @@ def _outside(x: Tensor) -> bool:
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Write one number, or the value of a zero-dim tensor, everywhere."""
     if isinstance(value, Tensor):
-        ndim = value._storage.array.ndim
+        ndim = value._storage.laid.ndim
         if ndim:
             raise RuntimeError(
                 f"fill_ only supports 0-dimension value tensor but got tensor with {ndim} "
@@ -228,7 +228,7 @@ def _write_number(op: type[Op], x: Tensor, value: complex, parameters: dict) -> 
 @public("method")
 def fill_diagonal_(self: Tensor, fill_value: complex, wrap: bool = False) -> Tensor:
     """Write a number onto the main diagonal; with `wrap` it goes on below in tall matrices."""
-    shape = self._storage.array.shape
+    shape = self._storage.laid.shape
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:

@@ -66,6 +66,7 @@ class BatchNorm(Op):
     normalization" (2015).
     """
 
+    any_layout = True
     label = "NativeBatchNorm"
     deferrable = True
     nondifferentiable = (1, 2, 3, 4)
@@ -121,6 +122,7 @@ def batch_norm_backward(F, g, x, w, mean, variance, *, eps, needs):
 class BatchNormEval(Op):
     """y = (x - mean) / sqrt(var + eps) * w + b with the running statistics, of shape (C,)."""
 
+    any_layout = True
     label = "NativeBatchNorm"
 
     def forward(F, x, w, b, mean, variance, *, eps):

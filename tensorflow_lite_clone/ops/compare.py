@@ -133,7 +133,7 @@ class Equal(Op):
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and values."""
     expect_tensor("equal", other, "other", 2)
-    if input._storage.array.shape != other._storage.array.shape:
+    if input._storage.laid.shape != other._storage.laid.shape:
         return False
     operands = as_operands((input, other), operand_dtype(input, other))
     return bool(apply_pointwise(Equal, *operands))

@@ -30,6 +30,7 @@ def _columns(F: Any, x: Any, count: tuple, kernel: tuple, groups: int, geometry:
 class Conv(Op):
     """x (n, c, *space), w (o, c / groups, *kernel), b (o,) or None: (n, o, *count)."""
 
+    any_layout = True
     label = "Convolution"
 
     def forward(F, x, w, b, *, stride, padding, dilation, groups):
@@ -61,6 +62,7 @@ class Conv(Op):
 class ConvBackwardInput(Op):
     """The gradient of `Conv` for an input whose space has this `size`: its transpose."""
 
+    any_layout = True
     label = "ConvolutionBackward"
 
     def forward(F, g, w, *, size, stride, padding, dilation, groups):
@@ -86,6 +88,7 @@ class ConvBackwardInput(Op):
 class ConvBackwardWeight(Op):
     """The gradient of `Conv` for a weight whose windows are `kernel`."""
 
+    any_layout = True
     label = "ConvolutionBackward"
 
     def forward(F, g, x, *, kernel, stride, padding, dilation, groups):
@@ -110,6 +113,7 @@ class ConvBackwardWeight(Op):
 class ConvTranspose(Op):
     """x (n, o, *count), w (o, c / groups, *kernel), b (c,) or None: (n, c, *size)."""
 
+    any_layout = True
     label = "Convolution"
 
     def forward(F, x, w, b, *, size, stride, padding, dilation, groups):
@@ -231,8 +235,8 @@ def _convolution(ndim: int) -> Any:
         batched = _check_dims(name, input, weight, ndim)
         if not batched:
             input = input.unsqueeze(0)
-        w = weight._storage.array.shape
-        _check_sizes(input._storage.array.shape, w, bias, groups, False)
+        w = weight._storage.laid.shape
+        _check_sizes(input._storage.laid.shape, w, bias, groups, False)
         if padding == "same":
             input, padding = _same_padding(input, w, stride, dilation)
         elif padding == "valid":
@@ -241,7 +245,7 @@ def _convolution(ndim: int) -> Any:
             raise RuntimeError(f"Invalid padding string: '{padding}'")
         else:
             padding = _setting(padding, ndim, name, "padding", 0)
-        size = input._storage.array.shape[2:]
+        size = input._storage.laid.shape[2:]
         spans = [extent(k, d) for k, d in zip(w[2:], dilation)]
         if any(n + 2 * p < span for n, p, span in zip(size, padding, spans)):
             room = _by_sizes(n + 2 * p for n, p in zip(size, padding))
@@ -288,7 +292,7 @@ def _transposed_convolution(ndim: int) -> Any:
         batched = _check_dims(name, input, weight, ndim)
         if not batched:
             input = input.unsqueeze(0)
-        shape, w = input._storage.array.shape, weight._storage.array.shape
+        shape, w = input._storage.laid.shape, weight._storage.laid.shape
         _check_sizes(shape, w, bias, groups, True)
         # PyTorch looks at neither where there are no samples.
         if shape[0] and any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):

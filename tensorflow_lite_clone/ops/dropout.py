@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, wrap
+from tensorflow_lite_clone.autograd.apply import apply, wrap_freely
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -17,6 +17,7 @@ class Dropout(Op):
     """x, elements zeroed with probability p and the others divided by 1 - p; and what the gradient
     needs to drop the same: the factors, or what a backend can make them from again."""
 
+    any_layout = True
     label = "Mul"
     nondifferentiable = (1,)
 
@@ -31,6 +32,7 @@ class Dropout(Op):
 class DropoutBackward(Op):
     """g, zeroed and divided as the forward's x was."""
 
+    any_layout = True
     label = "Mul"
 
     def forward(F, g, noise, *, p):
@@ -56,12 +58,13 @@ def _keep(F: Any, x: Any, shape: tuple, p: float) -> Any:
 def _noise(input: Tensor, features: bool, p: float) -> Tensor:
     """What is kept, as a tensor: per element, or per channel (axis 1) of each sample."""
     storage = input._storage
-    shape = storage.array.shape
+    shape = storage.laid.shape
     if features:
         if len(shape) < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
         shape = (*shape[:2], *(1,) * (len(shape) - 2))
-    return wrap(_keep(storage.backend.F, storage.array, shape, p), storage.backend)
+    backend = storage.backend
+    return wrap_freely(_keep(backend.F, storage.laid, shape, p), backend, (storage,))
 
 
 def _check_probability(name: str, input: Any, p: float) -> None:

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 def _halves(x: Tensor, dim: Any, up: bool) -> Tensor:
     """`x` rolled by half its size along `dim`, rounded up or down."""
-    shape = x._storage.array.shape
+    shape = x._storage.laid.shape
     if dim is None:
         axes = tuple(range(len(shape)))
     else:

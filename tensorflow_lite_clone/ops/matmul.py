@@ -87,7 +87,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     Raises RuntimeError when sizes or dtypes do not fit.
     """
     try:
-        x, y = input._storage.array.ndim, other._storage.array.ndim
+        x, y = input._storage.laid.ndim, other._storage.laid.ndim
     except (AttributeError, NotImplementedError):
         expect_tensors("matmul", input, other)
         for product_of in other_layouts:
@@ -96,7 +96,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     if (
         x > 2
         and y > 2
-        and not (input._storage.array.size and other._storage.array.size)
+        and not (input._storage.laid.size and other._storage.laid.size)
         and (input.dtype is not other.dtype or input.dtype.kind == "b")
     ):  # PyTorch does not look at the dtypes of nothing
         result = cast(matmul(cast(input, float32), cast(other, float32)), other.dtype)
@@ -428,8 +428,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     A one-dimensional weight gives (...). Raises RuntimeError when sizes or dtypes do not fit.
     """
     try:
-        if weight._storage.array.ndim == 2 and input._storage.array.ndim:
-            if bias is not None and bias._storage.array.ndim > 1:
+        if weight._storage.laid.ndim == 2 and input._storage.laid.ndim:
+            if bias is not None and bias._storage.laid.ndim > 1:
                 return _linear_with_matrix(input, weight, bias)
             return product("linear", Linear, input, weight, bias)
     except ValueError:

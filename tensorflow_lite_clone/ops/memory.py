@@ -28,7 +28,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import shape as views
 from tensorflow_lite_clone.ops import slices
 from tensorflow_lite_clone.ops._views import storage_of
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Free, Storage, strides_of
 from tensorflow_lite_clone.tensor import Tensor, View
 
 for _format in (contiguous_format, preserve_format, channels_last, channels_last_3d):
@@ -40,6 +40,8 @@ export(MemoryFormat, "torch", name="memory_format")
 class Clone(Op):
     """A contiguous copy."""
 
+    any_layout = True
+
     def forward(F, x):
         return F.copy(x)
 
@@ -48,7 +50,7 @@ class Clone(Op):
 
 
 def _copied(x: Tensor, strides: tuple) -> Tensor:
-    if strides == contiguous_strides(x._storage.array.shape):
+    if strides == contiguous_strides(x._storage.laid.shape):
         return apply(Clone, x)
     return apply(Restride, x, strides=strides)
 
@@ -57,27 +59,27 @@ def _copied(x: Tensor, strides: tuple) -> Tensor:
 def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Tensor:
     """A copy; dense strides are kept unless `memory_format` says otherwise."""
     storage = storage_of("clone", input)
-    array, backend = storage.array, storage.backend
+    shape = storage.laid.shape
     if memory_format is not preserve_format and memory_format is not None:
-        return _copied(input, format_strides(array.shape, memory_format))
-    if backend.is_contiguous(array):
+        return _copied(input, format_strides(shape, memory_format))
+    if storage.__class__ is Free or storage.backend.is_contiguous(storage.laid):
         return apply(Clone, input)
-    return _copied(input, dense_strides(array.shape, backend.strides(array)))
+    return _copied(input, dense_strides(shape, strides_of(storage)))
 
 
 @public("method")
 def is_contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) -> bool:
     """Whether the elements lie without gaps in the order of `memory_format`."""
     storage = self._storage
-    array = storage.array
+    array = storage.laid
     if memory_format is contiguous_format:
-        return storage.backend.is_contiguous(array)
+        return storage.__class__ is Free or storage.backend.is_contiguous(array)
     if memory_format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     if len(array.shape) != memory_format.ndim:
         return False
     wanted = format_strides(array.shape, memory_format)
-    return has_format(array.shape, storage.backend.strides(array), wanted)
+    return has_format(array.shape, strides_of(storage), wanted)
 
 
 @public("method")
@@ -85,19 +87,18 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     """The tensor itself if it is contiguous in `memory_format`, else a copy that is."""
     storage = self._storage
     if memory_format is contiguous_format:
-        if storage.backend.is_contiguous(storage.array):
+        if storage.__class__ is Free or storage.backend.is_contiguous(storage.laid):
             return self
         return apply(Clone, self)
     if is_contiguous(self, memory_format):
         return self
-    return apply(Restride, self, strides=format_strides(storage.array.shape, memory_format))
+    return apply(Restride, self, strides=format_strides(storage.laid.shape, memory_format))
 
 
 @public("method")
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """How many elements lie between neighbours along each dimension, or along `dim`."""
-    array = self._storage.array
-    strides = self._storage.backend.strides(array)
+    array, strides = self._storage.laid, strides_of(self._storage)
     if array.size == 0 and not any(strides):  # NumPy has no strides for empty arrays
         strides = contiguous_strides(array.shape)
     if dim is None:
@@ -117,32 +118,32 @@ def storage_offset(self: Tensor) -> int:
 def data_ptr(self: Tensor) -> int:
     """The address of the first element, 0 for an empty tensor."""
     storage = self._storage
-    return storage.backend.F.address(storage.array) if storage.array.size else 0
+    return storage.backend.F.address(storage.array) if storage.laid.size else 0
 
 
 @public("torch", "method", names=("numel",))
 @public("method", names=("nelement",))
 def numel(input: Tensor) -> int:
     """The number of elements."""
-    return storage_of("numel", input).array.size
+    return storage_of("numel", input).laid.size
 
 
 @public("method")
 def element_size(self: Tensor) -> int:
     """The bytes of one element."""
-    return self._storage.array.dtype.itemsize
+    return self._storage.laid.dtype.itemsize
 
 
 @public("method", names=("dim", "ndimension"))
 def dim(self: Tensor) -> int:
     """The number of dimensions."""
-    return self._storage.array.ndim
+    return self._storage.laid.ndim
 
 
 @public("method")
 def size(self: Tensor, dim: int | None = None) -> Any:
     """The shape, or the size of dimension `dim`."""
-    shape = self._storage.array.shape
+    shape = self._storage.laid.shape
     if dim is None:
         return Size(shape)
     if not shape:
@@ -153,7 +154,7 @@ def size(self: Tensor, dim: int | None = None) -> Any:
 @public("torch", "method")
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have one shape."""
-    return storage_of("is_same_size", input).array.shape == other._storage.array.shape
+    return storage_of("is_same_size", input).laid.shape == other._storage.laid.shape
 
 
 @public("torch")
@@ -164,7 +165,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 for _name, _getter in {
-    "itemsize": property(lambda self: self._storage.array.dtype.itemsize),
+    "itemsize": property(lambda self: self._storage.laid.dtype.itemsize),
     "nbytes": property(lambda self: numel(self) * element_size(self)),
 }.items():
     export(_getter, "property", name=_name)
@@ -223,9 +224,9 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         raise RuntimeError("cannot resize variables that require grad")
     storage = self._storage
     backend = storage.backend
-    if math.prod(shape) > extent(storage.array.shape, backend.strides(storage.array)):
+    if math.prod(shape) > extent(storage.laid.shape, backend.strides(storage.array)):
         array = backend.empty(shape, self.dtype)
-        F, count = backend.F, storage.array.size
+        F, count = backend.F, storage.laid.size
         backend.write(F.reshape(array, (-1,))[:count], F.reshape(storage.array, (-1,)))
         self._storage = Storage(array, backend)
     else:
@@ -237,7 +238,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
 @public("torch", "method")
 def resize_as_(self: Tensor, tensor: Tensor, memory_format: Any = None) -> Tensor:
     """Give this tensor `tensor`'s shape; see `resize_`."""
-    return resize_(self, tuple(tensor._storage.array.shape))
+    return resize_(self, tuple(tensor._storage.laid.shape))
 
 
 @public("method")

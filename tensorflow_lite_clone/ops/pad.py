@@ -33,7 +33,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Tensor:
 
 
 def _padded(input: Tensor, pad: Any, mode: str, value: float | None) -> Tensor:
-    shape = storage_of("pad", input).array.shape
+    shape = storage_of("pad", input).laid.shape
     widths = sizes_of((pad,), "pad")
     if len(widths) % 2:
         raise RuntimeError("Padding length must be divisible by 2")

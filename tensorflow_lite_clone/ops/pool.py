@@ -56,6 +56,7 @@ def _by_axes(F: Any, combine: Any, x: Any, count: Any, kernel: Any, stride: Any,
 class MaxPool(Op):
     """The largest value of every window of x (n, c, *space); and a hint at who won, or nothing."""
 
+    any_layout = True
     label = "MaxPool2DWithIndices"
     nondifferentiable = (1,)
     hints = (1,)
@@ -100,6 +101,7 @@ class MaxPoolBackward(Op):
     `hint` is the second output of `MaxPool`, or None.
     """
 
+    any_layout = True
     label = "MaxPool2DWithIndicesBackward"
 
     def forward(F, g, x, y, hint, *, kernel, stride, padding, dilation):
@@ -124,6 +126,7 @@ class MaxPoolBackward(Op):
 class MaxPoolPick(Op):
     """The values of h where the windows of x have their maxima y."""
 
+    any_layout = True
     label = "Gather"
 
     def forward(F, h, x, y, *, kernel, stride, padding, dilation):
@@ -145,6 +148,8 @@ class MaxPoolPick(Op):
 
 class MaxPoolIndices(Op):
     """Where each window's maximum lies, as an index into the flattened space of x; int64."""
+
+    any_layout = True
 
     def forward(F, x, y, *, kernel, stride, padding, dilation):
         winners = F.max_pool_winners(
@@ -195,6 +200,7 @@ def _averaged(
 class AvgPool(Op):
     """The mean of every window of x (n, c, *space)."""
 
+    any_layout = True
     label = "AvgPool2D"
 
     @widened
@@ -220,6 +226,7 @@ class AvgPool(Op):
 class AvgPoolBackward(Op):
     """Each window's gradient x, divided, at all of its places, added up."""
 
+    any_layout = True
     label = "AvgPool2DBackward"
 
     @widened
@@ -292,7 +299,7 @@ def _geometry(
             raise RuntimeError(
                 f"pad should be at most half of kernel size, but got pad={p} and kernel_size={k}"
             )
-    shape = input._storage.array.shape
+    shape = input._storage.laid.shape
     if len(shape) not in (ndim + 1, ndim + 2) or 0 in shape[-ndim - 1 :]:
         raise RuntimeError(
             f"{name}: Expected {ndim + 1}D or {ndim + 2}D (batch mode) tensor with optional 0 dim "
@@ -383,7 +390,7 @@ def _average(
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     batched = input.ndim == ndim + 2
-    size = input._storage.array.shape[-ndim:]
+    size = input._storage.laid.shape[-ndim:]
     if ndim == 3 and any([n < k for n, k in zip(size, kernel)]):
         given, window = (" ".join(map("{}: {}".format, names, s)) for names, s in (
             ("THW", size), (("kT", "kH", "kW"), kernel)))  # fmt: skip

@@ -84,7 +84,7 @@ def _static_exponent(input: Tensor, exponent: Any) -> Tensor:
 
 def _power(input: Tensor, exponent: Any) -> Any:
     kind = type(exponent)
-    if (kind is float or kind is int) and input._storage.array.dtype.kind == "f":
+    if (kind is float or kind is int) and input._storage.laid.dtype.kind == "f":
         return pointwise(PowScalar, input, exponent=exponent)
     if isinstance(exponent, Tensor):
         return _pow(input, exponent)
@@ -197,7 +197,7 @@ _square = unary("square", x=lambda F, g, x: g * conj(F, 2 * x), label="Pow", pla
 @public("torch", "method")
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * input``; booleans give int64."""
-    if isinstance(input, Tensor) and input._storage.array.dtype.kind == "b":
+    if isinstance(input, Tensor) and input._storage.laid.dtype.kind == "b":
         input = cast(input, int64)
     return _square(input, out=out)
 

@@ -211,7 +211,7 @@ def _deep_copied(storage: Storage, memo: dict) -> Storage:
     backend = storage.backend
     F = backend.F
     root = storage.root or storage
-    if root.array.dtype != storage.array.dtype:  # a view of the bytes
+    if root.array.dtype != storage.laid.dtype:  # a view of the bytes
         return Storage(F.copy(storage.array), backend)
     fresh = memo.get(id(root))
     if fresh is None:

@@ -80,6 +80,7 @@ class Triu(Op):
 class ConstantPad(Op):
     """`value` around an array: `pads` has (before, after) per dimension; negative ones cut."""
 
+    any_layout = True
     label = "ConstantPadNd"
 
     def forward(F, x, *, pads, value):
@@ -100,7 +101,7 @@ class ConstantPad(Op):
 
 
 def _repeated(name: str, x: Tensor, repeats: tuple) -> Tensor:
-    shape = storage_of(name, x).array.shape
+    shape = storage_of(name, x).laid.shape
     if any([count < 0 for count in repeats]):
         sizes = [count * n for count, n in zip(repeats[::-1], shape[::-1])][::-1]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}")
@@ -111,7 +112,7 @@ def _repeated(name: str, x: Tensor, repeats: tuple) -> Tensor:
 def repeat(self: Tensor, *args: Any, **repeats: Any) -> Tensor:
     """Copies side by side, as many along each dimension as `repeats` says; new ones lead."""
     counts = sizes_of(args, "repeats", repeats)
-    if len(counts) < self._storage.array.ndim:
+    if len(counts) < self._storage.laid.ndim:
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
             "tensor"
@@ -123,7 +124,7 @@ def repeat(self: Tensor, *args: Any, **repeats: Any) -> Tensor:
 def tile(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Copies side by side; `dims` with fewer entries than dimensions means the last ones."""
     counts = sizes_of(args, "dims", dims)
-    missing = storage_of("tile", input).array.ndim - len(counts)
+    missing = storage_of("tile", input).laid.ndim - len(counts)
     return _repeated("tile", input, (1,) * missing + counts)
 
 
@@ -139,12 +140,12 @@ def repeat_interleave(
     """
     if repeats is None:
         backend = input._storage.backend
-        count = input._storage.array.size
+        count = input._storage.laid.size
         places = wrap(backend.F.arange(count, dtype=backend.native[int64]), backend)
         return repeat_interleave(places, input)
     if dim is None:
         input, dim = reshape(input, (-1,)), 0
-    shape = input._storage.array.shape
+    shape = input._storage.laid.shape
     axis = normalize_dim(dim, len(shape))
     if isinstance(repeats, (list, tuple)):
         backend = input._storage.backend
@@ -178,7 +179,7 @@ def repeat_interleave(
 @public("torch", "method")
 def flip(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """A copy with the elements in reversed order along `dims`."""
-    ndim = storage_of("flip", input).array.ndim
+    ndim = storage_of("flip", input).laid.ndim
     axes = normalize_dims(sizes_of(args, "dims", dims), ndim)
     return apply(Flip, input, axis=axes if ndim else ())
 
@@ -186,7 +187,7 @@ def flip(input: Tensor, *args: Any, **dims: Any) -> Tensor:
 @public("torch", "method")
 def fliplr(input: Tensor) -> Tensor:
     """A copy with the second dimension reversed."""
-    if storage_of("fliplr", input).array.ndim < 2:
+    if storage_of("fliplr", input).laid.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
 
@@ -194,7 +195,7 @@ def fliplr(input: Tensor) -> Tensor:
 @public("torch", "method")
 def flipud(input: Tensor) -> Tensor:
     """A copy with the first dimension reversed."""
-    if storage_of("flipud", input).array.ndim < 1:
+    if storage_of("flipud", input).laid.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
 
@@ -207,7 +208,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     if not steps:
         raise RuntimeError("`shifts` required")
     axes = () if dims is None else sizes_of((dims,), "dims")
-    ndim = input._storage.array.ndim
+    ndim = input._storage.laid.ndim
     if not axes and len(steps) == 1:
         return apply(Roll, input, shift=steps[0], axis=None)
     if len(steps) != len(axes):
@@ -224,7 +225,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 @numpy_names
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Planes `dims` turned by `k` quarters, from the first of `dims` towards the second."""
-    ndim = input._storage.array.ndim
+    ndim = input._storage.laid.ndim
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if ndim < 2:
@@ -248,7 +249,7 @@ def _triangle(name: str, op: type[Op]) -> tuple:
     document = f"The {'lower' if op is Tril else 'upper'} triangle of matrices, zeros elsewhere."
 
     def check(input: Any) -> None:
-        if storage_of(name, input).array.ndim < 2:
+        if storage_of(name, input).laid.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
     def function(input: Tensor, diagonal: int = 0) -> Tensor:
@@ -275,7 +276,7 @@ triu, triu_ = _triangle("triu", Triu)
 @with_out
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The matrix with a vector on its diagonal, or a copy of a matrix's diagonal."""
-    ndim = input._storage.array.ndim
+    ndim = input._storage.laid.ndim
     if ndim == 1:
         return diag_embed(input, diagonal)
     if ndim == 2:
@@ -290,7 +291,7 @@ _diagonal = diagonal  # the name of an argument above and below
 @numpy_names
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices in planes (dim1, dim2) with the rows of `input` on their diagonals."""
-    shape = input._storage.array.shape
+    shape = input._storage.laid.shape
     ndim = len(shape) + 1
     first, second = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
     if first == second:
@@ -315,7 +316,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 @numpy_names
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
-    ndim = input._storage.array.ndim
+    ndim = input._storage.laid.ndim
     if ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {ndim}")
     if input.dtype.kind == "b":

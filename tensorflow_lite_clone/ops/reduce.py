@@ -27,6 +27,7 @@ from tensorflow_lite_clone.tensor import Tensor
 class Sum(Op):
     """Sum over axes, in another dtype if one is given."""
 
+    any_layout = True
     label = reduction_label("Sum")
 
     def forward(F, x, *, axis, keepdims, dtype, shape):
@@ -47,7 +48,7 @@ def sum(
     out: Tensor | None = None,
 ) -> Tensor:
     """The sum over `dim` (an int, several, or all); integers are summed as int64."""
-    array = input._storage.array
+    array = input._storage.laid
     shape = array.shape
     if dtype is None:
         if array.dtype.kind in "biu":
@@ -63,6 +64,7 @@ def sum(
 class Mean(Op):
     """The arithmetic mean over axes."""
 
+    any_layout = True
     label = reduction_label("Mean")
 
     def forward(F, x, *, axis, keepdims, shape):
@@ -88,7 +90,7 @@ def mean(
         if dtype.kind not in "fc":
             _no_mean("Optional", dtype)
         input = cast(input, dtype)
-    array = input._storage.array
+    array = input._storage.laid
     if array.dtype.kind in "biu":
         _no_mean("Input", input.dtype)
     shape = array.shape
@@ -131,7 +133,7 @@ def nansum(
         raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{word}'")
     if is_integral(input):
         return sum(input, dim, keepdim, dtype=dtype, out=out)
-    shape = input._storage.array.shape
+    shape = input._storage.laid.shape
     result = apply(Nansum, input, axis=axes_of(dim, len(shape)), keepdims=keepdim, shape=shape)
     return delivered("nansum", result, out)
 
@@ -200,7 +202,7 @@ def prod(
     if dtype is None and is_integral(input):
         dtype = int64
     input = with_dtype(input, dtype)
-    shape = input._storage.array.shape
+    shape = input._storage.laid.shape
     if dim is None or not shape:
         if dim is not None:
             axis_of(dim, 0)
@@ -269,4 +271,4 @@ class CountNonzero(Op):
 @numpy_names
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements along `dim` (an int, several, or all) are not zero, as int64."""
-    return apply(CountNonzero, input, axis=axes_of(dim, input._storage.array.ndim))
+    return apply(CountNonzero, input, axis=axes_of(dim, input._storage.laid.ndim))

@@ -252,7 +252,7 @@ def running_backward(F, g, index, *, axis):
 
 
 def _extremes(op: type[Op], kind: Any, input: Tensor, dim: Any) -> Any:
-    ndim = input._storage.array.ndim
+    ndim = input._storage.laid.ndim
     axis = axis_of(dim, ndim)
     if ndim:
         return kind(apply(op, input, axis=axis))
@@ -288,7 +288,7 @@ def diff(
 
     For ``n=0`` nothing is joined, as in PyTorch.
     """
-    ndim = input._storage.array.ndim
+    ndim = input._storage.laid.ndim
     if not ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
@@ -301,6 +301,6 @@ def diff(
     result = cat(joined, axis) if n and len(joined) > 1 else input
     for _ in range(n):
         later, earlier = result[part(axis, 1, None)], result[part(axis, None, -1)]
-        boolean = result._storage.array.dtype.kind == "b"
+        boolean = result._storage.laid.dtype.kind == "b"
         result = later.logical_xor(earlier) if boolean else later - earlier
     return delivered("diff", result.clone() if result is input else result, out)

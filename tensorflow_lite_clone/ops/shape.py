@@ -174,7 +174,7 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
 
 
 def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
-    have, shape = x.dtype, x._storage.array.shape
+    have, shape = x.dtype, x._storage.laid.shape
     strides = x._storage.backend.strides(x._storage.array)
     if have.itemsize != dtype.itemsize:
         action = f"view {have.short_name} as {dtype.short_name} (different element sizes)"
@@ -220,20 +220,20 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
 @public("method")
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """This memory in `other`'s shape."""
-    return view(self, tuple(other._storage.array.shape))
+    return view(self, tuple(other._storage.laid.shape))
 
 
 @public("method")
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """This tensor in `other`'s shape; see `reshape`."""
-    return reshape(self, tuple(other._storage.array.shape))
+    return reshape(self, tuple(other._storage.laid.shape))
 
 
 @public("torch", "method")
 @numpy_names
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions `start_dim` to `end_dim` made one; a zero-dim tensor becomes one-dimensional."""
-    shape = input._storage.array.shape
+    shape = input._storage.laid.shape
     ndim = len(shape)
     start, end = normalize_dim(start_dim, ndim), normalize_dim(end_dim, ndim)
     if start > end:
@@ -248,7 +248,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 @numpy_names
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension `dim` divided into several of the given `sizes`, one of which may be -1."""
-    shape = input._storage.array.shape
+    shape = input._storage.laid.shape
     place = normalize_dim(dim, len(shape))
     wanted = sizes_of((tuple(sizes),), "sizes")
     if not wanted:
@@ -275,7 +275,7 @@ def ravel(input: Tensor) -> Tensor:
 @public("torch", "method")
 def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Dimensions in the order `dims`; RuntimeError unless each is named once."""
-    ndim = storage_of("permute", input).array.ndim
+    ndim = storage_of("permute", input).laid.ndim
     order = sizes_of(args, "dims", dims)
     if len(order) != ndim:
         raise RuntimeError(
@@ -302,7 +302,7 @@ def transpose(
     input: Tensor, dim0: Any = None, dim1: Any = None, *, axis0: Any = None, axis1: Any = None
 ) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged."""
-    ndim = storage_of("transpose", input).array.ndim
+    ndim = storage_of("transpose", input).laid.ndim
     dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
     return apply_view(Transpose, input, axes=_exchanged(ndim, dim0, dim1))
 
@@ -310,7 +310,7 @@ def transpose(
 @public("torch", "method")
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; tensors of fewer dimensions as they are."""
-    ndim = storage_of("t", input).array.ndim
+    ndim = storage_of("t", input).laid.ndim
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
     return apply_view(Transpose, input, axes=(1, 0) if ndim == 2 else tuple(range(ndim)))
@@ -318,19 +318,19 @@ def t(input: Tensor) -> Tensor:
 
 def _get_T(self: Tensor) -> Tensor:
     """Dimensions in reversed order."""
-    if self._storage.array.ndim != 2:
+    if self._storage.laid.ndim != 2:
         warnings.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
             "deprecated. Consider `x.mT` to transpose batches of matrices or "
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions.",
             stacklevel=2,
         )
-    return apply_view(Permute, self, axes=tuple(range(self._storage.array.ndim))[::-1])
+    return apply_view(Permute, self, axes=tuple(range(self._storage.laid.ndim))[::-1])
 
 
 def _get_mT(self: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
-    ndim = self._storage.array.ndim
+    ndim = self._storage.laid.ndim
     if ndim == 1:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
@@ -341,7 +341,7 @@ def _get_mT(self: Tensor) -> Tensor:
 @public("torch", "method")
 def adjoint(input: Tensor) -> Tensor:
     """The conjugate transpose of matrices, batched over leading dimensions."""
-    ndim = storage_of("adjoint", input).array.ndim
+    ndim = storage_of("adjoint", input).laid.ndim
     if ndim == 1:
         raise RuntimeError(
             "tensor.adjoint() is only supported on matrices or batches of matrices. Got "
@@ -353,7 +353,7 @@ def adjoint(input: Tensor) -> Tensor:
 
 def _get_H(self: Tensor) -> Tensor:
     """The conjugate transpose of a matrix."""
-    ndim = self._storage.array.ndim
+    ndim = self._storage.laid.ndim
     if ndim != 2 and ndim != 0:
         raise RuntimeError(
             f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
@@ -368,7 +368,7 @@ for _name, _getter in {"T": _get_T, "mT": _get_mT, "H": _get_H, "mH": adjoint}.i
 @public("torch", "method", names=("movedim", "moveaxis"))
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions `source` (one or several) moved to the places `destination`."""
-    ndim = storage_of("movedim", input).array.ndim
+    ndim = storage_of("movedim", input).laid.ndim
     have, want = (
         (places,) if hasattr(places, "__index__") else tuple(places)
         for places in (source, destination)
@@ -391,7 +391,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 @numpy_names
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without its dimensions of size one, or only those of them that `dim` names."""
-    shape = input._storage.array.shape
+    shape = input._storage.laid.shape
     if dim is None:
         axes = tuple([axis for axis, size in enumerate(shape) if size == 1])
     else:
@@ -404,7 +404,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 @numpy_names
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With a dimension of size one inserted before `dim`, at the end for -1."""
-    ndim = input._storage.array.ndim
+    ndim = input._storage.laid.ndim
     return apply_view(Unsqueeze, input, axis=normalize_dim(dim, ndim + 1))
 
 
@@ -424,7 +424,7 @@ def expand(self: Tensor, *args: Any, implicit: bool = False, **size: Any) -> Ten
 @public("method")
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """This tensor expanded to `other`'s shape."""
-    return expand(self, tuple(other._storage.array.shape))
+    return expand(self, tuple(other._storage.laid.shape))
 
 
 @public("torch", "method")
@@ -439,7 +439,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape; RuntimeError when there is none."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
-    shape = broadcast_shapes(*[storage_of("broadcast_tensors", t).array.shape for t in tensors])
+    shape = broadcast_shapes(*[storage_of("broadcast_tensors", t).laid.shape for t in tensors])
     return tuple([expand(tensor, shape) for tensor in tensors])
 
 
@@ -459,17 +459,17 @@ def _at_least(name: str, change: Any) -> None:
 
 
 def _one(x: Tensor) -> Tensor:
-    return x if x._storage.array.ndim else reshape(x, (1,))
+    return x if x._storage.laid.ndim else reshape(x, (1,))
 
 
 def _two(x: Tensor) -> Tensor:
     x = _one(x)
-    return unsqueeze(x, 0) if x._storage.array.ndim == 1 else x
+    return unsqueeze(x, 0) if x._storage.laid.ndim == 1 else x
 
 
 def _three(x: Tensor) -> Tensor:
     x = _two(x)
-    return unsqueeze(x, -1) if x._storage.array.ndim == 2 else x
+    return unsqueeze(x, -1) if x._storage.laid.ndim == 2 else x
 
 
 for _name, _change in (("atleast_1d", _one), ("atleast_2d", _two), ("atleast_3d", _three)):

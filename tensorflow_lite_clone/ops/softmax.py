@@ -187,7 +187,7 @@ def logsumexp(
 ) -> Tensor:
     """``log(sum(exp(x)))`` over `dim` (an int or several); integers as the default dtype."""
     input = as_floating(input)
-    shape = input._storage.array.shape
+    shape = input._storage.laid.shape
     result = apply(
         Logsumexp, input, axis=axes_of(dim, len(shape)), keepdims=keepdim, shape=shape
     )

@@ -106,9 +106,9 @@ def of_one_kind(tensors: list[Tensor]) -> bool:
     if not tensors:
         return False
     first = tensors[0]._storage
-    kinds = {(t._storage.array.dtype, t._storage.backend) for t in tensors}
+    kinds = {(t._storage.laid.dtype, t._storage.backend) for t in tensors}
     floating = first.backend.dtypes[first.array.dtype].kind == "f"
-    return len(kinds) == 1 and floating and all([t._storage.array.size for t in tensors])
+    return len(kinds) == 1 and floating and all([t._storage.laid.size for t in tensors])
 
 
 def _unless(F: Any, found_inf: Any, *pairs: tuple[list, list]) -> tuple[list, ...]:

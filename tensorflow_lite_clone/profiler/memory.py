@@ -60,10 +60,10 @@ class MemoryRecorder:
                 self._pools.add(backend)
                 self._exit.callback(end)
         # by type: `isinstance` asks objects for their class, and proxies answer as they like
-        before = [x for x in gc.get_objects() if type(x) in (Storage, storage.Lent)]
-        before = [x for x in before if type(x.array) is not storage.Absent]
+        before = [x for x in gc.get_objects() if type(x) in (Storage, storage.Free, storage.Lent)]
+        before = [x for x in before if type(x.laid) is not storage.Absent]
         for made in before:
-            self._note(made.backend, made.array, None, 0)
+            self._note(made.backend, made.laid, None, 0)
         for change in self.heard:
             self.before[change.device] = self.before.get(change.device, 0) + change.size
         self.heard.clear()
@@ -85,7 +85,7 @@ class MemoryRecorder:
 
     def _born(self, made: Storage) -> None:
         if made.backend not in self._pools:
-            self._note(made.backend, made.array, frames.innermost(), clock())
+            self._note(made.backend, made.laid, frames.innermost(), clock())
 
     def _note(self, backend: Any, array: Any, line: Any, when: int) -> None:
         if backend in self._pools or type(array) is not backend.array_type:

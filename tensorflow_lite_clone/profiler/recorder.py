@@ -278,7 +278,7 @@ class Recorder:
 
 def _arrays(values: Any) -> list[Any]:
     """The arrays of gradients, which are Tensors with `create_graph`."""
-    return [x._storage.array if isinstance(x, Tensor) else x for x in values]
+    return [x._storage.laid if isinstance(x, Tensor) else x for x in values]
 
 
 def _all_marks() -> list[Any]:

@@ -106,5 +106,5 @@ def _value(array: Any, now: Any) -> Any:
     if not isinstance(now, Tensor):
         return type(now)(array.item())
     if array.dtype.kind == "V":  # NumPy's files do not know bfloat16
-        array = array.view(now._storage.array.dtype)
+        array = array.view(now._storage.laid.dtype)
     return as_tensor(array, device=now.device)

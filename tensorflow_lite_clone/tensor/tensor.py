@@ -60,18 +60,18 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of every dimension."""
-        return Size(self._storage.array.shape)
+        return Size(self._storage.laid.shape)
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self._storage.array.ndim
+        return self._storage.laid.ndim
 
     @property
     def dtype(self) -> DType:
         """The element type."""
         storage = self._storage
-        return storage.backend.dtypes[storage.array.dtype]
+        return storage.backend.dtypes[storage.laid.dtype]
 
     @property
     def device(self) -> Device:

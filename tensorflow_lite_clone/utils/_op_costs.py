@@ -372,7 +372,7 @@ def _saved_shape(storage: Any) -> tuple | None:
     if storage is None:
         return None
     # what hooks packed has noted its shape: nothing is unpacked for it
-    shape: tuple = storage.array.shape if isinstance(storage, Storage) else storage.shape
+    shape: tuple = storage.laid.shape if isinstance(storage, Storage) else storage.shape
     return shape
 
 
@@ -404,7 +404,7 @@ def bytes_of_gradient(node: Any, grads: Any, results: Any) -> int:
     op = getattr(node, "op", None)
     if op is None or (op.view and written == read):
         return 0
-    saved = [storage.array for storage in node.saved or () if isinstance(storage, Storage)]
+    saved = [storage.laid for storage in node.saved or () if isinstance(storage, Storage)]
     return written + read + _sizes(saved)
 
 

@@ -156,9 +156,9 @@ def _describe_saved(node: Operation, made: Node) -> None:
             continue
         inputs = node.op.inputs
         name = "result" if place < 0 else inputs[place] if place < len(inputs) else str(place)
-        size = storage.array.size * storage.backend.dtypes[storage.array.dtype].itemsize
+        size = storage.laid.size * storage.backend.dtypes[storage.laid.dtype].itemsize
         total += size
-        lines.append(f"{name} ({wording.shape(storage.array.shape)}, {wording.memory(size)})")
+        lines.append(f"{name} ({wording.shape(storage.laid.shape)}, {wording.memory(size)})")
         now = storage.current_version()
         if now != version and not (node.op.renewable and place < 0):
             made.notes["overwritten"] = (

@@ -22,6 +22,7 @@ from tensorflow_lite_clone.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
+from tensorflow_lite_clone.storage import lying_as_told
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.uninitialized import is_lazy
 from tensorflow_lite_clone.viz import wording
@@ -80,6 +81,7 @@ class Recorder:
     def watching(self) -> Iterator[None]:
         """While this is open, what runs becomes nodes."""
         with ExitStack() as stack:
+            stack.enter_context(lying_as_told())
             hooks.add(self._wrap)
             stack.callback(hooks.remove, self._wrap)
             for table, hook in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import cupy
@@ -42,6 +43,45 @@ def is_dense(x: Any) -> bool:
                 return False
             expected *= size
     return True
+
+
+def is_dense_last(x: Any) -> bool:
+    """Whether the elements fill a piece of memory, axis 1 the fastest, the others in order."""
+    return _dense_last(x.shape, x.strides, x.itemsize)
+
+
+@lru_cache(4096)
+def _dense_last(shape: tuple, strides: tuple, step: int) -> bool:
+    for axis in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[axis] != 1 and strides[axis] != step:
+            return False
+        step *= shape[axis]
+    return True
+
+
+def empty_last(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An uninitialised array of (N, C, ...) whose channels lie next to each other."""
+    strides, size = _strides_of_last(shape, dtype.itemsize)
+    return cupy.ndarray(shape, dtype, cupy.cuda.alloc(size), strides)
+
+
+@lru_cache(4096)
+def _strides_of_last(shape: tuple[int, ...], step: int) -> tuple[tuple[int, ...], int]:
+    """The strides, and how many bytes the array has."""
+    strides = [0] * len(shape)
+    for axis in (1, *range(len(shape) - 1, 1, -1), 0):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides), step
+
+
+def empty_laid(x: Any, dtype: Any) -> Any:
+    """An uninitialised array of a dense one's shape that lies as it does."""
+    size = dtype.itemsize
+    strides = x.strides
+    if size != x.itemsize:
+        strides = tuple([stride // x.itemsize * size for stride in strides])
+    return cupy.ndarray(x.shape, dtype, cupy.cuda.alloc(x.size * size), strides)
 
 
 def memory_order(x: Any) -> tuple[int, ...] | None:

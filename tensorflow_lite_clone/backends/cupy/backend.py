@@ -40,6 +40,7 @@ class CupyBackend(Backend):
     xp = cupy
     kit = kit
     array_type = cupy.ndarray
+    lays = True
     native = NATIVE
     dtypes = {native: dtype for dtype, native in NATIVE.items()}
 

@@ -9,12 +9,17 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, power_above
+from tensorflow_lite_clone.backends.cupy.arrays import (
+    ACCUMULATORS,
+    ceil_div,
+    empty_last,
+    is_dense_last,
+    power_above,
+)
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain, deferring
 from tensorflow_lite_clone.backends.cupy.fusion.launch import formula
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.norms import (
-    empty_last,
     processors,
     statistics,
     vector,
@@ -73,12 +78,14 @@ _walk = lru_cache(maxsize=1024)(_Walk)
 def _is_last(x: Any) -> bool:
     """Whether channels lie next to each other; other layouts are served as contiguous ones."""
     return x.size == x.shape[0] * x.shape[1] or (
-        not x.flags.c_contiguous and cupy.moveaxis(x, 1, -1).flags.c_contiguous
+        not x.flags.c_contiguous and is_dense_last(x)
     )
 
 
 def _laid(x: Any, last: bool) -> Any:
     """`x` in the layout the kernels read, copied if need be."""
+    if last and is_dense_last(x):
+        return x
     return cupy.ascontiguousarray(cupy.moveaxis(x, 1, -1) if last else x)
 
 

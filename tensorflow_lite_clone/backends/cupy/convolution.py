@@ -24,6 +24,7 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     by_pixels,
     contiguous_or_last,
     is_last,
+    lies_last,
     new_array,
     pack,
     packed_channels,
@@ -215,9 +216,11 @@ def conv(
     if not _fits(groups, pixels, *space):
         return NotImplemented
     b = None if b is None else cupy.ascontiguousarray(b)
-    shape, last = (x.shape[0], w.shape[0], *count), is_last(x) or is_last(w)
+    shape = x.shape[0], w.shape[0], *count
+    alone = _is_depthwise(x.shape[1], w.shape[1], groups)
+    last = is_last(x) or is_last(w) if alone or not tensor else lies_last(w.shape[0], x.dtype, x, w)
     x, w = spatial(x), spatial(w)
-    if _is_depthwise(x.shape[1], w.shape[1], groups):
+    if alone:
         return depthwise.forward(x, w, b, new_array(shape, x.dtype, last), geometry)
     return _gather(
         by_pixels(x, groups), w, b, shape, last, space, groups, geometry, chip, tensor, False,
@@ -238,9 +241,12 @@ def conv_backward_input(
     residues = prod([min(s, n) for s, n in zip(stride, size)])
     if not _fits(groups, g.shape[0] * prod(size), *space) or residues > 65535:
         return NotImplemented
-    shape, last = (g.shape[0], w.shape[1] * groups, *size), is_last(g) or is_last(w)
+    channels = w.shape[1] * groups
+    shape = g.shape[0], channels, *size
+    alone = _is_depthwise(channels, w.shape[1], groups)
+    last = is_last(g) or is_last(w) if alone or not tensor else lies_last(channels, g.dtype, g, w)
     g, w = spatial(g), spatial(w)
-    if _is_depthwise(shape[1], w.shape[1], groups):
+    if alone:
         return depthwise.backward_input(g, w, new_array(shape, g.dtype, last), geometry)
     return _gather(
         by_pixels(g, groups), w, None, shape, last, space, groups, geometry, chip, tensor, True,
@@ -262,7 +268,7 @@ def conv_backward_weight(
     widest = outputs * packed_channels(channels, 16 // g.itemsize) * prod(kernel)
     if not _fits(groups, pixels, *x.shape[2:], widest):
         return NotImplemented
-    last = is_last(g) or is_last(x)
+    last = (is_last(g) or is_last(x)) and not flags.free_layouts
     gw = new_array((outputs, channels, *kernel), g.dtype, last)
     g, x = spatial(g), spatial(x)
     if _is_depthwise(x.shape[1], channels, groups):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, NamedTuple
 
 import cupy
 
+from tensorflow_lite_clone.backends.cupy.arrays import empty_last
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import channels_last, format_strides, has_format
+from tensorflow_lite_clone.dispatch.layouts import conversions
 
 _pack = Kernel("conv2d.cu", "conv2d_pack", params=("T", "PIXELS"))
 
@@ -46,11 +48,19 @@ def is_last(x: Any) -> bool:
 
 def new_array(shape: tuple, dtype: Any, last: bool) -> Any:
     """An uninitialised array, channels_last if `last`."""
-    if not last:
-        return cupy.empty(shape, dtype)
-    strides = [stride * dtype.itemsize for stride in format_strides(shape, channels_last)]
-    memory = cupy.cuda.alloc(prod(shape) * dtype.itemsize)
-    return cupy.ndarray(shape, dtype, memory, tuple(strides))
+    return empty_last(shape, dtype) if last else cupy.empty(shape, dtype)
+
+
+def lies_last(outputs: int, dtype: Any, *arrays: Any) -> bool:
+    """Whether a convolution's result of so many channels is channels_last.
+
+    It is where an operand is, as in PyTorch; and where the next convolution can then read it in
+    place, if results may lie as suits the kernels.
+    """
+    if any([is_last(array) for array in arrays]):
+        return True
+    whole = outputs * dtype.itemsize % 16 == 0
+    return flags.free_layouts and whole and arrays[0].ndim == 4
 
 
 def spatial(x: Any) -> Any:
@@ -97,6 +107,7 @@ def by_pixels(x: Any, groups: int, flat: bool = False) -> Pixels:
         and (not flat or image == area * pixel)
     ):
         return Pixels(x, image, each, pixel, each // lanes)
+    conversions["packed"] += 1
     padded = packed_channels(each, lanes)
     pitch = groups * padded
     packed = pack(

@@ -8,7 +8,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, empty_laid, is_dense_last
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 from tensorflow_lite_clone.backends.cupy.random import threshold
 from tensorflow_lite_clone.dispatch.table import override
@@ -36,9 +36,8 @@ def _dropped(x: Any, ticket: Any, p: float) -> Any:
     keep = threshold(1 - p)
     factor = 1 / (1 - p)
     accumulator = "double" if x.dtype.itemsize == 8 else "float"
-    if not x.flags.c_contiguous and x.ndim > 2 and cupy.moveaxis(x, 1, -1).flags.c_contiguous:
-        back = (0, x.ndim - 1, *range(1, x.ndim - 1))
-        y = cupy.empty((x.shape[0], *x.shape[2:], x.shape[1]), x.dtype).transpose(back)
+    if x.ndim > 2 and not x.flags.c_contiguous and is_dense_last(x):
+        y = empty_laid(x, x.dtype)
         _channels[x.dtype, accumulator](
             blocks_for(x.size, 256), 256, ticket, x, keep, factor, x.shape[1],
             math.prod(x.shape[2:]), x.size, y,

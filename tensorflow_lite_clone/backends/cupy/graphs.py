@@ -80,6 +80,7 @@ class Graph:
             raise RuntimeError(_NOT_DEFAULT)
         gemm.prepare(self.index)
         self._prepare()
+        capture.cross_boundary()
         capture.begin(self)
         try:
             self._exit.callback(capture.end)
@@ -91,13 +92,15 @@ class Graph:
             raise
         self._stream = stream
 
-    def end(self) -> None:
+    def end(self, broken: bool = False) -> None:
         """End the capture; RuntimeError if something in between has broken it off."""
         stream, self._stream = self._stream, None
         if stream is None:
             raise RuntimeError("capture_end() was called without a capture under way")
         try:
             try:
+                if not broken:
+                    capture.cross_boundary()
                 self._waiting.close()
             finally:
                 self._graph = stream.end_capture()
@@ -109,7 +112,7 @@ class Graph:
         try:
             if self._stream is not None:
                 chain.drop()
-                self.end()
+                self.end(broken=True)
         except runtime.CUDARuntimeError:
             pass  # the error that is under way has broken the capture off
         self._graph = None

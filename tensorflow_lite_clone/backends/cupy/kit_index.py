@@ -10,8 +10,10 @@ from cupy.cuda import MemoryPointer
 
 from tensorflow_lite_clone.backends.cupy import faults
 from tensorflow_lite_clone.backends.cupy.arrays import ceil_div, power_above
+from tensorflow_lite_clone.backends.cupy.convolution_layout import is_last
 from tensorflow_lite_clone.backends.cupy.gemm_plan import capturing
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.transposition import rows_of_last
 
 
 def as_strided(x: Any, shape: tuple, strides: tuple, offset: int = 0) -> Any:
@@ -55,6 +57,8 @@ _LARGE = 1 << 16  # bytes, from which a kernel copies faster than the runtime
 
 def copy(x: Any) -> Any:
     size = x.nbytes
+    if (made := rows_of_last(x)) is not None:
+        return made
     if size < _LARGE or not x.flags.c_contiguous or x.data.ptr % 16:
         return x.copy(order="C")
     made = cupy.empty(x.shape, x.dtype)
@@ -62,6 +66,7 @@ def copy(x: Any) -> Any:
     return made
 
 
+_LAST, _FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 _MOST_JOINED = 8  # arrays that CuPy joins without a list of their addresses from the host
 
 
@@ -70,6 +75,8 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
         if axis is None:
             arrays, axis = [x.ravel() for x in arrays], 0
         return _joined(arrays, axis)
+    if axis in (1, -3) and all([is_last(x) for x in arrays]):
+        return cupy.concatenate([x.transpose(_LAST) for x in arrays], axis=3).transpose(_FIRST)
     return _packed(cupy.concatenate(arrays, axis=axis))
 
 

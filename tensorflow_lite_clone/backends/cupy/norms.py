@@ -62,16 +62,3 @@ def weights_of(x: Any, w: Any, b: Any) -> Any:
 def statistics(values: Any, kind: Any) -> Any:
     """Saved statistics as the kernels read them: contiguous, of the accumulator's dtype."""
     return cupy.ascontiguousarray(values.astype(kind, copy=False))
-
-
-def empty_last(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An uninitialised array of (N, C, ...) whose channels lie next to each other."""
-    itemsize = dtype.itemsize
-    strides = [itemsize] * len(shape)
-    step = itemsize * shape[1]
-    for axis in range(len(shape) - 1, 1, -1):
-        strides[axis] = step
-        step *= shape[axis]
-    strides[0] = step
-    memory = cupy.cuda.alloc(step * shape[0])
-    return cupy.ndarray(shape, dtype, memory, tuple(strides))

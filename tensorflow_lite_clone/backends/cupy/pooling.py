@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div
+from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, is_dense_last
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.windows import Ints, pooled_size
 from tensorflow_lite_clone.dispatch.table import override
@@ -57,11 +57,13 @@ def _served(x: Any, size: Ints, count: Ints) -> bool:
 
 
 def _channels_last(x: Any) -> bool:
-    return x.ndim == 4 and not x.flags.c_contiguous and x.transpose(0, 2, 3, 1).flags.c_contiguous
+    return x.ndim == 4 and not x.flags.c_contiguous and is_dense_last(x)
 
 
 def _laid(x: Any, last: bool) -> Any:
     """x in one of the two layouts, copied if it is not."""
+    if last and is_dense_last(x):
+        return x
     if last:
         return cupy.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
     return cupy.ascontiguousarray(x)

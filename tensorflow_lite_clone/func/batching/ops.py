@@ -56,6 +56,8 @@ def _in_rows(name: str, count: int) -> None:
         def unfolded(y: Any) -> Any:
             if not y.ndim or y.shape[0] != B.size * rows:
                 return B.make(y, True)
+            if B.base.lays and not B.base.is_contiguous(y):
+                y = base.copy(y)  # the tensor that this becomes shows how it lies
             return B.make(base.reshape(y, (B.size, rows, *y.shape[1:])), False)
 
         return tuple(map(unfolded, made)) if isinstance(made, tuple) else unfolded(made)

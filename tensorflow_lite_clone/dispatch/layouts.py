@@ -1,0 +1,11 @@
+"""How often arrays were copied from one order of memory to another, which tests and profiles read.
+
+``packed``: activations brought to channels next to each other, for a convolution; ``settled``: ones
+brought back, because a program looked at them (see `storage.Free`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+conversions: Counter[str] = Counter()

@@ -1,0 +1,254 @@
+"""Storages that are told to be row-major and lie channels_last, on the CPU.
+
+NumPy's ops lay nothing otherwise than told, so here a wrapper around convolutions, norms and pools
+does; what programs see must be the same as without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch as oracle
+
+import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone import backends, storage
+from tensorflow_lite_clone.core.shape import contiguous_strides
+from tensorflow_lite_clone.dispatch import capture, hooks
+from tensorflow_lite_clone.dispatch.layouts import conversions
+from tensorflow_lite_clone.storage import Free, freely
+from tests.device import DEVICE
+
+pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="its device is the CPU")
+nn, F = tlc.nn, tlc.nn.functional
+
+
+def last(x: Any) -> Any:
+    """An array's copy that is channels_last."""
+    return np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
+
+def lays_otherwise(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    if op.name not in ("conv", "batch_norm", "max_pool"):
+        return call
+
+    def laying(*arrays: Any, **parameters: Any) -> Any:
+        result = call(*arrays, **parameters)
+        if type(result) is not tuple:
+            return last(result)
+        return tuple([last(x) if x.ndim == 4 else x for x in result])
+
+    return laying
+
+
+@pytest.fixture(autouse=True)
+def laying() -> Iterator[None]:
+    cpu = backends.load("cpu")
+    cpu.lays = True
+    hooks.add(lays_otherwise)
+    conversions.clear()
+    yield
+    hooks.remove(lays_otherwise)
+    del cpu.lays
+
+
+def convolved(lib: Any = tlc) -> Any:
+    values = np.random.default_rng(0).normal(size=(2, 3, 5, 4)), np.ones((4, 3, 2, 2))
+    return lib.nn.functional.conv2d(*[lib.tensor(x.astype(np.float32)) for x in values])
+
+
+def is_free(x: tlc.Tensor) -> bool:
+    return x._storage.__class__ is Free
+
+
+LOOKS: dict[str, Callable[[Any], Any]] = {
+    "view": lambda y: y.view(-1),
+    "reshape": lambda y: y.reshape(8, 12),
+    "flatten": lambda y: y.flatten(1),
+    "permute": lambda y: y.permute(0, 2, 3, 1),
+    "slice": lambda y: y[:, 1:],
+    "pick": lambda y: y[0, 1],
+    "data": lambda y: y.data,
+    "as_strided": lambda y: y.as_strided((3, 5), (5, 1), 2),
+    "unfold": lambda y: y.unfold(2, 2, 1),
+    "chunk": lambda y: y.chunk(2, 1)[1],
+    "diagonal": lambda y: y.diagonal(),
+    "numpy": lambda y: y.numpy(),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_who_looks_at_memory_finds_it_row_major(look: str) -> None:
+    y, theirs = convolved(), convolved(oracle)
+    assert is_free(y)
+    seen, expected = LOOKS[look](y), LOOKS[look](theirs)
+    assert not is_free(y)
+    assert conversions == {"settled": 1}
+    np.testing.assert_allclose(np.asarray(seen), np.asarray(expected), rtol=1e-5, atol=1e-5)
+    if look != "numpy":
+        assert seen.stride() == expected.stride()
+        assert seen.data_ptr() - y.data_ptr() == expected.data_ptr() - theirs.data_ptr()
+    seen[...] = 7  # shared memory
+    expected[...] = 7
+    np.testing.assert_allclose(np.asarray(y), np.asarray(theirs), rtol=1e-5, atol=1e-5)
+
+
+def test_questions_about_the_layout_copy_nothing() -> None:
+    y = convolved()
+    assert y.stride() == contiguous_strides(y.shape)
+    assert y.is_contiguous() and not y.is_contiguous(memory_format=tlc.channels_last)
+    assert y.contiguous() is y
+    assert (y.shape, y.dtype, y.ndim, y.numel()) == ((2, 4, 4, 3), tlc.float32, 4, 96)
+    assert is_free(y) and not conversions
+
+
+def test_elementwise_ops_keep_the_layout() -> None:
+    y = convolved()
+    made = [
+        y.relu(), y + 1, 2 * y, y * y, -y, y.exp(), y > 0, y + y.relu(), y.double(), y.detach(),
+        F.silu(y), F.dropout(y, 0.3), y.clamp(0, 1), F.batch_norm(y, None, None, training=True),
+        y + tlc.ones(4, 1, 1), tlc.where(y > 0, y, 0.0),
+    ]  # fmt: skip
+    for z in made:
+        assert is_free(z)
+        assert not z._storage.laid.flags.c_contiguous
+    assert is_free(y) and not conversions
+
+
+def test_writes_in_place_keep_the_layout() -> None:
+    y, theirs = convolved(), convolved(oracle)
+    for z in (y, theirs):
+        z.relu_()
+        z += 1
+        z.mul_(z)
+        z.add_(z, alpha=2)
+    assert is_free(y) and not conversions
+    np.testing.assert_allclose(y.numpy(), theirs.numpy(), rtol=1e-5)
+
+
+def test_other_layouts_are_told_as_before() -> None:
+    x = tlc.randn(2, 3, 5, 4).contiguous(memory_format=tlc.channels_last)
+    y = F.conv2d(x, tlc.randn(4, 3, 2, 2))
+    assert not is_free(y) and y.is_contiguous(memory_format=tlc.channels_last)
+    transposed = tlc.randn(2, 4, 3, 4).transpose(2, 3)
+    z = convolved()
+    theirs = oracle.ones(2, 4, 4, 3) + oracle.ones(2, 4, 3, 4).mT
+    assert (z + transposed).stride() == theirs.stride()
+    assert conversions == {"settled": 1}
+
+
+def network(lib: Any) -> Any:
+    lib.manual_seed(0)
+    return lib.nn.Sequential(
+        lib.nn.Conv2d(3, 8, 3, padding=1), lib.nn.BatchNorm2d(8), lib.nn.ReLU(inplace=True),
+        lib.nn.MaxPool2d(2), lib.nn.Conv2d(8, 6, 3, bias=False), lib.nn.SiLU(),
+        lib.nn.Flatten(), lib.nn.Linear(6 * 4, 5),
+    )  # fmt: skip
+
+
+def trained(lib: Any) -> list[Any]:
+    model = network(lib)
+    optimizer = lib.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    x = lib.tensor(np.random.default_rng(1).normal(size=(4, 3, 8, 8)).astype(np.float32))
+    found = []
+    for _ in range(3):
+        x.requires_grad_()
+        x.grad = None
+        optimizer.zero_grad()
+        loss = lib.nn.functional.cross_entropy(model(x), lib.tensor([0, 1, 2, 3]))
+        loss.backward()
+        optimizer.step()
+        found += [loss.detach().numpy(), x.grad.numpy()]
+        x = (x.detach() - x.grad).detach()
+    for parameter in model.parameters():
+        assert parameter.grad.stride() == parameter.stride()
+        found.append(parameter.detach().numpy())
+    return found
+
+
+def test_training() -> None:
+    for mine, theirs in zip(trained(tlc), trained(oracle), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_derivatives_of_higher_order() -> None:
+    x, w = tlc.randn(2, 3, 4, 4).double(), tlc.randn(2, 3, 2, 2).double()
+    x.requires_grad_()
+    w.requires_grad_()
+
+    def function(x: Any, w: Any) -> Any:
+        return F.batch_norm(F.conv2d(x, w).tanh(), None, None, training=True) ** 2
+
+    assert tlc.autograd.gradcheck(function, (x, w))
+    assert tlc.autograd.gradgradcheck(function, (x, w))
+
+
+def test_gradients_are_shown_row_major() -> None:
+    x = tlc.randn(2, 3, 5, 4).requires_grad_()
+    y = F.conv2d(x, tlc.ones(4, 3, 2, 2))
+    seen: list[Any] = []
+    y.register_hook(lambda g: seen.append(g))
+    y.retain_grad()
+    z = y.relu()
+    z.backward(freely_of(z))
+    (again,) = tlc.autograd.grad(F.conv2d(x, tlc.ones(4, 3, 2, 2)).relu(), x, freely_of(z))
+    for g in (*seen, y.grad, x.grad, again):
+        assert g.stride() == contiguous_strides(g.shape)
+        assert g.view(-1).stride() == (1,)
+
+
+def freely_of(like: tlc.Tensor) -> tlc.Tensor:
+    """Ones that lie channels_last and are told not to."""
+    made = tlc.ones_like(like)
+    made._storage = freely(last(np.ones(like.shape, np.float32)), made._storage.backend)
+    assert is_free(made)
+    return made
+
+
+def test_a_gradient_lies_as_its_leaf() -> None:
+    for leaf in (tlc.ones(2, 3, 4, 5), tlc.ones(2, 3, 4, 5).to(memory_format=tlc.channels_last)):
+        leaf.requires_grad_()
+        (leaf * 2).backward(freely_of(leaf))
+        assert leaf.grad.stride() == leaf.stride()
+        assert not is_free(leaf.grad)
+
+
+def test_captures_begin_and_end_without_free_storages() -> None:
+    y = convolved()
+    capture.cross_boundary()
+    assert not is_free(y)
+    assert not list(storage._own.free)
+
+
+def test_tracers_see_no_free_storages() -> None:
+    from tensorflow_lite_clone.core.flags import flags
+
+    y = convolved()
+    with storage.lying_as_told():
+        assert not is_free(y)
+        assert not flags.free_layouts
+    assert flags.free_layouts
+
+
+def test_copies_and_pickles() -> None:
+    import copy
+    import pickle
+
+    y = convolved()
+    expected = convolved(oracle).numpy()
+    for made in (y.clone(), copy.deepcopy(convolved()), pickle.loads(pickle.dumps(convolved()))):
+        assert made.stride() == contiguous_strides(made.shape)
+        np.testing.assert_allclose(made.numpy(), expected, rtol=1e-5)
+    assert repr(y) == repr(convolved())
+
+
+def test_a_row_major_operand_is_brought_along() -> None:
+    y, other = convolved(), tlc.randn(2, 4, 4, 3)
+    for z in (other + y, y + other):
+        assert is_free(z)
+        assert not z._storage.laid.flags.c_contiguous
+        np.testing.assert_array_equal(z.numpy(), y.clone().numpy() + other.numpy())
+    assert other._storage.array.flags.c_contiguous
+    assert conversions["packed"] == 2
