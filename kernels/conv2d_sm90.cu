@@ -19,7 +19,6 @@
 //   conv2d_hopper<float,128,1,1,1,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,64,2,1,1,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,64,1,2,1,false>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,2,1,4,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,128,2,1,2,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,128,1,1,2,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,64,1,2,2,false>: 80 registers, 1024 bytes shared
@@ -28,7 +27,7 @@
 //   conv2d_hopper<__nv_bfloat16,64,2,1,1,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<__half,128,1,1,1,true>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<__nv_bfloat16,64,1,2,1,true>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,128,2,1,4,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,128,2,1,2,true>: 168 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
 // Measured:    not yet
 
@@ -157,8 +156,7 @@ __device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int 
                : "r"(shared_address(mine)), "r"(rank));
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
                : "=f"(x), "=f"(y), "=f"(z), "=f"(w)
-               : "r"(there)
-               : "memory");
+               : "r"(there));
   sum[0] += x, sum[1] += y, sum[2] += z, sum[3] += w;
 }
 
@@ -203,44 +201,54 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the warpgroup
   Turn patch, weight;
   if (group == WARPGROUPS) {
-    give_registers<RESIDENT == 1 ? 40 : 24>();
-    if (threadIdx.x != CONSUMERS) return;
+    give_registers<56>();
     patch.parity = weight.parity = 1;  // what is free at first
-    for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
-      const Item item(s, i, BN);
-      const Part& part = s.part[item.part];
-      for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
-        each_patch(p, part, [&](const int(&taps)[3], const int(&first)[3]) {
-          wait(patch_free + patch.stage, patch.parity);
-          arrive_expecting(patch_full + patch.stage, patch_bytes);
-          load_box(patches + patch.stage * patch_stage, x, patch_full + patch.stage,
-                   chunk * LANES,
-                   part.first[0] + item.tile[0] * p.slope[0] + first[0] * p.step[0],
-                   part.first[1] + item.tile[1] * p.slope[1] + first[1] * p.step[1],
-                   part.first[2] + item.tile[2] * p.slope[2] + first[2] * p.step[2]);
-          patch.next(s.patch_stages);
-          each(taps, [&](int t0, int t1, int t2) {
-            wait(weights_free + weight.stage, weight.parity);
-            arrive_expecting(weights_full + weight.stage, WEIGHTS);
-            const int tap = part.tap + (first[0] + t0 * p.period[0]) * s.tap_step[0] +
-                            (first[1] + t1 * p.period[1]) * s.tap_step[1] +
-                            (first[2] + t2 * p.period[2]) * s.tap_step[2];
-            char* const to = weights + weight.stage * WEIGHTS;
-            if constexpr (ACROSS) {
-              for (int n = 0; n < BN; n += LANES) {
-                load_box(to + n * CHUNK, w, weights_full + weight.stage, item.column + n, tap,
-                         chunk * LANES);
-              }
-            } else {
-              load_box(to, w, weights_full + weight.stage, chunk * LANES, tap, item.column);
-            }
-            weight.next(s.weight_stages);
+    if (threadIdx.x == CONSUMERS) {  // patches
+      for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
+        const Item item(s, i, BN);
+        const Part& part = s.part[item.part];
+        for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
+          each_patch(p, part, [&](const int(&)[3], const int(&first)[3]) {
+            Barrier* const full = patch_full + patch.stage;
+            wait(patch_free + patch.stage, patch.parity);
+            arrive_expecting(full, patch_bytes);
+            load_box(patches + patch.stage * patch_stage, x, full, chunk * LANES,
+                     part.first[0] + item.tile[0] * p.slope[0] + first[0] * p.step[0],
+                     part.first[1] + item.tile[1] * p.slope[1] + first[1] * p.step[1],
+                     part.first[2] + item.tile[2] * p.slope[2] + first[2] * p.step[2]);
+            patch.next(s.patch_stages);
           });
-        });
+        }
+      }
+    } else if (threadIdx.x == CONSUMERS + 32) {  // weights
+      for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
+        const Item item(s, i, BN);
+        const Part& part = s.part[item.part];
+        for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
+          each_patch(p, part, [&](const int(&taps)[3], const int(&first)[3]) {
+            each(taps, [&](int t0, int t1, int t2) {
+              const int tap = part.tap + (first[0] + t0 * p.period[0]) * s.tap_step[0] +
+                              (first[1] + t1 * p.period[1]) * s.tap_step[1] +
+                              (first[2] + t2 * p.period[2]) * s.tap_step[2];
+              Barrier* const full = weights_full + weight.stage;
+              char* const to = weights + weight.stage * WEIGHTS;
+              wait(weights_free + weight.stage, weight.parity);
+              arrive_expecting(full, WEIGHTS);
+              if constexpr (ACROSS) {
+                for (int n = 0; n < BN; n += LANES) {
+                  load_box(to + n * CHUNK, w, full, item.column + n, tap, chunk * LANES);
+                }
+              } else {
+                load_box(to, w, full, chunk * LANES, tap, item.column);
+              }
+              weight.next(s.weight_stages);
+            });
+          });
+        }
       }
     }
   } else {
-    take_registers<RESIDENT == 1 ? 232 : 104>();
+    take_registers<RESIDENT == 1 ? 224 : 88>();
     const bool speaks = threadIdx.x % 128 == 0;
     const int lane = threadIdx.x % 32;
     const uint64_t patch_start = make_descriptor(patches, 16, s.group_stride);
@@ -276,15 +284,31 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
             const uint64_t a = advance(patch_start, patch.stage * patch_stage + shift * CHUNK);
             const uint64_t b = advance(weight_start, weight.stage * WEIGHTS);
             wait(weights_full + weight.stage, weight.parity);
+            bool useful[BLOCKS], all = true;  // not a piece of zeros
 #pragma unroll
             for (int i = 0; i < BLOCKS; ++i) {
               const int at = start[i] + (first[2] + t2 * p.period[2]) * p.step[2];
-              if (at + extent < 0 || at >= p.size[2]) continue;  // a piece of zeros
+              useful[i] = at + extent >= 0 && at < p.size[2];
+              all = all && useful[i];
+            }
+            const auto multiply = [&](int i, int k) {
+              wgmma<T, false, ACROSS>(sums[i], advance(a, row[i] * CHUNK + k),
+                                      advance(b, ACROSS ? k / 32 * 2048 : k), true);
+            };
+            if (all) {
               wgmma_fence();
 #pragma unroll
               for (int k = 0; k < CHUNK; k += 32) {
-                wgmma<T, false, ACROSS>(sums[i], advance(a, row[i] * CHUNK + k),
-                                        advance(b, ACROSS ? k / 32 * 2048 : k), true);
+#pragma unroll
+                for (int i = 0; i < BLOCKS; ++i) multiply(i, k);
+              }
+            } else {
+#pragma unroll
+              for (int i = 0; i < BLOCKS; ++i) {
+                if (!useful[i]) continue;
+                wgmma_fence();
+#pragma unroll
+                for (int k = 0; k < CHUNK; k += 32) multiply(i, k);
               }
             }
             wgmma_commit();
@@ -369,16 +393,18 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
           }
         }
         cluster_barrier();
-        for (int i = 0; i < MINE; ++i) {
-#pragma unroll 4
-          for (int j = group * (BN / 16); j < (group + 1) * (BN / 16); ++j) {
-            float sum[4] = {};
+        for (int i = 0; i < MINE; ++i) {  // a warpgroup half of the columns
+          float sum[BN / 16][4] = {};
 #pragma unroll
-            for (int r = 0; r < SPLIT; ++r) {
-              add_from(sum, partial + ((rank * MINE + i) * (BN / 8) + j) * 128, r);
+          for (int r = 0; r < SPLIT; ++r) {
+#pragma unroll
+            for (int j = 0; j < BN / 16; ++j) {
+              const int n = group * (BN / 16) + j;
+              add_from(sum[j], partial + ((rank * MINE + i) * (BN / 8) + n) * 128, r);
             }
-            put(results + i * PIECE, j, sum);
           }
+#pragma unroll
+          for (int j = 0; j < BN / 16; ++j) put(results + i * PIECE, group * (BN / 16) + j, sum[j]);
         }
         fence_shared();
         named_barrier(1, CONSUMERS);

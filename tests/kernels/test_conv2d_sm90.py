@@ -24,12 +24,12 @@ GEOMETRIES = (
     (2, 72, 136, (16, 18), (3, 3), (1, 1), (0, 0), (1, 1), 1),
     (3, 64, 40, (9, 12), (3, 3), (2, 2), (1, 1), (1, 1), 1),
     (2, 32, 32, (9, 8), (1, 1), (2, 2), (0, 0), (1, 1), 1),
-    (2, 32, 24, (11, 13), (3, 2), (2, 3), (0, 1), (2, 1), 1),
-    (2, 32, 24, (9, 9), (3, 3), (4, 4), (1, 1), (2, 2), 1),  # stride and dilation share a factor
-    (1, 32, 24, (13, 9), (4, 5), (1, 1), (3, 4), (2, 3), 1),
+    (2, 32, 32, (11, 13), (3, 2), (2, 3), (0, 1), (2, 1), 1),
+    (2, 32, 32, (9, 9), (3, 3), (4, 4), (1, 1), (2, 2), 1),  # stride and dilation share a factor
+    (1, 32, 32, (13, 9), (4, 5), (1, 1), (3, 4), (2, 3), 1),
     (5, 64, 64, (1, 1), (3, 3), (1, 1), (1, 1), (1, 1), 1),
     (1, 32, 32, (20, 18), (1, 1), (9, 9), (0, 0), (1, 1), 1),  # a stride the copy engine refuses
-    (2, 40, 24, (70,), (3,), (1,), (1,), (1,), 1),
+    (2, 40, 32, (70,), (3,), (1,), (1,), (1,), 1),
 )
 # More pixels, outputs and channels than the largest tile and each split of it
 LARGE = (
@@ -88,18 +88,16 @@ def test_geometries(served: list, geometry: tuple) -> None:
     assert len(served) >= (3 + forward) * (1 + (len(geometry[3]) == 2))
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(7))
 def test_tiles(served: list, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     from tensorflow_lite_clone.backends.cupy import convolution_plan
 
-    assert len(convolution_plan.SHAPES) == 8
+    assert len(convolution_plan.SHAPES) == 7
     shape = convolution_plan.SHAPES[number]
     monkeypatch.setattr(convolution_plan, "SHAPES", (shape,))
     hopper().prepare.cache_clear()
     try:
         for geometry in LARGE:
-            if geometry[2] == 72 and shape[3] > 1:
-                continue  # too few channels of its gradient
             assert_right(geometry)
     finally:
         hopper().prepare.cache_clear()

@@ -187,10 +187,13 @@ def _launch(
         _RECORD,
     )  # fmt: skip
     results = staged(plan.shape, itemsize)
+    grid = min(items, processors * resident) if split == 1 else items * split
+    while grid > 1 and gcd(grid, len(parts)) > 1:
+        grid -= 1  # so that each block has a share of all parts
     return _Launch(
         residues,
         plan.shape,
-        min(items, processors * resident) if split == 1 else items * split,
+        grid,
         plan.shared + results if split == 1 else max(plan.shared, results),
         record,
         plan.order,

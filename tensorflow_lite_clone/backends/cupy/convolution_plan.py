@@ -18,11 +18,12 @@ _MOST_STAGES = 12
 _STAGED = 64 * 1024  # of results under way, where a piece has not more
 _L2_BYTES = 28  # a cycle and multiprocessor
 _FIXED = 3000  # cycles around a kernel's products
+_SPLIT = 40  # cycles of a column of 128 pixels that blocks add up together
 _WIDEST = 256  # elements of a box along an axis
 
 #: columns, pieces of a warpgroup, blocks of a multiprocessor, blocks that share the channels
 SHAPES = (
-    (128, 2, 1, 1), (128, 1, 1, 1), (64, 2, 1, 1), (64, 1, 2, 1), (128, 2, 1, 4), (128, 2, 1, 2),
+    (128, 2, 1, 1), (128, 1, 1, 1), (64, 2, 1, 1), (64, 1, 2, 1), (128, 2, 1, 2),
     (128, 1, 1, 2), (64, 1, 2, 2),
 )  # fmt: skip
 
@@ -134,9 +135,8 @@ def plans(
                     cycles += 0 if resident > 1 else pieces * columns * itemsize + 500
                     whole, rest = divmod(items, processors * resident)
                     rounds = whole * resident + -(-rest // processors)
-                    yield Plan(
-                        shape, order, period, shift, box, *stages, _FIXED * split + rounds * cycles
-                    )
+                    fixed = _FIXED + (0 if split == 1 else _SPLIT * pieces * columns)
+                    yield Plan(shape, order, period, shift, box, *stages, fixed + rounds * cycles)
 
 
 def staged(shape: tuple, itemsize: int) -> int:
