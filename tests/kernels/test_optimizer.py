@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tensorflow_lite_clone.ops.steps  # noqa: F401  it enters its steps into the table
 from tests.kernels.gpu import ALL, as_good, needs_gpu, on_device, run_override
 
 pytestmark = needs_gpu
