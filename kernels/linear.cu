@@ -5,20 +5,20 @@
 // Layout:      x (rows, inputs), w (outputs, inputs), g and y (rows, outputs), all contiguous
 // Launch:      forward: grid (ceil(outputs / 8), ceil(rows / 8)), block of 32 to 256 threads, a pack
 //              of inputs each. backward_input: grid (ceil(inputs / 32), ceil(rows / 8)), block 256.
-//              backward_weight: grid (ceil(inputs / (64 VEC)), ceil(outputs / 8)), block 64
+//              backward_weight: grid (ceil(inputs / (64 VEC)), ceil(outputs / 8)), block 256
 // Cost:        2 rows inputs outputs operations each; w and x come from the L2 cache, w rows / 8 and x
 //              outputs / 8 times. Bound by latency: one trip to the L2 cache and one reduction
 // Types:       float -> float
 // Determinism: bit for bit
-// Limits:      float; rows, inputs and outputs at least 1; at most 128 rows in backward_weight
+// Limits:      float; rows, inputs and outputs at least 1
 // Variants:    VEC: 4 where rows of what is read are a multiple of 16 bytes apart and begin at one,
 //              else 1
 // Instances:   linear_forward<float, 4>: 168 registers, 2048 bytes shared
 //              linear_forward<float, 1>: 128 registers, 2048 bytes shared
 //              linear_backward_input<float, 4>: 96 registers, 8192 bytes shared
 //              linear_backward_input<float, 1>: 64 registers, 8192 bytes shared
-//              linear_backward_weight<float, 4>: 128 registers, 4096 bytes shared
-//              linear_backward_weight<float, 1>: 80 registers, 4096 bytes shared
+//              linear_backward_weight<float, 4>: 96 registers, 28672 bytes shared
+//              linear_backward_weight<float, 1>: 64 registers, 10240 bytes shared
 // Source:      none
 // Measured:    none
 
@@ -26,8 +26,9 @@
 
 // ---------------------------------------------------------------------------- device helpers
 
-constexpr int TILE = 8;        // rows and columns of what a block computes
-constexpr int MOST_ROWS = 128; // of which the gradient of the weights keeps a column block
+constexpr int TILE = 8;            // rows and outputs of what a block computes
+constexpr int ROWS_AT_ONCE = 128;  // of g, in shared memory for the gradient of the weights
+constexpr int GROUPS = 4;          // of threads that share those rows
 
 // Sums COUNT values over the lanes of a warp. Lane i ends with values i * COUNT / 32 and following,
 // first in `values`: each step gives half of the values away and takes the other half of its own.
@@ -122,43 +123,58 @@ __global__ void __launch_bounds__(256)
   gx[static_cast<int64_t>(m) * inputs + k] = narrow<T>(sum);
 }
 
-// A block computes 8 outputs by 64 packs of inputs, a thread 8 packs; the blocks of the first inputs
-// also gb.
+// A block computes 8 outputs by 64 packs of inputs, and its 4 groups of threads share the rows; the
+// blocks of the first inputs also compute gb, a warp for each output.
 template <typename T, int VEC>
-__global__ void __launch_bounds__(64)
+__global__ void __launch_bounds__(256)
     linear_backward_weight(const T* __restrict__ g, const T* __restrict__ x, int rows, int inputs,
                            int outputs, T* __restrict__ gw, T* __restrict__ gb) {
   typedef acc_t<T> A;
-  __shared__ A gs[MOST_ROWS][TILE];
-  const int output = blockIdx.y * TILE, k = (blockIdx.x * 64 + threadIdx.x) * VEC;
-  for (int i = threadIdx.x; i < rows * TILE; i += 64) {
-    const int n = output + i % TILE;
-    gs[i / TILE][i % TILE] =
-        n < outputs ? widen(g[static_cast<int64_t>(i / TILE) * outputs + n]) : A(0);
-  }
-  __syncthreads();
-  if (blockIdx.x == 0 && threadIdx.x < TILE && output + threadIdx.x < outputs) {
-    A sum = 0;
-    for (int m = 0; m < rows; ++m) sum += gs[m][threadIdx.x];
-    gb[output + threadIdx.x] = narrow<T>(sum);
-  }
-  if (k >= inputs) return;
-  A sums[TILE][VEC] = {};
+  __shared__ A gs[ROWS_AT_ONCE][TILE];
+  __shared__ A partial[GROUPS - 1][TILE * VEC][64];
+  const int group = threadIdx.x / 64, pack = threadIdx.x % 64;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int output = blockIdx.y * TILE, k = (blockIdx.x * 64 + pack) * VEC;
+  A sums[TILE * VEC] = {}, bias = 0;
+  for (int first = 0; first < rows; first += ROWS_AT_ONCE) {
+    const int count = min(ROWS_AT_ONCE, rows - first);
+    if (first) __syncthreads();
+    for (int i = threadIdx.x; i < count * TILE; i += 256) {
+      const int n = output + i % TILE;
+      const int64_t from = static_cast<int64_t>(first + i / TILE) * outputs + n;
+      gs[i / TILE][i % TILE] = n < outputs ? widen(g[from]) : A(0);
+    }
+    __syncthreads();
+    for (int m = lane; m < count; m += 32) bias += gs[m][warp];
+    if (k >= inputs) continue;
 #pragma unroll 8
-  for (int m = 0; m < rows; ++m) {
-    const Pack<T, VEC> xs = load<VEC>(x + static_cast<int64_t>(m) * inputs + k);
+    for (int m = group; m < count; m += GROUPS) {
+      const Pack<T, VEC> xs = load<VEC>(x + static_cast<int64_t>(first + m) * inputs + k);
 #pragma unroll
-    for (int i = 0; i < TILE; ++i) {
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) sums[i][v] += gs[m][i] * widen(xs[v]);
+      for (int i = 0; i < TILE * VEC; ++i) sums[i] += gs[m][i / VEC] * widen(xs[i % VEC]);
     }
   }
+  if (blockIdx.x == 0) {
+    bias = warp_reduce<Sum>(bias);
+    if (lane == 0 && output + warp < outputs) gb[output + warp] = narrow<T>(bias);
+  }
+  if (group > 0) {
+#pragma unroll
+    for (int i = 0; i < TILE * VEC; ++i) partial[group - 1][i][pack] = sums[i];
+  }
+  __syncthreads();
+  if (group > 0 || k >= inputs) return;
 #pragma unroll
   for (int i = 0; i < TILE; ++i) {
     if (output + i >= outputs) break;
     Pack<T, VEC> packed;
 #pragma unroll
-    for (int v = 0; v < VEC; ++v) packed[v] = narrow<T>(sums[i][v]);
+    for (int v = 0; v < VEC; ++v) {
+      A sum = sums[i * VEC + v];
+#pragma unroll
+      for (int part = 0; part < GROUPS - 1; ++part) sum += partial[part][i * VEC + v][pack];
+      packed[v] = narrow<T>(sum);
+    }
     store<VEC>(gw + static_cast<int64_t>(output + i) * inputs + k, packed);
   }
 }

@@ -19,7 +19,9 @@ _FORWARD = Kernel(_FILE, "linear_forward", params=("T", "VEC"))
 _BACKWARD_INPUT = Kernel(_FILE, "linear_backward_input", params=("T", "VEC"))
 _BACKWARD_WEIGHT = Kernel(_FILE, "linear_backward_weight", params=("T", "VEC"))
 _float32 = np.dtype(np.float32)
-_MOST_ROWS, _MOST_WEIGHTS = 64, 1 << 20  # of the layers that our kernels serve
+# Of the layers that our kernels serve: rows, rows times weights, and for the gradient of the input.
+_MOST_ROWS, _MOST_WORK = 128, 1 << 25
+_MOST_WEIGHTS_BACK, _MOST_WORK_BACK = 1 << 18, 1 << 24
 _TILE = 8  # rows and outputs of a block
 
 
@@ -52,10 +54,9 @@ override("baddbmm", backend="cupy")(addmm)
 
 def _is_small(rows: int, inputs: int, outputs: int, *arrays: Any) -> bool:
     """Whether our kernels serve a layer of contiguous arrays: cuBLASLt's tiles are too large."""
-    weights = inputs * outputs
     return (
         0 < rows <= _MOST_ROWS
-        and 0 < weights <= _MOST_WEIGHTS
+        and 0 < rows * inputs * outputs <= _MOST_WORK
         and all([array.dtype == _float32 and array.flags.c_contiguous for array in arrays])
     )
 
@@ -89,7 +90,9 @@ def linear_backward_input(F: Any, g: Any, w: Any) -> Any:
     if w.dtype not in KINDS or w.dtype.kind == "c" or g.dtype != w.dtype:
         return NotImplemented
     outputs, inputs = w.shape
-    rows = prod(g.shape[:-1])
+    rows, weights = prod(g.shape[:-1]), inputs * outputs
+    if weights > _MOST_WEIGHTS_BACK or rows * weights > _MOST_WORK_BACK:
+        return matmul(g, w)
     if not _is_small(rows, inputs, outputs, g, w):
         return matmul(g, w)
     gx = cupy.empty((*g.shape[:-1], inputs), _float32)
@@ -110,5 +113,5 @@ def linear_backward_weight(F: Any, g: Any, x: Any) -> Any:
     vec = _vec(inputs, x)
     gw, gb = cupy.empty((outputs, inputs), _float32), cupy.empty(outputs, _float32)
     grid = ceil_div(inputs, 64 * vec), ceil_div(outputs, _TILE)
-    _BACKWARD_WEIGHT[_float32, vec](grid, 64, g, x, rows, inputs, outputs, gw, gb)
+    _BACKWARD_WEIGHT[_float32, vec](grid, 256, g, x, rows, inputs, outputs, gw, gb)
     return gw, gb
