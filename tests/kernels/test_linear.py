@@ -17,7 +17,7 @@ SHAPES = [
     (32, 784, 256), (32, 256, 128), (32, 128, 10), (1, 1, 1), (7, 5, 3), (33, 4, 9), (64, 1030, 17),
     (9, 2052, 31), (128, 36, 130),
 ]  # fmt: skip
-OURS = {"linear_forward", "linear_backward_input", "linear_backward_weight"}
+OURS = {"linear_forward", "linear_backward_input", "linear_backward_weight", "linear_backward"}
 
 
 def drawn(*shape: int, seed: int = 0) -> np.ndarray:
@@ -50,6 +50,9 @@ def test_few_rows(rows: int, inputs: int, outputs: int, launched: list[str]) -> 
     check("linear_backward_input", (g[0], w), {})
     check("linear_backward_weight", (g, x), {})
     check("linear_backward_weight", (g[None], x[None]), {})
+    check("linear_backward", (g, x, w), {}, ["float32"])
+    check("linear_backward", (g[None], x[None], w), {}, ["float32"])
+    check("linear_backward", (g[0], x[0], w), {}, ["float32"])
     assert set(launched) >= OURS
 
 
@@ -62,6 +65,8 @@ def test_layouts(layout: str) -> None:
     check("linear_backward_input", (g, Laid(w, layout)), {})
     check("linear_backward_weight", (Laid(g, layout), x), {})
     check("linear_backward_weight", (g, Laid(x, layout)), {})
+    if layout == "offset":  # others are declined
+        check("linear_backward", (Laid(g, layout), Laid(x, layout), w), {}, ["float32"])
 
 
 def test_many_rows_are_the_library_s(launched: list[str]) -> None:
@@ -79,7 +84,7 @@ def test_large_weights_are_the_library_s(launched: list[str]) -> None:
     assert not OURS & set(launched)
     check("linear", (x, w, None), {}, ["float32"])
     check("linear_backward_weight", (g, x), {}, ["float32"])
-    assert set(launched) >= OURS - {"linear_backward_input"}
+    assert set(launched) >= {"linear_forward", "linear_backward_weight"}
 
 
 def test_no_rows() -> None:
