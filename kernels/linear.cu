@@ -1,24 +1,29 @@
 // Linear layers on few rows: products that are too small for a library's tiles.
 //
-// Op:          linear, linear_backward_input, linear_backward_weight
+// Op:          linear, linear_backward_input, linear_backward_weight, linear_backward
 // Math:        y = x w^T + b;  gx = g w;  gw = g^T x, gb = the sum of g's rows
 // Layout:      x (rows, inputs), w (outputs, inputs), g and y (rows, outputs), all contiguous
 // Launch:      forward: grid (ceil(outputs / 8), ceil(rows / 8)), block of 32 to 256 threads, a pack
 //              of inputs each. backward_input: grid (ceil(inputs / 32), ceil(rows / 8)), block 256.
-//              backward_weight: grid (ceil(inputs / (64 VEC)), ceil(outputs / 8)), block 64
+//              backward_weight: grid (ceil(inputs / (64 VEC)), ceil(outputs / 8)), block 256.
+//              linear_backward: the blocks of both, in one row
 // Cost:        2 rows inputs outputs operations each; w and x come from the L2 cache, w rows / 8 and x
 //              outputs / 8 times. Bound by latency: one trip to the L2 cache and one reduction
 // Types:       float -> float
 // Determinism: bit for bit
-// Limits:      float; rows, inputs and outputs at least 1; at most 128 rows in backward_weight
+// Limits:      float; rows, inputs and outputs at least 1
 // Variants:    VEC: 4 where rows of what is read are a multiple of 16 bytes apart and begin at one,
 //              else 1
 // Instances:   linear_forward<float, 4>: 168 registers, 2048 bytes shared
 //              linear_forward<float, 1>: 128 registers, 2048 bytes shared
-//              linear_backward_input<float, 4>: 96 registers, 8192 bytes shared
+//              linear_backward_input<float, 4>: 192 registers, 8192 bytes shared
 //              linear_backward_input<float, 1>: 64 registers, 8192 bytes shared
-//              linear_backward_weight<float, 4>: 128 registers, 4096 bytes shared
-//              linear_backward_weight<float, 1>: 80 registers, 4096 bytes shared
+//              linear_backward_weight<float, 4>: 96 registers, 28672 bytes shared
+//              linear_backward_weight<float, 1>: 64 registers, 10240 bytes shared
+//              linear_backward<float, 4, 4>: 192 registers, 36864 bytes shared
+//              linear_backward<float, 1, 4>: 128 registers, 36864 bytes shared
+//              linear_backward<float, 4, 1>: 192 registers, 18432 bytes shared
+//              linear_backward<float, 1, 1>: 96 registers, 18432 bytes shared
 // Source:      none
 // Measured:    none
 
@@ -26,8 +31,10 @@
 
 // ---------------------------------------------------------------------------- device helpers
 
-constexpr int TILE = 8;        // rows and columns of what a block computes
-constexpr int MOST_ROWS = 128; // of which the gradient of the weights keeps a column block
+constexpr int TILE = 8;            // rows and outputs of what a block computes
+constexpr int ROWS_AT_ONCE = 128;  // of g, in shared memory for the gradient of the weights
+constexpr int GROUPS = 4;          // of threads that share those rows
+constexpr int UNROLL = 4;          // loads of weights and gradients under way for gx
 
 // Sums COUNT values over the lanes of a warp. Lane i ends with values i * COUNT / 32 and following,
 // first in `values`: each step gives half of the values away and takes the other half of its own.
@@ -42,6 +49,99 @@ __device__ __forceinline__ void scatter_sums(A* values, int lane) {
     values[i] = kept + __shfl_xor_sync(0xffffffffu, given, STEP);
   }
   if constexpr (STEP > 1) scatter_sums<half, STEP / 2>(values, lane);
+}
+
+// gx of 8 rows by 32 inputs, from `row` and `first` on; the 8 warps of a block share the outputs.
+template <typename T, int VEC>
+__device__ __forceinline__ void input_tile(const T* __restrict__ g, const T* __restrict__ w,
+                                           int rows, int inputs, int outputs, int row, int first,
+                                           T* __restrict__ gx) {
+  typedef acc_t<T> A;
+  __shared__ A partial[8][TILE][32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int k = first + lane, read = min(k, inputs - 1);
+  A sums[TILE] = {};
+#pragma unroll UNROLL
+  for (int n = warp * VEC; n < outputs; n += 8 * VEC) {
+    Pack<T, VEC> gs[TILE];
+    A ws[VEC];
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) ws[v] = widen(w[static_cast<int64_t>(n + v) * inputs + read]);
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) {
+      gs[i] = load<VEC>(g + static_cast<int64_t>(min(row + i, rows - 1)) * outputs + n);
+    }
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) sums[i] += widen(gs[i][v]) * ws[v];
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < TILE; ++i) partial[warp][i][lane] = sums[i];
+  __syncthreads();
+  const int m = row + warp;
+  if (m >= rows || k >= inputs) return;
+  A sum = 0;
+#pragma unroll
+  for (int part = 0; part < 8; ++part) sum += partial[part][warp][lane];
+  gx[static_cast<int64_t>(m) * inputs + k] = narrow<T>(sum);
+}
+
+// gw of 8 outputs, from `output` on, by the 64 packs of inputs of column `column`; the 4 groups of a
+// block's threads share the rows. For the first column also gb, a warp for each output.
+template <typename T, int VEC>
+__device__ __forceinline__ void weight_tile(const T* __restrict__ g, const T* __restrict__ x,
+                                            int rows, int inputs, int outputs, int output,
+                                            int column, T* __restrict__ gw, T* __restrict__ gb) {
+  typedef acc_t<T> A;
+  __shared__ A gs[ROWS_AT_ONCE][TILE];
+  __shared__ A partial[GROUPS - 1][TILE * VEC][64];
+  const int group = threadIdx.x / 64, pack = threadIdx.x % 64;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int k = (column * 64 + pack) * VEC;
+  A sums[TILE * VEC] = {}, bias = 0;
+  for (int first = 0; first < rows; first += ROWS_AT_ONCE) {
+    const int count = min(ROWS_AT_ONCE, rows - first);
+    if (first) __syncthreads();
+    for (int i = threadIdx.x; i < count * TILE; i += 256) {
+      const int n = output + i % TILE;
+      const int64_t from = static_cast<int64_t>(first + i / TILE) * outputs + n;
+      gs[i / TILE][i % TILE] = n < outputs ? widen(g[from]) : A(0);
+    }
+    __syncthreads();
+    for (int m = lane; m < count; m += 32) bias += gs[m][warp];
+    if (k >= inputs) continue;
+#pragma unroll 8
+    for (int m = group; m < count; m += GROUPS) {
+      const Pack<T, VEC> xs = load<VEC>(x + static_cast<int64_t>(first + m) * inputs + k);
+#pragma unroll
+      for (int i = 0; i < TILE * VEC; ++i) sums[i] += gs[m][i / VEC] * widen(xs[i % VEC]);
+    }
+  }
+  if (column == 0) {
+    bias = warp_reduce<Sum>(bias);
+    if (lane == 0 && output + warp < outputs) gb[output + warp] = narrow<T>(bias);
+  }
+  if (group > 0) {
+#pragma unroll
+    for (int i = 0; i < TILE * VEC; ++i) partial[group - 1][i][pack] = sums[i];
+  }
+  __syncthreads();
+  if (group > 0 || k >= inputs) return;
+#pragma unroll
+  for (int i = 0; i < TILE; ++i) {
+    if (output + i >= outputs) break;
+    Pack<T, VEC> packed;
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+      A sum = sums[i * VEC + v];
+#pragma unroll
+      for (int part = 0; part < GROUPS - 1; ++part) sum += partial[part][i * VEC + v][pack];
+      packed[v] = narrow<T>(sum);
+    }
+    store<VEC>(gw + static_cast<int64_t>(output + i) * inputs + k, packed);
+  }
 }
 
 // ---------------------------------------------------------------------------- kernels
@@ -84,81 +184,34 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// A block computes 8 rows by 32 inputs; its 8 warps share the outputs.
 template <typename T, int VEC>
 __global__ void __launch_bounds__(256)
     linear_backward_input(const T* __restrict__ g, const T* __restrict__ w, int rows, int inputs,
                           int outputs, T* __restrict__ gx) {
-  typedef acc_t<T> A;
-  __shared__ A partial[8][TILE][32];
-  const int row = blockIdx.y * TILE;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int k = blockIdx.x * 32 + lane, read = min(k, inputs - 1);
-  A sums[TILE] = {};
-#pragma unroll 2
-  for (int n = warp * VEC; n < outputs; n += 8 * VEC) {
-    Pack<T, VEC> gs[TILE];
-    A ws[VEC];
-#pragma unroll
-    for (int v = 0; v < VEC; ++v) ws[v] = widen(w[static_cast<int64_t>(n + v) * inputs + read]);
-#pragma unroll
-    for (int i = 0; i < TILE; ++i) {
-      gs[i] = load<VEC>(g + static_cast<int64_t>(min(row + i, rows - 1)) * outputs + n);
-    }
-#pragma unroll
-    for (int i = 0; i < TILE; ++i) {
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) sums[i] += widen(gs[i][v]) * ws[v];
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < TILE; ++i) partial[warp][i][lane] = sums[i];
-  __syncthreads();
-  const int m = row + warp;
-  if (m >= rows || k >= inputs) return;
-  A sum = 0;
-#pragma unroll
-  for (int part = 0; part < 8; ++part) sum += partial[part][warp][lane];
-  gx[static_cast<int64_t>(m) * inputs + k] = narrow<T>(sum);
+  input_tile<T, VEC>(g, w, rows, inputs, outputs, blockIdx.y * TILE, blockIdx.x * 32, gx);
 }
 
-// A block computes 8 outputs by 64 packs of inputs, a thread 8 packs; the blocks of the first inputs
-// also gb.
 template <typename T, int VEC>
-__global__ void __launch_bounds__(64)
+__global__ void __launch_bounds__(256)
     linear_backward_weight(const T* __restrict__ g, const T* __restrict__ x, int rows, int inputs,
                            int outputs, T* __restrict__ gw, T* __restrict__ gb) {
-  typedef acc_t<T> A;
-  __shared__ A gs[MOST_ROWS][TILE];
-  const int output = blockIdx.y * TILE, k = (blockIdx.x * 64 + threadIdx.x) * VEC;
-  for (int i = threadIdx.x; i < rows * TILE; i += 64) {
-    const int n = output + i % TILE;
-    gs[i / TILE][i % TILE] =
-        n < outputs ? widen(g[static_cast<int64_t>(i / TILE) * outputs + n]) : A(0);
-  }
-  __syncthreads();
-  if (blockIdx.x == 0 && threadIdx.x < TILE && output + threadIdx.x < outputs) {
-    A sum = 0;
-    for (int m = 0; m < rows; ++m) sum += gs[m][threadIdx.x];
-    gb[output + threadIdx.x] = narrow<T>(sum);
-  }
-  if (k >= inputs) return;
-  A sums[TILE][VEC] = {};
-#pragma unroll 8
-  for (int m = 0; m < rows; ++m) {
-    const Pack<T, VEC> xs = load<VEC>(x + static_cast<int64_t>(m) * inputs + k);
-#pragma unroll
-    for (int i = 0; i < TILE; ++i) {
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) sums[i][v] += gs[m][i] * widen(xs[v]);
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < TILE; ++i) {
-    if (output + i >= outputs) break;
-    Pack<T, VEC> packed;
-#pragma unroll
-    for (int v = 0; v < VEC; ++v) packed[v] = narrow<T>(sums[i][v]);
-    store<VEC>(gw + static_cast<int64_t>(output + i) * inputs + k, packed);
+  weight_tile<T, VEC>(g, x, rows, inputs, outputs, blockIdx.y * TILE, blockIdx.x, gw, gb);
+}
+
+// Both at once: the first blocks compute gx, `across` of them 8 rows, the others gw and gb.
+template <typename T, int VEC_G, int VEC_X>
+__global__ void __launch_bounds__(256)
+    linear_backward(const T* __restrict__ g, const T* __restrict__ x, const T* __restrict__ w,
+                    int rows, int inputs, int outputs, T* __restrict__ gx, T* __restrict__ gw,
+                    T* __restrict__ gb) {
+  const int across = (inputs + 31) / 32, first = across * ((rows + TILE - 1) / TILE);
+  const int block = blockIdx.x;
+  if (block < first) {
+    const int row = block / across * TILE;
+    input_tile<T, VEC_G>(g, w, rows, inputs, outputs, row, block % across * 32, gx);
+  } else {
+    const int columns = (inputs + 64 * VEC_X - 1) / (64 * VEC_X);
+    const int output = (block - first) / columns * TILE;
+    weight_tile<T, VEC_X>(g, x, rows, inputs, outputs, output, (block - first) % columns, gw, gb);
   }
 }

@@ -171,7 +171,12 @@ class Node(GraphNode):
             result = op.backward(F, g, *saved, **chosen)
             return result if type(result) is tuple else (result,)
         results: list[Any] = [None] * len(self.edges)
-        for position, function, places, names in plan.steps:
+        steps, shared = plan.steps, plan.shared
+        if plan.whole is not None and (
+            needed is None or all([needed[position] for position in plan.whole.inputs])
+        ):
+            steps, shared = (), (plan.whole,)
+        for position, function, places, names in steps:
             if needed is not None and not needed[position]:
                 continue
             if forms is not None:
@@ -184,8 +189,8 @@ class Node(GraphNode):
                 results[position] = function(F, g, *[saved[place] for place in places])
             else:
                 results[position] = function(F, g)
-        if plan.shared:
-            for positions, function, places, names in plan.shared:
+        if shared:
+            for positions, function, places, names in shared:
                 if needed is not None and not any([needed[position] for position in positions]):
                     continue
                 chosen = {name: parameters[name] for name in names}

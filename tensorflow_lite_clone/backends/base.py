@@ -152,7 +152,7 @@ class Backend:
         return True
 
     def lend(self, array: Any, stream: Any) -> None:
-        """Keep an array's memory until a stream has done what is queued in it now."""
+        """Keep an array's memory, once nobody holds it, until a stream's work of then is done."""
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         """An uninitialised array."""

@@ -9,8 +9,9 @@ or one function per differentiable input, named after forward's argument,
 
     def backward_x(F, g, SAVED..., *, PARAMETERS...): return gx
 
-Beside those of its inputs an op may have one for several of them, which is called where all are
-wanted: ``backward_w_and_b`` returns gw, gb.
+Beside those of its inputs an op may have some for several of them: ``backward_w_and_b`` returns
+gw, gb. One that is for all inputs that are wanted is called where all gradients lead somewhere, the
+others where any of theirs does.
 
 SAVED are names of forward's inputs, or ``out`` (``out0``, ``out1``, ... with several outputs).
 The gradient's signature is the save policy: what it names is kept for backward, nothing else,
@@ -51,6 +52,7 @@ class Plan(NamedTuple):
     steps: tuple[Step, ...]  # empty: the joint `backward` is called with everything saved
     needs: tuple[bool, ...]
     shared: tuple[Shared, ...] = ()
+    whole: Shared | None = None  # all that the steps and the shared ones do, at once
 
 
 class _Plans(dict):
@@ -136,7 +138,10 @@ class Op:
         needs = tuple(bool(mask >> i & 1) for i in range(count))
         if cls.joint is not None:
             return Plan(tuple(map(cls._position, cls.joint[0])), (), needs)
-        together = [(i, *entry) for i, entry in cls.shared.items() if all(needs[j] for j in i)]
+        every = tuple(i for i in range(count) if needs[i])
+        groups = [(i, *entry) for i, entry in cls.shared.items() if all(needs[j] for j in i)]
+        whole = [group for group in groups if group[0] == every]
+        together = [group for group in groups if group[0] != every]
         done = {j for i, *_ in together for j in i}
         wanted = [
             (i, *cls.separate[i])
@@ -144,7 +149,7 @@ class Op:
             if needs[i] and i in cls.separate and i not in done
         ]
         names = list(
-            dict.fromkeys(name for _, _, saved, _ in (*wanted, *together) for name in saved)
+            dict.fromkeys(name for _, _, saved, _ in (*wanted, *together, *whole) for name in saved)
         )
         places = tuple(map(cls._position, names))
         steps = tuple(
@@ -153,8 +158,10 @@ class Op:
         )
         shared = tuple(
             Shared(i, function, tuple(map(names.index, saved)), parameters)
-            for i, function, saved, parameters in together
+            for i, function, saved, parameters in (*together, *whole)
         )
+        if whole:
+            return Plan(places, steps, needs, shared[:-1], shared[-1])
         return Plan(places, steps, needs, shared)
 
     @classmethod

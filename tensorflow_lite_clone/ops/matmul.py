@@ -406,6 +406,9 @@ class Linear(Op):
     def backward_w_and_b(F, g, x):
         return F.linear_backward_weight(g, x)
 
+    def backward_x_and_w_and_b(F, g, x, w):
+        return F.linear_backward(g, x, w)
+
 
 @composite
 def linear_backward_input(F, g, w):
@@ -419,6 +422,12 @@ def linear_backward_weight(F, g, x):
     rows = as_rows(F, g)
     gw = F.matmul(F.matrix_transpose(rows), conj(F, as_rows(F, x)))
     return gw, F.sum(rows, axis=0)
+
+
+@composite
+def linear_backward(F, g, x, w):
+    """gx, gw and gb."""
+    return F.linear_backward_input(g, w), *F.linear_backward_weight(g, x)
 
 
 @public("functional")

@@ -99,7 +99,10 @@ def pin_memory(self: Tensor, device: Any = "cuda") -> Tensor:
 
 @public("method")
 def record_stream(self: Tensor, stream: Any) -> None:
-    """Keep the memory until `stream`, which also uses this tensor, has done its present work."""
+    """Say that `stream` also uses this tensor.
+
+    Its memory is not used again before `stream` has done what is queued there when the tensor goes.
+    """
     self._storage.backend.lend(self._storage.array, getattr(stream, "handle", stream))
 
 

@@ -115,6 +115,29 @@ def test_streams_and_events():
         torch.cuda.nvtx.mark("here")
 
 
+def test_memory_that_another_stream_uses_later():
+    """What is queued after `record_stream` and before the tensor goes counts as well."""
+    side, here = torch.cuda.Stream(), torch.cuda.current_stream()
+    weight = torch.randn(4096, 4096, device="cuda")
+    sums = []
+    for number in range(12):
+        with torch.cuda.stream(side):
+            x = torch.full((1 << 20,), float(number), device="cuda")
+        here.wait_stream(side)
+        x.record_stream(here)
+        for _ in range(3):  # the program's stream is behind
+            weight = (weight @ weight).clamp(-1, 1)
+        sums.append((x - number).abs().sum())
+        del x
+    assert torch.stack(sums).tolist() == [0.0] * 12
+    used = torch.cuda.memory_allocated()
+    torch.cuda.synchronize()
+    for _ in range(2):  # the first sees that nobody holds it, the second that the work is done
+        weight.record_stream(here)
+        torch.cuda.synchronize()
+    assert torch.cuda.memory_allocated() <= used - (4 << 20)
+
+
 def test_memory_figures():
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()

@@ -15,9 +15,9 @@ pytestmark = needs_gpu
 # rows, inputs, outputs: the MNIST network's layers, tails everywhere, one element, several trips
 SHAPES = [
     (32, 784, 256), (32, 256, 128), (32, 128, 10), (1, 1, 1), (7, 5, 3), (33, 4, 9), (64, 1030, 17),
-    (9, 2052, 31), (64, 36, 130),
+    (9, 2052, 31), (128, 36, 130),
 ]  # fmt: skip
-OURS = {"linear_forward", "linear_backward_input", "linear_backward_weight"}
+OURS = {"linear_forward", "linear_backward_input", "linear_backward_weight", "linear_backward"}
 
 
 def drawn(*shape: int, seed: int = 0) -> np.ndarray:
@@ -30,7 +30,7 @@ def launched() -> Iterator[list[str]]:
     names: list[str] = []
 
     def launching(name: str, *rest: object):
-        names.append(name)
+        names.append(name.split("<")[0])
         return lambda: None
 
     hooks.launches.append(launching)
@@ -50,6 +50,9 @@ def test_few_rows(rows: int, inputs: int, outputs: int, launched: list[str]) -> 
     check("linear_backward_input", (g[0], w), {})
     check("linear_backward_weight", (g, x), {})
     check("linear_backward_weight", (g[None], x[None]), {})
+    check("linear_backward", (g, x, w), {}, ["float32"])
+    check("linear_backward", (g[None], x[None], w), {}, ["float32"])
+    check("linear_backward", (g[0], x[0], w), {}, ["float32"])
     assert set(launched) >= OURS
 
 
@@ -62,14 +65,26 @@ def test_layouts(layout: str) -> None:
     check("linear_backward_input", (g, Laid(w, layout)), {})
     check("linear_backward_weight", (Laid(g, layout), x), {})
     check("linear_backward_weight", (g, Laid(x, layout)), {})
+    if layout == "offset":  # others are declined
+        check("linear_backward", (Laid(g, layout), Laid(x, layout), w), {}, ["float32"])
 
 
 def test_many_rows_are_the_library_s(launched: list[str]) -> None:
-    x, w, g = drawn(65, 16), drawn(12, 16, seed=1), drawn(65, 12, seed=2)
+    x, w, g = drawn(129, 16), drawn(12, 16, seed=1), drawn(129, 12, seed=2)
     check("linear", (x, w, w[:, 0]), {})
     check("linear_backward_input", (g, w), {})
     check("linear_backward_weight", (g, x), {})
     assert not OURS & set(launched)
+
+
+def test_large_weights_are_the_library_s(launched: list[str]) -> None:
+    """Where each way of sharing the work loses, as measured."""
+    x, w, g = drawn(8, 520), drawn(520, 520, seed=1), drawn(8, 520, seed=2)
+    check("linear_backward_input", (g, w), {}, ["float32"])
+    assert not OURS & set(launched)
+    check("linear", (x, w, None), {}, ["float32"])
+    check("linear_backward_weight", (g, x), {}, ["float32"])
+    assert set(launched) >= {"linear_forward", "linear_backward_weight"}
 
 
 def test_no_rows() -> None:

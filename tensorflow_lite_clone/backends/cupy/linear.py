@@ -18,8 +18,11 @@ _FILE = "linear.cu"
 _FORWARD = Kernel(_FILE, "linear_forward", params=("T", "VEC"))
 _BACKWARD_INPUT = Kernel(_FILE, "linear_backward_input", params=("T", "VEC"))
 _BACKWARD_WEIGHT = Kernel(_FILE, "linear_backward_weight", params=("T", "VEC"))
+_BACKWARD = Kernel(_FILE, "linear_backward", params=("T", "VEC_G", "VEC_X"))
 _float32 = np.dtype(np.float32)
-_MOST_ROWS, _MOST_WEIGHTS = 64, 1 << 20  # of the layers that our kernels serve
+# Of the layers that our kernels serve: rows, rows times weights, and for the gradient of the input.
+_MOST_ROWS, _MOST_WORK = 128, 1 << 25
+_MOST_WEIGHTS_BACK, _MOST_WORK_BACK = 1 << 18, 1 << 24
 _TILE = 8  # rows and outputs of a block
 
 
@@ -52,10 +55,9 @@ override("baddbmm", backend="cupy")(addmm)
 
 def _is_small(rows: int, inputs: int, outputs: int, *arrays: Any) -> bool:
     """Whether our kernels serve a layer of contiguous arrays: cuBLASLt's tiles are too large."""
-    weights = inputs * outputs
     return (
         0 < rows <= _MOST_ROWS
-        and 0 < weights <= _MOST_WEIGHTS
+        and 0 < rows * inputs * outputs <= _MOST_WORK
         and all([array.dtype == _float32 and array.flags.c_contiguous for array in arrays])
     )
 
@@ -84,18 +86,32 @@ def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
     return y
 
 
+def _is_small_backwards(rows: int, inputs: int, outputs: int, g: Any, w: Any) -> bool:
+    """Whether our kernel computes the gradient of the input."""
+    weights = inputs * outputs
+    fits = weights <= _MOST_WEIGHTS_BACK and rows * weights <= _MOST_WORK_BACK
+    return fits and _is_small(rows, inputs, outputs, g, w)
+
+
+def _input_grid(rows: int, inputs: int) -> tuple[int, int]:
+    return ceil_div(inputs, 32), ceil_div(rows, _TILE)
+
+
+def _weight_grid(inputs: int, outputs: int, vec: int) -> tuple[int, int]:
+    return ceil_div(inputs, 64 * vec), ceil_div(outputs, _TILE)
+
+
 @override("linear_backward_input", backend="cupy")
 def linear_backward_input(F: Any, g: Any, w: Any) -> Any:
     if w.dtype not in KINDS or w.dtype.kind == "c" or g.dtype != w.dtype:
         return NotImplemented
     outputs, inputs = w.shape
     rows = prod(g.shape[:-1])
-    if not _is_small(rows, inputs, outputs, g, w):
+    if not _is_small_backwards(rows, inputs, outputs, g, w):
         return matmul(g, w)
     gx = cupy.empty((*g.shape[:-1], inputs), _float32)
-    grid = ceil_div(inputs, 32), ceil_div(rows, _TILE)
     instance = _BACKWARD_INPUT[_float32, _vec(outputs, g)]
-    instance(grid, 256, g, w, rows, inputs, outputs, gx)
+    instance(_input_grid(rows, inputs), 256, g, w, rows, inputs, outputs, gx)
     return gx
 
 
@@ -109,6 +125,24 @@ def linear_backward_weight(F: Any, g: Any, x: Any) -> Any:
         return matmul(g.reshape(rows, outputs).T, x.reshape(rows, inputs), epilogue="sums")
     vec = _vec(inputs, x)
     gw, gb = cupy.empty((outputs, inputs), _float32), cupy.empty(outputs, _float32)
-    grid = ceil_div(inputs, 64 * vec), ceil_div(outputs, _TILE)
-    _BACKWARD_WEIGHT[_float32, vec](grid, 64, g, x, rows, inputs, outputs, gw, gb)
+    grid = _weight_grid(inputs, outputs, vec)
+    _BACKWARD_WEIGHT[_float32, vec](grid, 256, g, x, rows, inputs, outputs, gw, gb)
     return gw, gb
+
+
+@override("linear_backward", backend="cupy")
+def linear_backward(F: Any, g: Any, x: Any, w: Any) -> Any:
+    """Both of the above, in one launch where it is our kernels that serve them."""
+    outputs, inputs = w.shape
+    rows = prod(x.shape[:-1])
+    if not (
+        _is_small_backwards(rows, inputs, outputs, g, w) and _is_small(rows, inputs, outputs, x)
+    ):
+        return NotImplemented
+    vec = _vec(inputs, x)
+    gx, gw = cupy.empty(x.shape, _float32), cupy.empty(w.shape, _float32)
+    gb = cupy.empty(outputs, _float32)
+    grid = prod(_input_grid(rows, inputs)) + prod(_weight_grid(inputs, outputs, vec))
+    instance = _BACKWARD[_float32, _vec(outputs, g), vec]
+    instance(grid, 256, g, x, w, rows, inputs, outputs, gx, gw, gb)
+    return gx, gw, gb

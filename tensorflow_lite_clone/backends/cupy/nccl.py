@@ -98,7 +98,7 @@ class Channel:
         """Keep arrays that nobody else holds until what has been queued is over."""
         with cupy.cuda.Device(self.index):
             for array in arrays:
-                runtime.lend(array, self.stream)
+                runtime.keep(array, self.stream)
 
     def all_reduce(self, array: Any, dtype: DType, op: str) -> None:
         """Queue a reduction in place."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from contextlib import nullcontext
 from threading import Lock
@@ -148,22 +149,75 @@ def elapsed_time(start: Any, end: Any) -> float:
 
 
 # Arrays that a stream other than their own still uses, with the event that ends this.
-_lent: deque[tuple[Any, Any]] = deque()
-_lent_lock = Lock()  # between a look at the oldest and its removal
+_kept: deque[tuple[Any, Any]] = deque()
+# Memory that other streams use while a program holds it, by its identity.
+_lent: dict[int, _Loan] = {}
+_lock = Lock()  # of both, between a look and a removal
+
+
+class _Loan:
+    """Memory, the streams that use it, and the ends of their work when nobody else holds it."""
+
+    __slots__ = ("ends", "memory", "streams")
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
+        self.streams: dict[int, Any] = {}
+        self.ends: list[Any] = []
+
+    def is_over(self) -> bool:
+        """Whether the memory may be used again."""
+        if self.ends:
+            return all([end.done for end in self.ends])
+        if sys.getrefcount(self.memory) <= _ALONE:
+            with on(self.memory.device_id):
+                self.ends = [_end_of(stream) for stream in self.streams.values()]
+        return False
+
+
+_ALONE = 2  # references to memory that only its loan holds: the loan's, and that of the question
+
+
+def _end_of(stream: Any) -> Any:
+    """An event after what is queued in a stream now."""
+    event = cupy.cuda.Event(disable_timing=True)
+    event.record(stream)
+    return event
+
+
+def _keeps_in_graph(array: Any) -> bool:
+    """Whether the graph that is captured keeps an array: a captured event can never be asked."""
+    graph = capture.state.graph
+    if graph is not None:
+        graph.pool.kept.append(array)
+    return graph is not None
+
+
+def keep(array: Any, stream: Any) -> None:
+    """Keep an array's memory from being used again before `stream` has come this far."""
+    if _keeps_in_graph(array):
+        return
+    event = _end_of(stream)
+    with _lock:
+        while _kept and _kept[0][0].done:
+            _kept.popleft()
+        _kept.append((event, array))
 
 
 def lend(array: Any, stream: Any) -> None:
-    """Keep an array's memory from being used again before `stream` has come this far."""
-    graph = capture.state.graph
-    if graph is not None:  # a captured event can never be asked: the graph's memory keeps it
-        graph.pool.kept.append(array)
+    """Keep an array's memory, once nobody holds it, until `stream` has done its work of then.
+
+    What was lent before is looked at, and given back where it may be used again.
+    """
+    if _keeps_in_graph(array):
         return
-    event = cupy.cuda.Event(disable_timing=True)
-    event.record(stream)
-    with _lent_lock:
-        while _lent and _lent[0][0].done:
-            _lent.popleft()
-        _lent.append((event, array))
+    memory = array.data.mem
+    with _lock:
+        loan = _lent.setdefault(id(memory), _Loan(memory))
+        loan.streams[stream.ptr] = stream
+        del memory
+        for key in [key for key, loan in _lent.items() if loan.is_over()]:
+            del _lent[key]
 
 
 def profile(collect: bool) -> None:
