@@ -16,7 +16,7 @@ from cupy.cuda.runtime import getDevice as get_device
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.cupy import faults, kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
-from tensorflow_lite_clone.backends.cupy.fusion.launch import formula, in_place
+from tensorflow_lite_clone.backends.cupy.fusion.formula import formula, in_place
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
 from tensorflow_lite_clone.backends.cupy.marks import Marks
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
@@ -99,7 +99,9 @@ class CupyBackend(Backend):
         op = TABLE.get(name)
         if is_op(op) and (op.view or op.variadic):
             return generic
-        return self.guarded(formula(name, body, _of_arrays(generic), kept))
+        if is_op(op) and len(op.inputs) == 2:  # one may be a number
+            generic = _of_arrays(generic)
+        return self.guarded(formula(name, body, generic, kept))
 
     def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
