@@ -138,7 +138,8 @@ class CupyBackend(Backend):
             if isinstance(data, (np.generic, int, float, complex)):
                 # filled by a kernel: a copy from the host cannot be captured in a graph
                 kind = native or np.asarray(data).dtype
-                return cupy.full((), float(data) if kind.kind == "V" else data, kind)
+                value: Any = data
+                return cupy.full((), float(value) if kind.kind == "V" else value, kind)
             if isinstance(data, cupy.ndarray):
                 return data if native is None else data.astype(native, copy=False)
             host = np.asarray(data, native)

@@ -68,7 +68,7 @@ class Packer:
             if not self._fits(args):
                 return False
             self._seen = kinds
-        values = [
+        values: list[Any] = [
             a.data.ptr if a.__class__ is cupy.ndarray else 0 if a is None else a for a in args
         ]
         for place, size in self._structs.items():

@@ -100,7 +100,7 @@ class Formula:
             [tuple([step if step in (0, 1) else 2 for step in own]) for own in walked.steps]
         )
         runs = [own for own in steps[: len(operands)] if own == (1,)]
-        large = walked.flat and walked.count >= _LARGE
+        large = walked.flat and walked.elements >= _LARGE
         form = Form(
             operands=kinds,
             results=results,
@@ -167,7 +167,7 @@ def _fixed(parameters: dict) -> tuple:
 
 
 def formula(
-    name: str, body: Callable[..., Any], generic: Callable[..., Any], kept: tuple = ()
+    name: str, body: Callable[..., Any], generic: Any, kept: tuple = ()
 ) -> Callable[..., Any]:
     """`generic` (over arrays), as one kernel wherever `body`, the same over ``F``, is pointwise.
 

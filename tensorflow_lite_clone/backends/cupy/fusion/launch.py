@@ -53,8 +53,10 @@ def _launcher(name: str, text: Text, front: str, static: Struct, values: list, b
     extra_at, pack = ctypes.addressof(extra), moving.pack_into
     lock = Lock()  # from packing to the end of the launch
 
-    def fire(*arguments: Any) -> None:
-        launched = _launches and [told(name, "", (blocks,), (BLOCK,)) for told in _launches]
+    def fire(*arguments: Any, kept: Any = (size, extra)) -> None:  # to which addresses lead
+        launched: Any = ()
+        if _launches:
+            launched = [told(name, "", (blocks,), (BLOCK,)) for told in _launches]
         stream = get_current_stream().ptr
         with lock:
             pack(buffer, 0, *arguments)
@@ -62,7 +64,6 @@ def _launcher(name: str, text: Text, front: str, static: Struct, values: list, b
         for end in launched:
             end()
 
-    fire.keeps = size, extra  # type: ignore[attr-defined]  what the addresses are of
     return fire
 
 
@@ -74,7 +75,7 @@ def prepared(name: str, made: Trace, walked: Walk, form: Form) -> Any:
     front += "".join([CODES[c_type(symbol.dtype)] for symbol in numbers])
     text = write(name, made, form)
     codes = "".join([CODES[kind] for kind, _ in text.constants]) + "q"
-    values: list[Any] = [*[value for _, value in text.constants], walked.count]
+    values: list[Any] = [*[value for _, value in text.constants], walked.elements]
     if not form.flat:
         sizes = list(walked.sizes[:-1])
         if sizes:
@@ -83,7 +84,7 @@ def prepared(name: str, made: Trace, walked: Walk, form: Form) -> Any:
         for steps, kept in zip(walked.steps, form.steps):
             values += [step for step, kind in zip(steps, kept) if kind == 2]
         codes += ("q" if form.wide else "i") * (len(values) - len(codes))
-    blocks = -(-walked.count // (BLOCK * form.width * form.packs))
+    blocks = -(-walked.elements // (BLOCK * form.width * form.packs))
     return _launcher(name, text, front, Struct("@" + front + codes), values, blocks)
 
 
@@ -125,14 +126,14 @@ class Plan:
         self._other = None  # for memory that is not aligned to 16 bytes
         strides = None if walked.strides == contiguous(walked.shape) else walked.strides
         news = [partial(new_array, walked.shape, dtype, strides) for dtype in form.results]
-        if not walked.count:
+        if not walked.elements:
             self.into = lambda operands, results: None
         else:
             self._fire = prepared(name, made, walked, form)
             if form.width > 1:
                 self._other = _late(name, made, walked, form._replace(width=1, packs=1))
             self.into = self._into
-        self.run = self._runner(news, form, walked.count)
+        self.run = self._runner(news, form, walked.elements)
 
     def _into(self, operands: tuple, results: tuple) -> None:
         places, numbers = self._places
