@@ -23,7 +23,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.layout import reach, walk, width
 from tensorflow_lite_clone.backends.cupy.fusion.source import Form
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 
-_F = Namespace(cupy, kit)
+NAMESPACE = Namespace(cupy, kit)
 _LARGE = 1 << 18  # elements from which on a thread takes several packs
 _MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
 #: Classes of what kernels take; arrays of subclasses are more than their strides tell
@@ -126,7 +126,7 @@ class Formula:
         mixed = len(floats) > 1 and any([kind.itemsize == 2 for kind in floats])
         try:
             if not mixed:
-                made = trace(self.body, _F, kinds, shapes, parameters, widened=widened)
+                made = trace(self.body, NAMESPACE, kinds, shapes, parameters, widened=widened)
         except Unchanged:
             self.refused = True
         except Exception:  # whatever it is, the generic form says it again

@@ -25,14 +25,15 @@ _launches = hooks.launches
 
 
 @cache
-def _header() -> str:
+def header() -> str:
+    """The header that generated kernels include, with its own."""
     return Source(package_folder() / "pointwise.cuh").text
 
 
 @cache
 def _function(name: str, code: str) -> Any:
     """CuPy's kernel of a source, compiled."""
-    text = code.replace('#include "pointwise.cuh"', _header())
+    text = code.replace('#include "pointwise.cuh"', header())
     kernel = cupy.RawModule(code=text, options=OPTIONS).get_function(name)
     kernel.num_regs  # noqa: B018  compiles now
     return kernel
