@@ -28,7 +28,7 @@ _LARGE = 1 << 18  # elements from which on a thread takes several packs
 _MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
 #: Classes of what kernels take; arrays of subclasses are more than their strides tell
 _SERVED = frozenset([ndarray, *[native.type for native in NATIVE.values()]])
-_MOST_FAILURES = 8  # after which a formula that never was pointwise is not traced any more
+_MOST_FAILURES = 3  # after which a formula that never was pointwise is not traced any more
 
 
 class Formula:
