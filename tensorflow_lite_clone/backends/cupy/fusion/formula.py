@@ -128,7 +128,7 @@ class Formula:
             if not mixed:
                 made = trace(self.body, NAMESPACE, kinds, shapes, parameters, widened=widened)
         except Unchanged:
-            self.refused = True
+            self.refused = not parameters
         except Exception:  # whatever it is, the generic form says it again
             made = None
         if made is None and not mixed:
