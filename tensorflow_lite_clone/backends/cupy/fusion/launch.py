@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 from math import prod
 from struct import Struct
 from threading import Lock
@@ -16,7 +17,12 @@ from cupy.cuda import alloc, get_current_stream
 from tensorflow_lite_clone.backends.cupy.fusion.expression import Trace
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, contiguous
 from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form, Text, c_type, write
-from tensorflow_lite_clone.backends.cupy.kernel import OPTIONS, launch_packed
+from tensorflow_lite_clone.backends.cupy.kernel import (
+    OPTIONS,
+    CUDADriverError,
+    launch,
+    launch_again,
+)
 from tensorflow_lite_clone.backends.cupy.signature import CODES
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.sources import Source, package_folder
@@ -61,7 +67,10 @@ def _launcher(name: str, text: Text, front: str, static: Struct, values: list, b
         stream = get_current_stream().ptr
         with lock:
             pack(buffer, 0, *arguments)
-            launch_packed(address, blocks, 1, 1, BLOCK, 1, 1, 0, stream, 0, extra_at)
+            try:
+                launch(address, blocks, 1, 1, BLOCK, 1, 1, 0, stream, 0, extra_at)
+            except CUDADriverError as error:
+                launch_again(error, address, blocks, 1, 1, BLOCK, 1, 1, 0, stream, 0, extra_at)
         for end in launched:
             end()
 
@@ -101,13 +110,13 @@ def _late(*arguments: Any) -> Any:
     return fire
 
 
-def new_array(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None) -> Any:
-    """An uninitialised result, contiguous, or with strides in elements that leave no gaps."""
-    if strides is None:
-        return ndarray(shape, dtype)
-    itemsize = dtype.itemsize
-    nbytes = itemsize * prod(shape)
-    return ndarray(shape, dtype, alloc(nbytes), [step * itemsize for step in strides])
+def maker(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Callable[[], Any]:
+    """A function that gives new arrays for results; strides are in elements and leave no gaps."""
+    nbytes = prod(shape) * dtype.itemsize
+    if strides == contiguous(shape):
+        return lambda: ndarray(shape, dtype, alloc(nbytes))
+    steps = [step * dtype.itemsize for step in strides]
+    return lambda: ndarray(shape, dtype, alloc(nbytes), steps)
 
 
 class Plan:
@@ -125,8 +134,7 @@ class Plan:
             [place for place in used if form.numbers[place]],
         )
         self._other = None  # for memory that is not aligned to 16 bytes
-        strides = None if walked.strides == contiguous(walked.shape) else walked.strides
-        news = [partial(new_array, walked.shape, dtype, strides) for dtype in form.results]
+        news = [maker(walked.shape, dtype, walked.strides) for dtype in form.results]
         if not walked.elements:
             self.into = lambda operands, results: None
         else:
@@ -155,20 +163,20 @@ class Plan:
 
             return several
         new = news[0]
-        if new.args[2] is None:
-            new = partial(ndarray, *new.args[:2])  # which takes no detours
-        if count and self._places == ([0], []) and len(form.numbers) == 1:
+        # The most frequent calls take no detours.
+        places = self._places if count and len(form.numbers) < 3 else None
+        if places is not None:
             fire, other = self._fire, self._other or self._fire
+        if places == ([0], []):
 
-            def one(x: Any) -> Any:
+            def one(x: Any, *unused: Any) -> Any:
                 result = new()
                 address = x.data.ptr
                 (other if address & 15 else fire)(address, result.data.ptr)
                 return result
 
             return one
-        if count and self._places == ([0], [1]) and len(form.numbers) == 2:
-            fire, other = self._fire, self._other or self._fire
+        if places == ([0], [1]):
 
             def scaled(x: Any, y: Any) -> Any:
                 result = new()
@@ -177,8 +185,7 @@ class Plan:
                 return result
 
             return scaled
-        if count and self._places == ([0, 1], []) and len(form.numbers) == 2:
-            fire, other = self._fire, self._other or self._fire
+        if places == ([0, 1], []):
 
             def two(x: Any, y: Any) -> Any:
                 result = new()
