@@ -131,7 +131,7 @@ class Formula:
             self.refused = not parameters
         except Exception:  # whatever it is, the generic form says it again
             made = None
-        if made is None and not mixed:
+        if made is None and floats and not mixed:  # complex or whole numbers alone tell less
             self._failures += 1
             known = [entry for entry in self._traces.values() if entry is not None]
             self.refused = self.refused or (self._failures >= _MOST_FAILURES and not known)
