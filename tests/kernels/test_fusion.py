@@ -85,12 +85,33 @@ def form(made: Any, dtype: Any, walked: Walk) -> source.Form:
     )
 
 
+def compiled(code: str, architecture: str) -> str:
+    """The PTX of a source."""
+    from cupy._core import core
+    from cupy.cuda import nvrtc
+
+    from tensorflow_lite_clone.backends.cupy.kernel import OPTIONS
+
+    options = (
+        *core.assemble_cupy_compiler_options(OPTIONS),
+        "--device-as-default-execution-space",
+        f"-arch={architecture}",
+    )
+    program: Any = nvrtc.createProgram(code, "pointwise.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, options)
+        return nvrtc.getPTX(program).decode()
+    except nvrtc.NVRTCError:
+        raise AssertionError(nvrtc.getProgramLog(program)) from None
+    finally:
+        nvrtc.destroyProgram(program)
+
+
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(
     "name", ["add", "gelu", "lerp", "remainder", "floor_divide", "lt", "logaddexp", "sgn"]
 )
 def test_sources_compile(name: str, architecture: str) -> None:
-    from tensorflow_lite_clone.backends.cupy import nvrtc
     from tensorflow_lite_clone.kernels.check import missing
 
     if reason := missing():
@@ -103,10 +124,27 @@ def test_sources_compile(name: str, architecture: str) -> None:
             text = source.write(
                 name, made, form(made, dtype, walk([shape] * count, [strides] * count, 1))
             )
-            code = text.code.replace('#include "pointwise.cuh"', header())
-            compiled = nvrtc.compile_instances(code, [text.name], architecture)
-            assert not compiled.warnings and compiled.usage[text.name].spilled == 0
-            assert not compiled.usage[text.name].double
+            ptx = compiled(text.code.replace('#include "pointwise.cuh"', header()), architecture)
+            assert text.name in ptx and ".f64" not in ptx
+
+
+@pytest.mark.parametrize("target", ["float16", "bfloat16", "float32", "int64", "uint8", "bool"])
+def test_casts_compile(target: str) -> None:
+    from tensorflow_lite_clone.kernels.check import missing
+
+    if reason := missing():
+        pytest.skip(reason)
+    kinds = [native for dtype, native in NATIVE.items() if dtype.kind != "c"]
+    wanted = next(native for native in kinds if native.name == target)
+    for native in kinds:
+        if native == wanted:
+            continue
+        made = trace(
+            lambda F, x, *, dtype: F.astype(x, dtype), formula.NAMESPACE, (native,), ((9,),),
+            {"dtype": wanted}, widened=False,
+        )  # fmt: skip
+        text = source.write("cast", made, form(made, native, walk([(9,)], [(1,)], 1)))
+        compiled(text.code.replace('#include "pointwise.cuh"', header()), "sm_90")
 
 
 def offsets(shape: tuple, strides: tuple) -> np.ndarray:

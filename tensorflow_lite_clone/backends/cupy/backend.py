@@ -79,8 +79,8 @@ class CupyBackend(Backend):
 
         CuPy would widen them half-way, wherever a Python float occurs.
         """
-        if getattr(op, "view", False) or op is TABLE["transfer"]:  # nothing is computed
-            return generic
+        if getattr(op, "view", False) or op in (TABLE["transfer"], TABLE["clone"]):
+            return generic  # nothing is computed
         kept = getattr(op, "hints", ())
 
         def call(*arrays: Any, **parameters: Any) -> Any:

@@ -19,7 +19,7 @@ _COLUMNS = Kernel("reduce.cu", "reduce_columns", params=_PARAMS)
 _THREADS = 256
 _BLOCKS = 528  # four for each multiprocessor of a large GPU
 _FEW = _BLOCKS // 2  # blocks, below which the work of one is split
-_MOST_SPLITS = 256
+_MOST_SPLITS = 512
 _MOST_KEPT = 4096  # prepared reductions; then they begin anew
 _INT, _INT64, _BOOL = np.dtype(np.int32), np.dtype(np.int64), np.dtype(bool)
 
