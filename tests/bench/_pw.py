@@ -38,7 +38,7 @@ row('sum',lambda:a.sum(),lambda:ta.sum())
 row('addcmul',lambda:tlc.addcmul(a,b,b,value=.5),lambda:torch.addcmul(ta,tb,tb,value=.5))
 row('where',lambda:tlc.where(a>0,a,b),lambda:torch.where(ta>0,ta,tb))
 print('--- pieces')
-from tensorflow_lite_clone.backends.cupy.fusion import launch
+from tensorflow_lite_clone.backends.cupy.fusion import formula as launch
 add=launch.formula('add',lambda F,x,y:x+y,None)
 add(x,y); row('formula add',lambda:add(x,y))
 row('cupy.add',lambda:cupy.add(x,y))

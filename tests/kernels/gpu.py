@@ -86,7 +86,7 @@ def run_formula(name: str, arrays: Sequence[Any], parameters: dict) -> Any:
     """The result of the one kernel that is generated for a pointwise op or composite."""
     import cupy
 
-    from tensorflow_lite_clone.backends.cupy.fusion.launch import formula
+    from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
     from tensorflow_lite_clone.dispatch.op import TABLE
 
     def refuse(*arrays: Any, **parameters: Any) -> Any:

@@ -141,6 +141,6 @@ def test_what_computes_nothing_is_not_rounded() -> None:
 
     adapted = CupyBackend.adapted
     body = lambda x: x
-    for name in ("transfer", "permute", "mul"):
+    for name in ("transfer", "clone", "permute", "mul"):
         same = adapted(None, TABLE[name], body) is body  # type: ignore[arg-type]
         assert same == (name != "mul")

@@ -18,7 +18,7 @@ from tensorflow_lite_clone.backends.cupy import faults, kit, memory, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
 from tensorflow_lite_clone.backends.cupy.fusion import deferred
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
-from tensorflow_lite_clone.backends.cupy.fusion.launch import formula, in_place
+from tensorflow_lite_clone.backends.cupy.fusion.formula import formula, in_place
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
 from tensorflow_lite_clone.backends.cupy.marks import Marks
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
@@ -94,9 +94,10 @@ class CupyBackend(Backend):
 
     def _formula(self, name: str, body: Any, generic: Any, kept: tuple[int, ...] = ()) -> Any:
         """`formula`, the same one for the same body; as it waits for others, where it does."""
-        made = self._formulas.get((name, body))
+        key = name, body, generic is None
+        made = self._formulas.get(key)
         if made is None:
-            made = self._formulas[name, body] = formula(name, body, generic, kept)
+            made = self._formulas[key] = formula(name, body, generic, kept)
         return deferred.deferring(made) if self._waiting else made
 
     def _in_place(self, made: Any) -> Any:
@@ -124,8 +125,8 @@ class CupyBackend(Backend):
 
         CuPy would widen them half-way, wherever a Python float occurs.
         """
-        if getattr(op, "view", False) or op is TABLE["transfer"]:  # nothing is computed
-            return generic
+        if getattr(op, "view", False) or op in (TABLE["transfer"], TABLE["clone"]):
+            return generic  # nothing is computed
         kept = getattr(op, "hints", ())
 
         def call(*arrays: Any, **parameters: Any) -> Any:
@@ -144,7 +145,9 @@ class CupyBackend(Backend):
         op = TABLE.get(name)
         if is_op(op) and (op.view or op.variadic):
             return generic
-        return self.guarded(self._formula(name, body, _of_arrays(generic), kept))
+        if is_op(op) and len(op.inputs) == 2:  # one may be a number
+            generic = _of_arrays(generic)
+        return self.guarded(self._formula(name, body, generic, kept))
 
     def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
@@ -182,7 +185,8 @@ class CupyBackend(Backend):
             if isinstance(data, (np.generic, int, float, complex)):
                 # filled by a kernel: a copy from the host cannot be captured in a graph
                 kind = native or np.asarray(data).dtype
-                return cupy.full((), float(data) if kind.kind == "V" else data, kind)
+                value: Any = data
+                return cupy.full((), float(value) if kind.kind == "V" else value, kind)
             if isinstance(data, cupy.ndarray):
                 return data if native is None else data.astype(native, copy=False)
             host = np.asarray(data, native)

@@ -17,7 +17,7 @@ from tensorflow_lite_clone.backends.cupy.arrays import (
     power_above,
 )
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain, deferring
-from tensorflow_lite_clone.backends.cupy.fusion.launch import formula
+from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.norms import (
     processors,

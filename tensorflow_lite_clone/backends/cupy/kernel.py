@@ -25,15 +25,12 @@ _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
 _STATIC_SHARED = 48 * 1024  # bytes; a kernel must be told of more
 
 
-def launch_packed(*values: Any) -> None:
-    """The driver's launch, also in a thread that has not used the device before."""
-    try:
-        launch(*values)
-    except CUDADriverError as error:
-        if error.status != _INVALID_CONTEXT:
-            raise
-        free(0)  # now it has
-        launch(*values)
+def launch_again(error: CUDADriverError, *values: Any) -> None:
+    """The driver's launch after one failed since this thread had not used the device before."""
+    if error.status != _INVALID_CONTEXT:
+        raise error
+    free(0)  # now it has
+    launch(*values)
 
 
 class Instance:
@@ -125,10 +122,14 @@ class Instance:
                 address = self._addresses.get(device)
                 if address is None:
                     address = self._addresses[device] = self._function.kernel.ptr
-                launch_packed(
+                values = (
                     address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
                     get_current_stream().ptr, 0, packer.address,
                 )  # fmt: skip
+                try:
+                    launch(*values)
+                except CUDADriverError as error:
+                    launch_again(error, *values)
         if not packed:
             self._launch_checked(grid, block, args, shared)
         for end in launched:

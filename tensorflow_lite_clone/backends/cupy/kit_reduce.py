@@ -1,6 +1,6 @@
 """Reductions and scans, with two-byte floats accumulated in float32.
 
-Reductions are those of `fusion.reduction`, and CuPy's for the dtypes and layouts that it declines.
+Reductions are those of `reduction`, and CuPy's for the dtypes and layouts that it declines.
 
 `axis` is None, an int or a tuple.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.fusion.reduction import reduced
+from tensorflow_lite_clone.backends.cupy.reduction import reduced
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 
 _f32 = np.dtype(np.float32)

@@ -22,7 +22,7 @@ from tensorflow_lite_clone.core.dtypes import bfloat16
 from tensorflow_lite_clone.kernels.signature import C_TYPES, Parameter
 
 #: How `struct` packs numbers of these C types; its native alignment is that of CUDA's parameters.
-_CODES = {
+CODES = {
     "bool": "?",
     "unsigned char": "B",
     "signed char": "b",
@@ -54,9 +54,7 @@ class Packer:
         #: per parameter the dtype an array must have, None for any, False for a number or struct
         self._kinds = [_NATIVE.get(p.type) if p.pointer else False for p in found]
         #: where structs are, and their bytes, once known
-        self._structs = {
-            i: 0 for i, p in enumerate(found) if not p.pointer and p.type not in _CODES
-        }
+        self._structs = {i: 0 for i, p in enumerate(found) if not p.pointer and p.type not in CODES}
         self._seen: list[Any] | None = None  # the kinds of the last arguments, which fitted
         self._buffer: Any = None
         self.address = 0
@@ -70,7 +68,7 @@ class Packer:
             if not self._fits(args):
                 return False
             self._seen = kinds
-        values = [
+        values: list[Any] = [
             a.data.ptr if a.__class__ is cupy.ndarray else 0 if a is None else a for a in args
         ]
         for place, size in self._structs.items():
@@ -105,8 +103,8 @@ class Packer:
         for place, (parameter, value) in enumerate(zip(self._found, args)):
             if parameter.pointer:
                 codes += "P"
-            elif parameter.type in _CODES:
-                codes += _CODES[parameter.type]
+            elif parameter.type in CODES:
+                codes += CODES[parameter.type]
             elif Struct(codes).size % 8:
                 return False  # where it begins depends on its alignment
             else:

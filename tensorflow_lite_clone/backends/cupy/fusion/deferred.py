@@ -18,10 +18,10 @@ import numpy as np
 from cupy import ndarray
 
 from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast, operands_of
-from tensorflow_lite_clone.backends.cupy.fusion.launch import LARGE, Plan, in_place, new_array
+from tensorflow_lite_clone.backends.cupy.fusion.formula import LARGE, in_place
+from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan, maker
 from tensorflow_lite_clone.backends.cupy.fusion.layout import (
     Walk,
-    contiguous,
     in_elements,
     reach,
     walk_into,
@@ -161,9 +161,9 @@ def deferring(call: Callable[..., Any]) -> Callable[..., Any]:
         if formed is None:
             return chain.outside(call, *arrays, **parameters)
         traced, walked, form = formed
-        strides = None if walked.strides == contiguous(walked.shape) else walked.strides
-        results = tuple([new_array(walked.shape, dtype, strides) for dtype in form.results])
-        if walked.count:
+        news = [maker(walked.shape, dtype, walked.strides) for dtype in form.results]
+        results = tuple([new() for new in news])
+        if walked.elements:
             chain.defer(Step(made.name, traced, walked, form, arrays, results))
         return results if len(results) > 1 else results[0]
 
@@ -183,7 +183,7 @@ def deferring_in_place(call: Any) -> Callable[..., Any]:
             formed = made.formed((x, *others), parameters, x)
         if formed is None:
             return chain.outside(write, x, *others, **parameters)
-        if formed[1].count:
+        if formed[1].elements:
             chain.defer(Step(made.name, *formed, (x, *others), (x,)))
         return True
 
@@ -234,8 +234,11 @@ def _groups(steps: list[Step]) -> list[list[Step]]:
             if value.__class__ is ndarray and _window(value) in made and value.shape != shape
         ]
         mine = {_window(v) for v in (*step.operands, *step.results) if v.__class__ is ndarray}
-        if not groups or step.results[0].shape != shape or inner or (
-            len(arrays | mine) > _MOST_ARRAYS
+        if (
+            not groups
+            or step.results[0].shape != shape
+            or inner
+            or (len(arrays | mine) > _MOST_ARRAYS)
         ):
             groups.append([])
             shape, made, arrays = step.results[0].shape, set(), set()
@@ -331,7 +334,7 @@ def _formed(made: Trace, given: list, results: tuple) -> tuple[Walk, Form]:
         steps,
         len(walked.sizes),
         width(walked, itemsizes) if aligned else 1,
-        max(1, 4 // max(runs, 1)) if aligned and walked.flat and walked.count >= LARGE else 1,
+        max(1, 4 // max(runs, 1)) if aligned and walked.flat and walked.elements >= LARGE else 1,
         reach(walked) >= 1 << 31,
     )
     return walked, form

@@ -37,6 +37,9 @@ class Symbol:
     Operands have the word "operand" and their position, numbers "number" and their value.
     """
 
+    asked: list[Symbol]  # operands alone have this and the next: who was asked for its shape
+    extent: tuple[int, ...]
+
     __slots__ = ("asked", "dtype", "extent", "memory", "operands", "overridden", "value", "word")
     __array_ufunc__ = None  # NumPy's scalars leave their operators to those below
 
@@ -200,7 +203,7 @@ def cast(value: Any, dtype: Any) -> Symbol:
 def apply(name: str, *values: Any) -> Symbol:
     """The symbol of a word of symbols and numbers."""
     word = WORDS[name]
-    if len(values) != word.count:
+    if len(values) != word.arity:
         raise NotPointwise(f"'{name}' of {len(values)} operands")
     if name == "where":
         condition = values[0]

@@ -12,7 +12,7 @@ class Walk(NamedTuple):
 
     shape: tuple[int, ...]  # of the result
     strides: tuple[int, ...]  # of a new result, in bytes of an element of one byte
-    count: int  # elements
+    elements: int
     sizes: tuple[int, ...]  # of the merged axes
     steps: tuple[tuple[int, ...], ...]  # per array and merged axis, in elements
 
@@ -150,4 +150,4 @@ def reach(walked: Walk) -> int:
         sum([(size - 1) * abs(step) for size, step in zip(walked.sizes, steps)])
         for steps in walked.steps
     ]
-    return max(walked.count, *spans)
+    return max(walked.elements, *spans)

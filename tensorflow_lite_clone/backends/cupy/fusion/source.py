@@ -62,6 +62,17 @@ def _literal(value: Any, dtype: Any) -> str:
     return repr(float(str(dtype.type(value)))) + ending
 
 
+def _cast(value: str, source: Any, target: Any) -> str:
+    """`value` in another dtype."""
+    if target.kind == "b":
+        return f"as<float>({value}) != 0" if source.itemsize == 2 else f"{value} != 0"
+    if target == np.uint8 and source.kind in "fV":  # wraps around
+        value = f"as<long long>({value})"
+    elif target.kind in "fV" and target.itemsize == 2 and source != np.float32:
+        value = f"as<float>({value})"  # the only way to and from two-byte floats
+    return f"as<{c_type(target)}>({value})"
+
+
 class _Lines:
     """The words of a trace, each computed once, in the order of first use."""
 
@@ -93,12 +104,7 @@ class _Lines:
         values = [self.name(operand) for operand in symbol.operands]
         source = symbol.operands[-1].dtype
         if symbol.word == "astype":
-            if symbol.dtype.kind == "b":
-                text = f"{values[0]} != 0"
-            elif symbol.dtype == np.uint8 and source.kind == "f":  # wraps around
-                text = f"as<{kind}>(as<long long>({values[0]}))"
-            else:
-                text = f"as<{kind}>({values[0]})"
+            text = _cast(values[0], source, symbol.dtype)
         else:
             text = WORDS[symbol.word].templates[source.kind].format(*values)
         name = f"v{len(self.lines) + 1}"

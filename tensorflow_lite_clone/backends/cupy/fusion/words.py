@@ -12,7 +12,7 @@ from typing import NamedTuple
 class Word(NamedTuple):
     """How many operands a word takes, its templates by kind, whether it gives truth values."""
 
-    count: int
+    arity: int
     templates: dict[str, str]
     truth: bool = False
 

@@ -19,7 +19,7 @@ _COLUMNS = Kernel("reduce.cu", "reduce_columns", params=_PARAMS)
 _THREADS = 256
 _BLOCKS = 528  # four for each multiprocessor of a large GPU
 _FEW = _BLOCKS // 2  # blocks, below which the work of one is split
-_MOST_SPLITS = 256
+_MOST_SPLITS = 512
 _MOST_KEPT = 4096  # prepared reductions; then they begin anew
 _INT, _INT64, _BOOL = np.dtype(np.int32), np.dtype(np.int64), np.dtype(bool)
 
@@ -71,11 +71,11 @@ def _walk(shape: tuple, strides: tuple, axes: frozenset[int]) -> Walk | None:
         last = reduced
     if last is None or max(map(len, groups.values())) > 2:
         return None
-    pairs = [
+    pairs: list[Any] = [
         (_NONE,) * (2 - len(groups[reduced])) + tuple(groups[reduced]) for reduced in (False, True)
     ]
     reach = sum([(size - 1) * step for size, step in zip(shape, strides)])
-    return Walk(*pairs, by_rows, max(prod(shape), reach))  # type: ignore[arg-type]
+    return Walk(pairs[0], pairs[1], by_rows, max(prod(shape), reach))
 
 
 def _vector(walk: Walk, itemsize: int) -> int:
@@ -121,6 +121,8 @@ def _launched(
     ]
     by = divisor if whole else 1
     grid = (blocks, splits)
+    steps: tuple
+    numbers: tuple
     if walk.by_rows:
         steps = (batch.made, column.made) if whole else (column.size * splits, splits)
         numbers = (
