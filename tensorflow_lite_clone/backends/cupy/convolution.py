@@ -200,11 +200,10 @@ def conv(
     if not _fits(groups, pixels, *space):
         return NotImplemented
     b = None if b is None else cupy.ascontiguousarray(b)
-    alone = _is_depthwise(x.shape[1], w.shape[1], groups)
-    last = is_last(x) or is_last(w) if alone or not tensor else lies_last(w.shape[0], x.dtype, x, w)
+    last = lies_last(x, w, w.shape[0], groups, tensor)
     y = new_array((x.shape[0], w.shape[0], *count), x.dtype, last)
     x, w = spatial(x), spatial(w)
-    if alone:
+    if _is_depthwise(x.shape[1], w.shape[1], groups):
         return depthwise.forward(x, w, b, y, geometry)
     rows = _rows(w, groups, False)
     _gather(by_pixels(x, groups), rows, b, y, space, groups, kernel, geometry, chip, tensor, False)
@@ -225,12 +224,10 @@ def conv_backward_input(
     residues = prod([min(s, n) for s, n in zip(stride, size)])
     if not _fits(groups, g.shape[0] * prod(size), *space) or residues > 65535:
         return NotImplemented
-    channels = w.shape[1] * groups
-    alone = _is_depthwise(channels, w.shape[1], groups)
-    last = is_last(g) or is_last(w) if alone or not tensor else lies_last(channels, g.dtype, g, w)
-    gx = new_array((g.shape[0], channels, *size), g.dtype, last)
+    last = lies_last(g, w, w.shape[1] * groups, groups, tensor)
+    gx = new_array((g.shape[0], w.shape[1] * groups, *size), g.dtype, last)
     g, w = spatial(g), spatial(w)
-    if alone:
+    if _is_depthwise(gx.shape[1], w.shape[1], groups):
         return depthwise.backward_input(g, w, gx, geometry)
     rows = _rows(w, groups, True)
     _gather(by_pixels(g, groups), rows, None, gx, space, groups, kernel, geometry, chip, tensor,
