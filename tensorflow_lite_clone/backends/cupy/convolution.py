@@ -217,10 +217,9 @@ def conv(
         return NotImplemented
     b = None if b is None else cupy.ascontiguousarray(b)
     shape = x.shape[0], w.shape[0], *count
-    alone = _is_depthwise(x.shape[1], w.shape[1], groups)
-    last = is_last(x) or is_last(w) if alone or not tensor else lies_last(w.shape[0], x.dtype, x, w)
+    last = lies_last(x, w, w.shape[0], groups, tensor)
     x, w = spatial(x), spatial(w)
-    if alone:
+    if _is_depthwise(x.shape[1], w.shape[1], groups):
         return depthwise.forward(x, w, b, new_array(shape, x.dtype, last), geometry)
     return _gather(
         by_pixels(x, groups), w, b, shape, last, space, groups, geometry, chip, tensor, False,
@@ -241,12 +240,10 @@ def conv_backward_input(
     residues = prod([min(s, n) for s, n in zip(stride, size)])
     if not _fits(groups, g.shape[0] * prod(size), *space) or residues > 65535:
         return NotImplemented
-    channels = w.shape[1] * groups
-    shape = g.shape[0], channels, *size
-    alone = _is_depthwise(channels, w.shape[1], groups)
-    last = is_last(g) or is_last(w) if alone or not tensor else lies_last(channels, g.dtype, g, w)
+    shape = g.shape[0], w.shape[1] * groups, *size
+    last = lies_last(g, w, shape[1], groups, tensor)
     g, w = spatial(g), spatial(w)
-    if alone:
+    if _is_depthwise(shape[1], w.shape[1], groups):
         return depthwise.backward_input(g, w, new_array(shape, g.dtype, last), geometry)
     return _gather(
         by_pixels(g, groups), w, None, shape, last, space, groups, geometry, chip, tensor, True,

@@ -51,16 +51,17 @@ def new_array(shape: tuple, dtype: Any, last: bool) -> Any:
     return empty_last(shape, dtype) if last else cupy.empty(shape, dtype)
 
 
-def lies_last(outputs: int, dtype: Any, *arrays: Any) -> bool:
-    """Whether a convolution's result of so many channels is channels_last.
+def lies_last(x: Any, w: Any, channels: int, groups: int, tensor: bool) -> bool:
+    """Whether the result of a convolution of x, with so many channels, is channels_last.
 
-    It is where an operand is, as in PyTorch; and where the next convolution can then read it in
-    place, if results may lie as suits the kernels.
+    It is where an operand is, as in PyTorch; and if results may lie as suits the kernels, where
+    tensor cores made it and the next convolution can read it in place.
     """
-    if any([is_last(array) for array in arrays]):
+    if is_last(x) or is_last(w):
         return True
-    whole = outputs * dtype.itemsize % 16 == 0
-    return flags.free_layouts and whole and arrays[0].ndim == 4
+    alone = groups > 1 and w.shape[1] == 1
+    whole = channels * x.itemsize % 16 == 0
+    return flags.free_layouts and tensor and whole and x.ndim == 4 and not alone
 
 
 def spatial(x: Any) -> Any:
