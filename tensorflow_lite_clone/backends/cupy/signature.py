@@ -45,7 +45,7 @@ _NATIVE = {
 class Packer:
     """Checks arguments and packs them into one buffer, several times as fast as CuPy takes them.
 
-    It knows arrays of the right dtype, None, plain numbers, and structs at multiples of 8 bytes;
+    It knows arrays of the right dtype, None, plain numbers, and records at multiples of 8 bytes;
     anything else, such as what is to be refused, is left to the converters.
     """
 
@@ -87,7 +87,8 @@ class Packer:
             return False
         for place, (kind, value) in enumerate(zip(self._kinds, args)):
             if place in self._structs:
-                if value.__class__ is not np.ndarray:
+                # Tensor maps lie at multiples of 64 bytes, and where that is the driver knows.
+                if value.__class__ is not np.ndarray or value.dtype.names is None:
                     return False
             elif kind is False:
                 if value.__class__ not in _PLAIN:
