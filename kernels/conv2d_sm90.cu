@@ -42,7 +42,8 @@ constexpr int CONSUMERS = WARPGROUPS * 128;
 constexpr int THREADS = CONSUMERS + 128;   // one more warpgroup copies
 constexpr int CHUNK = 128;                 // bytes of channels of a row
 constexpr int MOST_STAGES = 12;
-constexpr int STAGED = 64 * 1024;          // bytes of results under way, where a piece has not more
+constexpr int SLOTS = 2;                   // panels of results under way, of a warpgroup
+constexpr int PANEL = 64 * CHUNK;          // bytes of 64 pixels and a chunk of outputs
 
 // The pixels' three axes (width, height, images in some order), innermost first. A tile of outputs
 // is made of pieces of 64, a product's rows. Its inputs are patches: input = first + slope output +
@@ -126,9 +127,10 @@ __device__ __forceinline__ void store_box(const TensorMap& map, const void* from
 __device__ __forceinline__ void commit_stores() {
   asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
 }
-// Waits until the shared memory of this thread's stores has been read.
+// Waits until the shared memory of all but this thread's N last groups of stores has been read.
+template <int N>
 __device__ __forceinline__ void wait_stores() {
-  asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;\n" ::"n"(N) : "memory");
 }
 
 // Where piece n of a tile begins in it.
@@ -185,7 +187,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
   const int patch_stage = (patch_bytes + 1023) / 1024 * 1024;
   char* const patches = shared;
   char* const weights = patches + s.patch_stages * patch_stage;
-  char* const staging = weights + s.weight_stages * WEIGHTS;
+  const bool alone = s.items * SPLIT <= gridDim.x;  // one item: its results may lie on its stages
+  char* const staging = alone ? shared : weights + s.weight_stages * WEIGHTS;
   const int rank = blockIdx.x % SPLIT;
   const int first_chunk = s.chunks * rank / SPLIT, last_chunk = s.chunks * (rank + 1) / SPLIT;
 
@@ -201,60 +204,51 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the warpgroup
   Turn patch, weight;
   if (group == WARPGROUPS) {
-    give_registers<56>();
+    give_registers<RESIDENT == 1 ? 40 : 24>();
+    if (threadIdx.x != CONSUMERS) return;
     patch.parity = weight.parity = 1;  // what is free at first
-    if (threadIdx.x == CONSUMERS) {  // patches
-      for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
-        const Item item(s, i, BN);
-        const Part& part = s.part[item.part];
-        for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
-          each_patch(p, part, [&](const int(&)[3], const int(&first)[3]) {
-            Barrier* const full = patch_full + patch.stage;
-            wait(patch_free + patch.stage, patch.parity);
-            arrive_expecting(full, patch_bytes);
-            load_box(patches + patch.stage * patch_stage, x, full, chunk * LANES,
-                     part.first[0] + item.tile[0] * p.slope[0] + first[0] * p.step[0],
-                     part.first[1] + item.tile[1] * p.slope[1] + first[1] * p.step[1],
-                     part.first[2] + item.tile[2] * p.slope[2] + first[2] * p.step[2]);
-            patch.next(s.patch_stages);
-          });
-        }
-      }
-    } else if (threadIdx.x == CONSUMERS + 32) {  // weights
-      for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
-        const Item item(s, i, BN);
-        const Part& part = s.part[item.part];
-        for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
-          each_patch(p, part, [&](const int(&taps)[3], const int(&first)[3]) {
-            each(taps, [&](int t0, int t1, int t2) {
-              const int tap = part.tap + (first[0] + t0 * p.period[0]) * s.tap_step[0] +
-                              (first[1] + t1 * p.period[1]) * s.tap_step[1] +
-                              (first[2] + t2 * p.period[2]) * s.tap_step[2];
-              Barrier* const full = weights_full + weight.stage;
-              char* const to = weights + weight.stage * WEIGHTS;
-              wait(weights_free + weight.stage, weight.parity);
-              arrive_expecting(full, WEIGHTS);
-              if constexpr (ACROSS) {
-                for (int n = 0; n < BN; n += LANES) {
-                  load_box(to + n * CHUNK, w, full, item.column + n, tap, chunk * LANES);
-                }
-              } else {
-                load_box(to, w, full, chunk * LANES, tap, item.column);
+    for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
+      const Item item(s, i, BN);
+      const Part& part = s.part[item.part];
+      for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
+        each_patch(p, part, [&](const int(&taps)[3], const int(&first)[3]) {
+          wait(patch_free + patch.stage, patch.parity);
+          arrive_expecting(patch_full + patch.stage, patch_bytes);
+          load_box(patches + patch.stage * patch_stage, x, patch_full + patch.stage,
+                   chunk * LANES,
+                   part.first[0] + item.tile[0] * p.slope[0] + first[0] * p.step[0],
+                   part.first[1] + item.tile[1] * p.slope[1] + first[1] * p.step[1],
+                   part.first[2] + item.tile[2] * p.slope[2] + first[2] * p.step[2]);
+          patch.next(s.patch_stages);
+          each(taps, [&](int t0, int t1, int t2) {
+            wait(weights_free + weight.stage, weight.parity);
+            arrive_expecting(weights_full + weight.stage, WEIGHTS);
+            const int tap = part.tap + (first[0] + t0 * p.period[0]) * s.tap_step[0] +
+                            (first[1] + t1 * p.period[1]) * s.tap_step[1] +
+                            (first[2] + t2 * p.period[2]) * s.tap_step[2];
+            char* const to = weights + weight.stage * WEIGHTS;
+            if constexpr (ACROSS) {
+              for (int n = 0; n < BN; n += LANES) {
+                load_box(to + n * CHUNK, w, weights_full + weight.stage, item.column + n, tap,
+                         chunk * LANES);
               }
-              weight.next(s.weight_stages);
-            });
+            } else {
+              load_box(to, w, weights_full + weight.stage, chunk * LANES, tap, item.column);
+            }
+            weight.next(s.weight_stages);
           });
-        }
+        });
       }
     }
   } else {
-    take_registers<RESIDENT == 1 ? 224 : 88>();
+    take_registers<RESIDENT == 1 ? 232 : 104>();
     const bool speaks = threadIdx.x % 128 == 0;
     const int lane = threadIdx.x % 32;
     const uint64_t patch_start = make_descriptor(patches, 16, s.group_stride);
     const uint64_t weight_start = ACROSS ? mn_major(weights, LANES * CHUNK) : k_major(weights);
     const int extent = (p.piece[2] - 1) * p.slope[2];
-    constexpr int PANELS = BN * sizeof(T) / CHUNK, PANEL = 64 * CHUNK, PIECE = PANELS * PANEL;
+    constexpr int PANELS = BN / LANES, STRIPS = LANES / 8;  // of a piece; of 8 outputs, of a panel
+    Turn slot;
     for (int number = blockIdx.x / SPLIT; number < s.items; number += gridDim.x / SPLIT) {
       const Item item(s, number, BN);
       const Part& part = s.part[item.part];
@@ -284,31 +278,15 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
             const uint64_t a = advance(patch_start, patch.stage * patch_stage + shift * CHUNK);
             const uint64_t b = advance(weight_start, weight.stage * WEIGHTS);
             wait(weights_full + weight.stage, weight.parity);
-            bool useful[BLOCKS], all = true;  // not a piece of zeros
 #pragma unroll
             for (int i = 0; i < BLOCKS; ++i) {
               const int at = start[i] + (first[2] + t2 * p.period[2]) * p.step[2];
-              useful[i] = at + extent >= 0 && at < p.size[2];
-              all = all && useful[i];
-            }
-            const auto multiply = [&](int i, int k) {
-              wgmma<T, false, ACROSS>(sums[i], advance(a, row[i] * CHUNK + k),
-                                      advance(b, ACROSS ? k / 32 * 2048 : k), true);
-            };
-            if (all) {
+              if (at + extent < 0 || at >= p.size[2]) continue;  // a piece of zeros
               wgmma_fence();
 #pragma unroll
               for (int k = 0; k < CHUNK; k += 32) {
-#pragma unroll
-                for (int i = 0; i < BLOCKS; ++i) multiply(i, k);
-              }
-            } else {
-#pragma unroll
-              for (int i = 0; i < BLOCKS; ++i) {
-                if (!useful[i]) continue;
-                wgmma_fence();
-#pragma unroll
-                for (int k = 0; k < CHUNK; k += 32) multiply(i, k);
+                wgmma<T, false, ACROSS>(sums[i], advance(a, row[i] * CHUNK + k),
+                                        advance(b, ACROSS ? k / 32 * 2048 : k), true);
               }
             }
             wgmma_commit();
@@ -327,8 +305,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
       release();
 
       const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
-      const auto put = [&](char* to, int j, const float* sum) {  // columns 8 j of a piece
-        const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T);
+      const auto put = [&](char* panel, int j, const float* sum) {  // outputs 8 j of a piece
+        const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T) % CHUNK;
         float more[2] = {};
         if (bias != nullptr) {
 #pragma unroll
@@ -336,44 +314,38 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
             if (item.column + n + v < s.outputs) more[v] = widen(bias[item.column + n + v]);
           }
         }
-        char* const panel = to + byte / CHUNK * PANEL + place + (byte % CHUNK ^ turn);
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           Pack<T, 2> pair;
 #pragma unroll
           for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(sum[2 * h + v] + more[v]);
-          store(reinterpret_cast<T*>(panel + h * 8 * CHUNK), pair);
+          store(reinterpret_cast<T*>(panel + place + h * 8 * CHUNK + (byte ^ turn)), pair);
         }
       };
-      const auto write = [&](const char* from, int n) {  // piece n
-        const Place piece(p, n);
-        for (int panel = 0; panel < PANELS; ++panel) {
-          const int column = item.column + panel * LANES;
-          if (column < s.outputs) {
-            store_box(y.map[item.part], from + panel * PANEL, column, item.tile[0] + piece.at[0],
-                      item.tile[1] + piece.at[1], item.tile[2] + piece.at[2]);
-          }
+      const auto write = [&](const char* from, const Place& piece, int panel) {
+        const int column = item.column + panel * LANES;
+        if (column < s.outputs) {
+          store_box(y.map[item.part], from, column, item.tile[0] + piece.at[0],
+                    item.tile[1] + piece.at[1], item.tile[2] + piece.at[2]);
         }
+        commit_stores();
       };
+      if (alone) named_barrier(1, CONSUMERS);  // the stages are read
       if constexpr (SPLIT == 1) {
-        constexpr int AT_ONCE = BLOCKS * PIECE <= STAGED / WARPGROUPS ? BLOCKS : 1;
-        char* const staged = staging + group * AT_ONCE * PIECE;
 #pragma unroll
-        for (int first = 0; first < BLOCKS; first += AT_ONCE) {
-          if (speaks) wait_stores();
-          named_barrier(1 + group, 128);
+        for (int i = 0; i < BLOCKS; ++i) {
+          const Place piece(p, group * BLOCKS + i);
 #pragma unroll
-          for (int j = 0; j < BN / 8; ++j) {
+          for (int panel = 0; panel < PANELS; ++panel) {
+            char* const to = staging + (group * SLOTS + slot.stage) * PANEL;
+            slot.next(SLOTS);
+            if (speaks) wait_stores<SLOTS - 1>();
+            named_barrier(2 + group, 128);
 #pragma unroll
-            for (int i = 0; i < AT_ONCE; ++i) put(staged + i * PIECE, j, sums[first + i] + 4 * j);
-          }
-          fence_shared();
-          named_barrier(1 + group, 128);
-          if (speaks) {
-            for (int i = 0; i < AT_ONCE; ++i) {
-              write(staged + i * PIECE, group * BLOCKS + first + i);
-            }
-            commit_stores();
+            for (int j = panel * STRIPS; j < (panel + 1) * STRIPS; ++j) put(to, j, sums[i] + 4 * j);
+            fence_shared();
+            named_barrier(2 + group, 128);
+            if (speaks) write(to, piece, panel);
           }
         }
       } else {
@@ -381,7 +353,6 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
         char* const results = shared + WARPGROUPS * BLOCKS * 64 * BN * 4;
         Pack<float, 4>* const partial =
             reinterpret_cast<Pack<float, 4>*>(shared) + threadIdx.x % 128;
-        named_barrier(1, CONSUMERS);  // the stages are read: the sums take their place
 #pragma unroll
         for (int i = 0; i < BLOCKS; ++i) {
 #pragma unroll
@@ -404,18 +375,23 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
             }
           }
 #pragma unroll
-          for (int j = 0; j < BN / 16; ++j) put(results + i * PIECE, group * (BN / 16) + j, sum[j]);
+          for (int j = 0; j < BN / 16; ++j) {
+            const int n = group * (BN / 16) + j;
+            put(results + (i * PANELS + n / STRIPS) * PANEL, n, sum[j]);
+          }
         }
         fence_shared();
         named_barrier(1, CONSUMERS);
         if (threadIdx.x == 0) {
-          for (int i = 0; i < MINE; ++i) write(results + i * PIECE, rank * MINE + i);
-          commit_stores();
+          for (int i = 0; i < MINE; ++i) {
+            const Place piece(p, rank * MINE + i);
+            for (int n = 0; n < PANELS; ++n) write(results + (i * PANELS + n) * PANEL, piece, n);
+          }
         }
         __syncwarp();
         cluster_barrier();  // the others have read what lies here
       }
     }
-    if (speaks) wait_stores();
+    if (speaks) wait_stores<0>();
   }
 }

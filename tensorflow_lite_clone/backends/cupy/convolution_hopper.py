@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.convolution_layout import Pixels
-from tensorflow_lite_clone.backends.cupy.convolution_plan import CHUNK, Axis, by, choose, staged
+from tensorflow_lite_clone.backends.cupy.convolution_plan import (
+    CHUNK,
+    RESULTS,
+    Axis,
+    by,
+    choose,
+    summed,
+)
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
@@ -186,15 +193,19 @@ def _launch(
         ),
         _RECORD,
     )  # fmt: skip
-    results = staged(plan.shape, itemsize)
-    grid = min(items, processors * resident) if split == 1 else items * split
-    while grid > 1 and gcd(grid, len(parts)) > 1:
-        grid -= 1  # so that each block has a share of all parts
+    shared, grid = plan.shared, items * split
+    if split > 1:
+        shared = max(shared, summed(plan.shape, itemsize))
+    elif items > processors * resident:
+        shared += RESULTS
+        grid = processors * resident
+        while gcd(grid, len(parts)) > 1:
+            grid -= 1  # so that each block has a share of all parts
     return _Launch(
         residues,
         plan.shape,
         grid,
-        plan.shared + results if split == 1 else max(plan.shared, results),
+        shared,
         record,
         plan.order,
         (channels, *sizes),
