@@ -60,6 +60,7 @@ def serves(
     """Whether the kernel fits: 16-byte strides, enough channels, one group."""
     return (
         groups == 1
+        and min(x.image, x.pitch) > 0
         and x.packs * 16 >= _LEAST_CHANNELS
         and outputs >= _LEAST_OUTPUTS
         and outputs * itemsize % 16 == 0
@@ -176,7 +177,7 @@ def _launch(
     box, (columns, _, resident, split) = plan.box, plan.shape
     parts = [by(axes, plan.order) for axes in triples]
     sizes = by(sizes, plan.order)
-    counts = [max([axis.count for axis in along]) for along in zip(*parts)]
+    counts = [max([axis.size for axis in along]) for along in zip(*parts)]
     slopes, steps, tap_steps = zip(*[(a.slope, a.step, a.tap_step) for a in parts[0]])
     described = [
         ([a.first for a in axes], [a.taps for a in axes], sum([a.tap for a in axes]))
@@ -211,6 +212,6 @@ def _launch(
         (channels, *sizes),
         (lanes, *[(p - 1) * s + 1 for p, s in zip(box.patch, slopes)]),
         (1, *slopes),
-        tuple([(outputs, *[axis.count for axis in axes]) for axes in parts]),
+        tuple([(outputs, *[axis.size for axis in axes]) for axes in parts]),
         (lanes, *box.piece),
     )

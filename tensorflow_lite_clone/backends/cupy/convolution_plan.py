@@ -39,7 +39,7 @@ class Axis(NamedTuple):
     `tap` and `tap_step` say which taps of the weights these are.
     """
 
-    count: int
+    size: int
     taps: int = 1
     first: int = 0
     slope: int = 1
@@ -105,12 +105,12 @@ def plans(
         axes = [by(part, order) for part in parts]
         # What is read along each axis is that of the part with the most taps along it.
         most = [max(along, key=lambda axis: axis.taps) for along in zip(*axes)]
-        counts = [max([axis.count for axis in along]) for along in zip(*axes)]
+        counts = [max([axis.size for axis in along]) for along in zip(*axes)]
         taps = sum([prod([a.taps for a in part]) for part in axes])
         useful = taps * _useful(most[2], sizes[order[2]])
         together = tuple([a.slope // gcd(a.slope, a.step) for a in most])
-        alone = tuple([max(a.taps, 1) for a in most])
-        for period in dict.fromkeys((together, alone)):
+        apart = tuple([max(a.taps, 1) for a in most])
+        for period in dict.fromkeys((together, apart)):
             shift = tuple(
                 [p * a.step // a.slope if p < a.taps else 0 for p, a in zip(period, most)]
             )
@@ -184,7 +184,7 @@ def _useful(axis: Axis, size: int) -> float:
     """The share of the taps along an axis that are not in the margin, for pieces of one place."""
     places = [
         axis.first + i * axis.slope + tap * axis.step
-        for i in range(axis.count)
+        for i in range(axis.size)
         for tap in range(axis.taps)
     ]
     return sum([0 <= place < size for place in places]) / max(len(places), 1)
