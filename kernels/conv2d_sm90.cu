@@ -2,19 +2,28 @@
 //
 // Op:          conv, conv_backward_input
 // Math:        y[n, o, p] = b[o] + sum over taps k, channels c of
-//              x[n, c, p s - pad + k d] w[o, c, k]; the gradient of the input is the same with the
-//              roles of inputs and outputs exchanged and the taps reversed
-// Layout:      activations by pixels (NHWC), weights rows of (tap, channel), one an output; all by
-//              tensor maps: strides are multiples of 16 bytes
-// Launch:      grid tiles * columns * parts * SPLIT, block 384: two warpgroups that multiply, one that copies.
-//              Shared: stages of patches (rows of 128 bytes, padded to 1024) and of weights
-//              (128 BN), at least BLOCKS 128 BN 128 / sizeof... see the launcher
-// Cost:        2 n p o c k FLOPs, on whole chunks of 128 bytes of channels; from L2 each patch once
-//              for all its taps, the weights once a tile
-// Types:       float (tf32, cut off or rounded by the copy engine), half, bfloat16 -> float
+//              x[n, c, p s - pad + k d] w[o, c, k]
+//              gx: the same with the channels' roles exchanged and the taps reversed, a
+//              convolution of stride one for each residue of the stride
+// Layout:      by tensor maps, strides multiples of 16 bytes: activations by pixels (NHWC), weights
+//              rows of (tap, channel), one an output, or if ACROSS of (tap, output), one a channel
+// Launch:      block 384: two warpgroups multiply, a thread of the third asks for boxes. Items are
+//              tiles * blocks of BN outputs * parts; grid: if SPLIT > 1 SPLIT * items, else as many
+//              of them as there is room for. Shared: patch_stages * (rows of a patch * 128, up to a
+//              multiple of 1024) + weight_stages * 128 BN, + 32768 if a block has several items; at
+//              least BLOCKS 128 BN (4 + sizeof(T) / SPLIT) if SPLIT > 1
+// Cost:        2 n p o c k FLOPs, less the rows that read only zeros, on channels padded to 128
+//              bytes. A tile reads a patch once for all taps that are a stride apart, and all of
+//              its weights: bound by shared memory for 64 outputs, else by the tensor cores, by L2
+//              for tiles of 128 x 128
+// Types:       float -> float (rounded to tf32 by the copy engine), half, bfloat16 -> float
 // Determinism: bit for bit
-// Limits:      groups, strides that are no multiples of 16 bytes, residues of strided gradients
-// Variants:    BN columns; BLOCKS of 64 rows a warpgroup
+// Limits:      groups, fewer than 64 bytes of channels, strides beyond 8, what has other strides
+// Variants:    BN outputs; BLOCKS of 64 pixels a warpgroup; RESIDENT blocks a multiprocessor; SPLIT
+//              blocks share the channels where tiles are few. Chosen by a count of cycles
+//              (backends/cupy/convolution_plan.py). Of no use: clusters of 4 (60 us where those of
+//              2 take 39: they do not fit all multiprocessors), a thread of its own for patches
+//              (123 us where one for both takes 114), products of two blocks in turn
 // Instances:   conv2d_hopper<float,128,2,1,1,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,128,1,1,1,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,64,2,1,1,false>: 168 registers, 1024 bytes shared
