@@ -1,4 +1,4 @@
-// Convolutions on Hopper's tensor cores: boxes of pixels by the copy engine, products by warpgroups.
+// Convolutions on Hopper: boxes of pixels by the copy engine, products by warpgroups.
 //
 // Op:          conv, conv_backward_input
 // Math:        y[n, o, p] = b[o] + sum over taps k, channels c of
@@ -11,7 +11,7 @@
 //              tiles * blocks of BN outputs * parts; grid: if SPLIT > 1 SPLIT * items, else as many
 //              of them as there is room for. Shared: patch_stages * (rows of a patch * 128, up to a
 //              multiple of 1024) + weight_stages * 128 BN, + 32768 if a block has several items; at
-//              least BLOCKS 128 BN (4 + sizeof(T) / SPLIT) if SPLIT > 1
+//              least PIECES 128 BN (4 + sizeof(T) / SPLIT) if SPLIT > 1
 // Cost:        2 n p o c k FLOPs, less the rows that read only zeros, on channels padded to 128
 //              bytes. A tile reads a patch once for all taps that are a stride apart, and all of
 //              its weights: bound by shared memory for 64 outputs, else by the tensor cores, by L2
@@ -19,7 +19,7 @@
 // Types:       float -> float (rounded to tf32 by the copy engine), half, bfloat16 -> float
 // Determinism: bit for bit
 // Limits:      groups, fewer than 64 bytes of channels, strides beyond 8, what has other strides
-// Variants:    BN outputs; BLOCKS of 64 pixels a warpgroup; RESIDENT blocks a multiprocessor; SPLIT
+// Variants:    BN outputs; PIECES of 64 pixels a warpgroup; RESIDENT blocks a multiprocessor; SPLIT
 //              blocks share the channels where tiles are few. Chosen by a count of cycles
 //              (backends/cupy/convolution_plan.py). Of no use: clusters of 4 (60 us where those of
 //              2 take 39: they do not fit all multiprocessors), a thread of its own for patches
@@ -90,8 +90,7 @@ __device__ __forceinline__ void each(const int (&count)[3], F f) {
   }
 }
 
-// Calls f(taps, first) for each patch that a part needs: the numbers of taps that it serves, and the
-// first of them.
+// Calls f(taps, first) for each patch that a part needs: how many taps it serves, and the first.
 template <typename F>
 __device__ __forceinline__ void each_patch(const Pixels& p, const Part& part, F f) {
   const int patches[3] = {min(part.taps[0], p.period[0]), min(part.taps[1], p.period[1]),
@@ -173,11 +172,11 @@ __device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int 
 
 // ---------------------------------------------------------------------------- kernels
 
-// A tile is WARPGROUPS * BLOCKS pieces of 64 pixels by BN outputs. SPLIT blocks, a cluster, share the
-// channels of a tile, and each adds up an equal part of its pieces; then the grid covers all items,
-// else a block goes on with the item that follows those of the whole grid.
+// A tile is WARPGROUPS * PIECES pieces of 64 pixels by BN outputs. SPLIT blocks, a cluster, share
+// the channels of a tile, and each adds up an equal part of its pieces; then the grid covers all
+// items, else a block goes on with the item that follows those of the whole grid.
 // ACROSS: the weights' outputs, not the channels, follow each other.
-template <typename T, int BN, int BLOCKS, int RESIDENT, int SPLIT, bool ACROSS>
+template <typename T, int BN, int PIECES, int RESIDENT, int SPLIT, bool ACROSS>
 __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 1)
     conv2d_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
                   const __grid_constant__ Outputs y, const T* __restrict__ bias,
@@ -261,14 +260,14 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
     for (int number = blockIdx.x / SPLIT; number < s.items; number += gridDim.x / SPLIT) {
       const Item item(s, number, BN);
       const Part& part = s.part[item.part];
-      int row[BLOCKS], start[BLOCKS];  // of a piece in a patch; of its input along the last axis
+      int row[PIECES], start[PIECES];  // of a piece in a patch; of its input along the last axis
 #pragma unroll
-      for (int i = 0; i < BLOCKS; ++i) {
-        const Place piece(p, group * BLOCKS + i);
+      for (int i = 0; i < PIECES; ++i) {
+        const Place piece(p, group * PIECES + i);
         row[i] = piece.at[0] + p.patch[0] * (piece.at[1] + p.patch[1] * piece.at[2]);
         start[i] = part.first[2] + (item.tile[2] + piece.at[2]) * p.slope[2];
       }
-      float sums[BLOCKS][BN / 2] = {};
+      float sums[PIECES][BN / 2] = {};
       Barrier* done_patch = nullptr;  // what the products before the last ones read
       Barrier* done_weights = nullptr;
       const auto release = [&] {
@@ -288,7 +287,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
             const uint64_t b = advance(weight_start, weight.stage * WEIGHTS);
             wait(weights_full + weight.stage, weight.parity);
 #pragma unroll
-            for (int i = 0; i < BLOCKS; ++i) {
+            for (int i = 0; i < PIECES; ++i) {
               const int at = start[i] + (first[2] + t2 * p.period[2]) * p.step[2];
               if (at + extent < 0 || at >= p.size[2]) continue;  // a piece of zeros
               wgmma_fence();
@@ -310,7 +309,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
       }
       wgmma_wait<0>();
 #pragma unroll
-      for (int i = 0; i < BLOCKS; ++i) hold(sums[i]);
+      for (int i = 0; i < PIECES; ++i) hold(sums[i]);
       release();
 
       const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
@@ -342,8 +341,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
       if (alone) named_barrier(1, CONSUMERS);  // the stages are read
       if constexpr (SPLIT == 1) {
 #pragma unroll
-        for (int i = 0; i < BLOCKS; ++i) {
-          const Place piece(p, group * BLOCKS + i);
+        for (int i = 0; i < PIECES; ++i) {
+          const Place piece(p, group * PIECES + i);
 #pragma unroll
           for (int panel = 0; panel < PANELS; ++panel) {
             char* const to = staging + (group * SLOTS + slot.stage) * PANEL;
@@ -358,18 +357,18 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
           }
         }
       } else {
-        constexpr int MINE = WARPGROUPS * BLOCKS / SPLIT;  // pieces that this block adds up
-        char* const results = shared + WARPGROUPS * BLOCKS * 64 * BN * 4;
+        constexpr int MINE = WARPGROUPS * PIECES / SPLIT;  // pieces that this block adds up
+        char* const results = shared + WARPGROUPS * PIECES * 64 * BN * 4;
         Pack<float, 4>* const partial =
             reinterpret_cast<Pack<float, 4>*>(shared) + threadIdx.x % 128;
 #pragma unroll
-        for (int i = 0; i < BLOCKS; ++i) {
+        for (int i = 0; i < PIECES; ++i) {
 #pragma unroll
           for (int j = 0; j < BN / 8; ++j) {
             Pack<float, 4> four;
 #pragma unroll
             for (int v = 0; v < 4; ++v) four[v] = sums[i][4 * j + v];
-            partial[((group * BLOCKS + i) * (BN / 8) + j) * 128] = four;
+            partial[((group * PIECES + i) * (BN / 8) + j) * 128] = four;
           }
         }
         cluster_barrier();

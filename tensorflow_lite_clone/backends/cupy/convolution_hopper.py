@@ -25,7 +25,7 @@ from tensorflow_lite_clone.backends.cupy.convolution_plan import (
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
-_PARAMS = ("T", "BN", "BLOCKS", "RESIDENT", "SPLIT", "ACROSS")
+_PARAMS = ("T", "BN", "PIECES", "RESIDENT", "SPLIT", "ACROSS")
 _kernel = Kernel("conv2d_sm90.cu", "conv2d_hopper", params=_PARAMS)
 
 _MOST_PARTS = 4  # convolutions of a launch
