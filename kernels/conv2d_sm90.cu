@@ -286,18 +286,39 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
             const uint64_t a = advance(patch_start, patch.stage * patch_stage + shift * CHUNK);
             const uint64_t b = advance(weight_start, weight.stage * WEIGHTS);
             wait(weights_full + weight.stage, weight.parity);
+            bool useful[PIECES], all = true, none = true;  // pieces that read more than zeros
 #pragma unroll
             for (int i = 0; i < PIECES; ++i) {
               const int at = start[i] + (first[2] + t2 * p.period[2]) * p.step[2];
-              if (at + extent < 0 || at >= p.size[2]) continue;  // a piece of zeros
+              useful[i] = at + extent >= 0 && at < p.size[2];
+              all = all && useful[i], none = none && !useful[i];
+            }
+            const auto multiply = [&](int i, int k) {
+              wgmma<T, false, ACROSS>(sums[i], advance(a, row[i] * CHUNK + k),
+                                      advance(b, ACROSS ? k / 32 * 2048 : k), true);
+            };
+            // Each group is closed where its products are: elsewhere the compiler would close it
+            // with an empty one, which the wait below would take for this tap's.
+            if (all) {
               wgmma_fence();
 #pragma unroll
               for (int k = 0; k < CHUNK; k += 32) {
-                wgmma<T, false, ACROSS>(sums[i], advance(a, row[i] * CHUNK + k),
-                                        advance(b, ACROSS ? k / 32 * 2048 : k), true);
+#pragma unroll
+                for (int i = 0; i < PIECES; ++i) multiply(i, k);
+              }
+              wgmma_commit();
+            } else if (none) {
+              wgmma_wait<0>();
+            } else {  // one of two
+#pragma unroll
+              for (int i = 0; i < PIECES; ++i) {
+                if (!useful[i]) continue;
+                wgmma_fence();
+#pragma unroll
+                for (int k = 0; k < CHUNK; k += 32) multiply(i, k);
+                wgmma_commit();
               }
             }
-            wgmma_commit();
             wgmma_wait<1>();
             release();
             done_weights = weights_free + weight.stage;

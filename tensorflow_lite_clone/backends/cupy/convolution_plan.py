@@ -142,13 +142,14 @@ def plans(
                     )  # fmt: skip
                     # A lone block does not multiply while it writes.
                     cycles += 0 if resident > 1 else pieces * columns * itemsize + 500
+                    # Blocks that share the channels follow each other: no copies meanwhile.
+                    cycles += 0 if split == 1 else _FIXED + _SPLIT * pieces * columns
                     whole, rest = divmod(blocks, processors * resident)
                     rounds = whole * resident + -(-rest // processors)
-                    fixed = _FIXED + (0 if split == 1 else _SPLIT * pieces * columns)
                     scattered = 1 if order[0] == 0 else _SCATTERED
                     yield Plan(
                         shape, order, period, shift, box, *stages,
-                        fixed + scattered * rounds * cycles,
+                        _FIXED + scattered * rounds * cycles,
                     )  # fmt: skip
 
 
