@@ -1,20 +1,29 @@
-// Convolutions on Hopper's tensor cores: boxes of pixels by the copy engine, products by warpgroups.
+// Convolutions on Hopper: boxes of pixels by the copy engine, products by warpgroups.
 //
 // Op:          conv, conv_backward_input
 // Math:        y[n, o, p] = b[o] + sum over taps k, channels c of
-//              x[n, c, p s - pad + k d] w[o, c, k]; the gradient of the input is the same with the
-//              roles of inputs and outputs exchanged and the taps reversed
-// Layout:      activations by pixels (NHWC), weights rows of (tap, channel), one an output; all by
-//              tensor maps: strides are multiples of 16 bytes
-// Launch:      grid tiles * columns * parts * SPLIT, block 384: two warpgroups that multiply, one that copies.
-//              Shared: stages of patches (rows of 128 bytes, padded to 1024) and of weights
-//              (128 BN), at least BLOCKS 128 BN 128 / sizeof... see the launcher
-// Cost:        2 n p o c k FLOPs, on whole chunks of 128 bytes of channels; from L2 each patch once
-//              for all its taps, the weights once a tile
-// Types:       float (tf32, cut off or rounded by the copy engine), half, bfloat16 -> float
+//              x[n, c, p s - pad + k d] w[o, c, k]
+//              gx: the same with the channels' roles exchanged and the taps reversed, a
+//              convolution of stride one for each residue of the stride
+// Layout:      by tensor maps, strides multiples of 16 bytes: activations by pixels (NHWC), weights
+//              rows of (tap, channel), one an output, or if ACROSS of (tap, output), one a channel
+// Launch:      block 384: two warpgroups multiply, a thread of the third asks for boxes. Items are
+//              tiles * blocks of BN outputs * parts; grid: if SPLIT > 1 SPLIT * items, else as many
+//              of them as there is room for. Shared: patch_stages * (rows of a patch * 128, up to a
+//              multiple of 1024) + weight_stages * 128 BN, + 32768 if a block has several items; at
+//              least PIECES 128 BN (4 + sizeof(T) / SPLIT) if SPLIT > 1
+// Cost:        2 n p o c k FLOPs, less the rows that read only zeros, on channels padded to 128
+//              bytes. A tile reads a patch once for all taps that are a stride apart, and all of
+//              its weights: bound by shared memory for 64 outputs, else by the tensor cores, by L2
+//              for tiles of 128 x 128
+// Types:       float -> float (rounded to tf32 by the copy engine), half, bfloat16 -> float
 // Determinism: bit for bit
-// Limits:      groups, strides that are no multiples of 16 bytes, residues of strided gradients
-// Variants:    BN columns; BLOCKS of 64 rows a warpgroup
+// Limits:      groups, fewer than 64 bytes of channels, strides beyond 8, what has other strides
+// Variants:    BN outputs; PIECES of 64 pixels a warpgroup; RESIDENT blocks a multiprocessor; SPLIT
+//              blocks share the channels where tiles are few. Chosen by a count of cycles
+//              (backends/cupy/convolution_plan.py). Of no use: clusters of 4 (60 us where those of
+//              2 take 39: they do not fit all multiprocessors), a thread of its own for patches
+//              (123 us where one for both takes 114), products of two blocks in turn
 // Instances:   conv2d_hopper<float,128,2,1,1,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,128,1,1,1,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,64,2,1,1,false>: 168 registers, 1024 bytes shared
@@ -42,7 +51,8 @@ constexpr int CONSUMERS = WARPGROUPS * 128;
 constexpr int THREADS = CONSUMERS + 128;   // one more warpgroup copies
 constexpr int CHUNK = 128;                 // bytes of channels of a row
 constexpr int MOST_STAGES = 12;
-constexpr int STAGED = 64 * 1024;          // bytes of results under way, where a piece has not more
+constexpr int SLOTS = 2;                   // panels of results under way, of a warpgroup
+constexpr int PANEL = 64 * CHUNK;          // bytes of 64 pixels and a chunk of outputs
 
 // The pixels' three axes (width, height, images in some order), innermost first. A tile of outputs
 // is made of pieces of 64, a product's rows. Its inputs are patches: input = first + slope output +
@@ -80,8 +90,7 @@ __device__ __forceinline__ void each(const int (&count)[3], F f) {
   }
 }
 
-// Calls f(taps, first) for each patch that a part needs: the numbers of taps that it serves, and the
-// first of them.
+// Calls f(taps, first) for each patch that a part needs: how many taps it serves, and the first.
 template <typename F>
 __device__ __forceinline__ void each_patch(const Pixels& p, const Part& part, F f) {
   const int patches[3] = {min(part.taps[0], p.period[0]), min(part.taps[1], p.period[1]),
@@ -126,9 +135,10 @@ __device__ __forceinline__ void store_box(const TensorMap& map, const void* from
 __device__ __forceinline__ void commit_stores() {
   asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
 }
-// Waits until the shared memory of this thread's stores has been read.
+// Waits until the shared memory of all but this thread's N last groups of stores has been read.
+template <int N>
 __device__ __forceinline__ void wait_stores() {
-  asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;\n" ::"n"(N) : "memory");
 }
 
 // Where piece n of a tile begins in it.
@@ -162,11 +172,11 @@ __device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int 
 
 // ---------------------------------------------------------------------------- kernels
 
-// A tile is WARPGROUPS * BLOCKS pieces of 64 pixels by BN outputs. SPLIT blocks, a cluster, share the
-// channels of a tile, and each adds up an equal part of its pieces; then the grid covers all items,
-// else a block goes on with the item that follows those of the whole grid.
+// A tile is WARPGROUPS * PIECES pieces of 64 pixels by BN outputs. SPLIT blocks, a cluster, share
+// the channels of a tile, and each adds up an equal part of its pieces; then the grid covers all
+// items, else a block goes on with the item that follows those of the whole grid.
 // ACROSS: the weights' outputs, not the channels, follow each other.
-template <typename T, int BN, int BLOCKS, int RESIDENT, int SPLIT, bool ACROSS>
+template <typename T, int BN, int PIECES, int RESIDENT, int SPLIT, bool ACROSS>
 __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 1)
     conv2d_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
                   const __grid_constant__ Outputs y, const T* __restrict__ bias,
@@ -185,7 +195,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
   const int patch_stage = (patch_bytes + 1023) / 1024 * 1024;
   char* const patches = shared;
   char* const weights = patches + s.patch_stages * patch_stage;
-  char* const staging = weights + s.weight_stages * WEIGHTS;
+  const bool alone = s.items * SPLIT <= gridDim.x;  // one item: its results may lie on its stages
+  char* const staging = alone ? shared : weights + s.weight_stages * WEIGHTS;
   const int rank = blockIdx.x % SPLIT;
   const int first_chunk = s.chunks * rank / SPLIT, last_chunk = s.chunks * (rank + 1) / SPLIT;
 
@@ -201,71 +212,62 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the warpgroup
   Turn patch, weight;
   if (group == WARPGROUPS) {
-    give_registers<56>();
+    give_registers<RESIDENT == 1 ? 40 : 24>();
+    if (threadIdx.x != CONSUMERS) return;
     patch.parity = weight.parity = 1;  // what is free at first
-    if (threadIdx.x == CONSUMERS) {  // patches
-      for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
-        const Item item(s, i, BN);
-        const Part& part = s.part[item.part];
-        for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
-          each_patch(p, part, [&](const int(&)[3], const int(&first)[3]) {
-            Barrier* const full = patch_full + patch.stage;
-            wait(patch_free + patch.stage, patch.parity);
-            arrive_expecting(full, patch_bytes);
-            load_box(patches + patch.stage * patch_stage, x, full, chunk * LANES,
-                     part.first[0] + item.tile[0] * p.slope[0] + first[0] * p.step[0],
-                     part.first[1] + item.tile[1] * p.slope[1] + first[1] * p.step[1],
-                     part.first[2] + item.tile[2] * p.slope[2] + first[2] * p.step[2]);
-            patch.next(s.patch_stages);
-          });
-        }
-      }
-    } else if (threadIdx.x == CONSUMERS + 32) {  // weights
-      for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
-        const Item item(s, i, BN);
-        const Part& part = s.part[item.part];
-        for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
-          each_patch(p, part, [&](const int(&taps)[3], const int(&first)[3]) {
-            each(taps, [&](int t0, int t1, int t2) {
-              const int tap = part.tap + (first[0] + t0 * p.period[0]) * s.tap_step[0] +
-                              (first[1] + t1 * p.period[1]) * s.tap_step[1] +
-                              (first[2] + t2 * p.period[2]) * s.tap_step[2];
-              Barrier* const full = weights_full + weight.stage;
-              char* const to = weights + weight.stage * WEIGHTS;
-              wait(weights_free + weight.stage, weight.parity);
-              arrive_expecting(full, WEIGHTS);
-              if constexpr (ACROSS) {
-                for (int n = 0; n < BN; n += LANES) {
-                  load_box(to + n * CHUNK, w, full, item.column + n, tap, chunk * LANES);
-                }
-              } else {
-                load_box(to, w, full, chunk * LANES, tap, item.column);
+    for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
+      const Item item(s, i, BN);
+      const Part& part = s.part[item.part];
+      for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
+        each_patch(p, part, [&](const int(&taps)[3], const int(&first)[3]) {
+          wait(patch_free + patch.stage, patch.parity);
+          arrive_expecting(patch_full + patch.stage, patch_bytes);
+          load_box(patches + patch.stage * patch_stage, x, patch_full + patch.stage,
+                   chunk * LANES,
+                   part.first[0] + item.tile[0] * p.slope[0] + first[0] * p.step[0],
+                   part.first[1] + item.tile[1] * p.slope[1] + first[1] * p.step[1],
+                   part.first[2] + item.tile[2] * p.slope[2] + first[2] * p.step[2]);
+          patch.next(s.patch_stages);
+          each(taps, [&](int t0, int t1, int t2) {
+            wait(weights_free + weight.stage, weight.parity);
+            arrive_expecting(weights_full + weight.stage, WEIGHTS);
+            const int tap = part.tap + (first[0] + t0 * p.period[0]) * s.tap_step[0] +
+                            (first[1] + t1 * p.period[1]) * s.tap_step[1] +
+                            (first[2] + t2 * p.period[2]) * s.tap_step[2];
+            char* const to = weights + weight.stage * WEIGHTS;
+            if constexpr (ACROSS) {
+              for (int n = 0; n < BN; n += LANES) {
+                load_box(to + n * CHUNK, w, weights_full + weight.stage, item.column + n, tap,
+                         chunk * LANES);
               }
-              weight.next(s.weight_stages);
-            });
+            } else {
+              load_box(to, w, weights_full + weight.stage, chunk * LANES, tap, item.column);
+            }
+            weight.next(s.weight_stages);
           });
-        }
+        });
       }
     }
   } else {
-    take_registers<RESIDENT == 1 ? 224 : 88>();
+    take_registers<RESIDENT == 1 ? 232 : 104>();
     const bool speaks = threadIdx.x % 128 == 0;
     const int lane = threadIdx.x % 32;
     const uint64_t patch_start = make_descriptor(patches, 16, s.group_stride);
     const uint64_t weight_start = ACROSS ? mn_major(weights, LANES * CHUNK) : k_major(weights);
     const int extent = (p.piece[2] - 1) * p.slope[2];
-    constexpr int PANELS = BN * sizeof(T) / CHUNK, PANEL = 64 * CHUNK, PIECE = PANELS * PANEL;
+    constexpr int PANELS = BN / LANES, STRIPS = LANES / 8;  // of a piece; of 8 outputs, of a panel
+    Turn slot;
     for (int number = blockIdx.x / SPLIT; number < s.items; number += gridDim.x / SPLIT) {
       const Item item(s, number, BN);
       const Part& part = s.part[item.part];
-      int row[BLOCKS], start[BLOCKS];  // of a piece in a patch; of its input along the last axis
+      int row[PIECES], start[PIECES];  // of a piece in a patch; of its input along the last axis
 #pragma unroll
-      for (int i = 0; i < BLOCKS; ++i) {
-        const Place piece(p, group * BLOCKS + i);
+      for (int i = 0; i < PIECES; ++i) {
+        const Place piece(p, group * PIECES + i);
         row[i] = piece.at[0] + p.patch[0] * (piece.at[1] + p.patch[1] * piece.at[2]);
         start[i] = part.first[2] + (item.tile[2] + piece.at[2]) * p.slope[2];
       }
-      float sums[BLOCKS][BN / 2] = {};
+      float sums[PIECES][BN / 2] = {};
       Barrier* done_patch = nullptr;  // what the products before the last ones read
       Barrier* done_weights = nullptr;
       const auto release = [&] {
@@ -284,34 +286,39 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
             const uint64_t a = advance(patch_start, patch.stage * patch_stage + shift * CHUNK);
             const uint64_t b = advance(weight_start, weight.stage * WEIGHTS);
             wait(weights_full + weight.stage, weight.parity);
-            bool useful[BLOCKS], all = true;  // not a piece of zeros
+            bool useful[PIECES], all = true, none = true;  // pieces that read more than zeros
 #pragma unroll
-            for (int i = 0; i < BLOCKS; ++i) {
+            for (int i = 0; i < PIECES; ++i) {
               const int at = start[i] + (first[2] + t2 * p.period[2]) * p.step[2];
               useful[i] = at + extent >= 0 && at < p.size[2];
-              all = all && useful[i];
+              all = all && useful[i], none = none && !useful[i];
             }
             const auto multiply = [&](int i, int k) {
               wgmma<T, false, ACROSS>(sums[i], advance(a, row[i] * CHUNK + k),
                                       advance(b, ACROSS ? k / 32 * 2048 : k), true);
             };
+            // Each group is closed where its products are: elsewhere the compiler would close it
+            // with an empty one, which the wait below would take for this tap's.
             if (all) {
               wgmma_fence();
 #pragma unroll
               for (int k = 0; k < CHUNK; k += 32) {
 #pragma unroll
-                for (int i = 0; i < BLOCKS; ++i) multiply(i, k);
+                for (int i = 0; i < PIECES; ++i) multiply(i, k);
               }
-            } else {
+              wgmma_commit();
+            } else if (none) {
+              wgmma_wait<0>();
+            } else {  // one of two
 #pragma unroll
-              for (int i = 0; i < BLOCKS; ++i) {
+              for (int i = 0; i < PIECES; ++i) {
                 if (!useful[i]) continue;
                 wgmma_fence();
 #pragma unroll
                 for (int k = 0; k < CHUNK; k += 32) multiply(i, k);
+                wgmma_commit();
               }
             }
-            wgmma_commit();
             wgmma_wait<1>();
             release();
             done_weights = weights_free + weight.stage;
@@ -323,12 +330,12 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
       }
       wgmma_wait<0>();
 #pragma unroll
-      for (int i = 0; i < BLOCKS; ++i) hold(sums[i]);
+      for (int i = 0; i < PIECES; ++i) hold(sums[i]);
       release();
 
       const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
-      const auto put = [&](char* to, int j, const float* sum) {  // columns 8 j of a piece
-        const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T);
+      const auto put = [&](char* panel, int j, const float* sum) {  // outputs 8 j of a piece
+        const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T) % CHUNK;
         float more[2] = {};
         if (bias != nullptr) {
 #pragma unroll
@@ -336,60 +343,53 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
             if (item.column + n + v < s.outputs) more[v] = widen(bias[item.column + n + v]);
           }
         }
-        char* const panel = to + byte / CHUNK * PANEL + place + (byte % CHUNK ^ turn);
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           Pack<T, 2> pair;
 #pragma unroll
           for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(sum[2 * h + v] + more[v]);
-          store(reinterpret_cast<T*>(panel + h * 8 * CHUNK), pair);
+          store(reinterpret_cast<T*>(panel + place + h * 8 * CHUNK + (byte ^ turn)), pair);
         }
       };
-      const auto write = [&](const char* from, int n) {  // piece n
-        const Place piece(p, n);
-        for (int panel = 0; panel < PANELS; ++panel) {
-          const int column = item.column + panel * LANES;
-          if (column < s.outputs) {
-            store_box(y.map[item.part], from + panel * PANEL, column, item.tile[0] + piece.at[0],
-                      item.tile[1] + piece.at[1], item.tile[2] + piece.at[2]);
-          }
+      const auto write = [&](const char* from, const Place& piece, int panel) {
+        const int column = item.column + panel * LANES;
+        if (column < s.outputs) {
+          store_box(y.map[item.part], from, column, item.tile[0] + piece.at[0],
+                    item.tile[1] + piece.at[1], item.tile[2] + piece.at[2]);
         }
+        commit_stores();
       };
+      if (alone) named_barrier(1, CONSUMERS);  // the stages are read
       if constexpr (SPLIT == 1) {
-        constexpr int AT_ONCE = BLOCKS * PIECE <= STAGED / WARPGROUPS ? BLOCKS : 1;
-        char* const staged = staging + group * AT_ONCE * PIECE;
 #pragma unroll
-        for (int first = 0; first < BLOCKS; first += AT_ONCE) {
-          if (speaks) wait_stores();
-          named_barrier(1 + group, 128);
+        for (int i = 0; i < PIECES; ++i) {
+          const Place piece(p, group * PIECES + i);
 #pragma unroll
-          for (int j = 0; j < BN / 8; ++j) {
+          for (int panel = 0; panel < PANELS; ++panel) {
+            char* const to = staging + (group * SLOTS + slot.stage) * PANEL;
+            slot.next(SLOTS);
+            if (speaks) wait_stores<SLOTS - 1>();
+            named_barrier(2 + group, 128);
 #pragma unroll
-            for (int i = 0; i < AT_ONCE; ++i) put(staged + i * PIECE, j, sums[first + i] + 4 * j);
-          }
-          fence_shared();
-          named_barrier(1 + group, 128);
-          if (speaks) {
-            for (int i = 0; i < AT_ONCE; ++i) {
-              write(staged + i * PIECE, group * BLOCKS + first + i);
-            }
-            commit_stores();
+            for (int j = panel * STRIPS; j < (panel + 1) * STRIPS; ++j) put(to, j, sums[i] + 4 * j);
+            fence_shared();
+            named_barrier(2 + group, 128);
+            if (speaks) write(to, piece, panel);
           }
         }
       } else {
-        constexpr int MINE = WARPGROUPS * BLOCKS / SPLIT;  // pieces that this block adds up
-        char* const results = shared + WARPGROUPS * BLOCKS * 64 * BN * 4;
+        constexpr int MINE = WARPGROUPS * PIECES / SPLIT;  // pieces that this block adds up
+        char* const results = shared + WARPGROUPS * PIECES * 64 * BN * 4;
         Pack<float, 4>* const partial =
             reinterpret_cast<Pack<float, 4>*>(shared) + threadIdx.x % 128;
-        named_barrier(1, CONSUMERS);  // the stages are read: the sums take their place
 #pragma unroll
-        for (int i = 0; i < BLOCKS; ++i) {
+        for (int i = 0; i < PIECES; ++i) {
 #pragma unroll
           for (int j = 0; j < BN / 8; ++j) {
             Pack<float, 4> four;
 #pragma unroll
             for (int v = 0; v < 4; ++v) four[v] = sums[i][4 * j + v];
-            partial[((group * BLOCKS + i) * (BN / 8) + j) * 128] = four;
+            partial[((group * PIECES + i) * (BN / 8) + j) * 128] = four;
           }
         }
         cluster_barrier();
@@ -404,18 +404,23 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
             }
           }
 #pragma unroll
-          for (int j = 0; j < BN / 16; ++j) put(results + i * PIECE, group * (BN / 16) + j, sum[j]);
+          for (int j = 0; j < BN / 16; ++j) {
+            const int n = group * (BN / 16) + j;
+            put(results + (i * PANELS + n / STRIPS) * PANEL, n, sum[j]);
+          }
         }
         fence_shared();
         named_barrier(1, CONSUMERS);
         if (threadIdx.x == 0) {
-          for (int i = 0; i < MINE; ++i) write(results + i * PIECE, rank * MINE + i);
-          commit_stores();
+          for (int i = 0; i < MINE; ++i) {
+            const Place piece(p, rank * MINE + i);
+            for (int n = 0; n < PANELS; ++n) write(results + (i * PANELS + n) * PANEL, piece, n);
+          }
         }
         __syncwarp();
         cluster_barrier();  // the others have read what lies here
       }
     }
-    if (speaks) wait_stores();
+    if (speaks) wait_stores<0>();
   }
 }

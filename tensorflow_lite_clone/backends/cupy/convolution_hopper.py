@@ -14,11 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.convolution_layout import Pixels
-from tensorflow_lite_clone.backends.cupy.convolution_plan import CHUNK, Axis, by, choose, staged
+from tensorflow_lite_clone.backends.cupy.convolution_plan import (
+    CHUNK,
+    RESULTS,
+    Axis,
+    by,
+    choose,
+    summed,
+)
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
-_PARAMS = ("T", "BN", "BLOCKS", "RESIDENT", "SPLIT", "ACROSS")
+_PARAMS = ("T", "BN", "PIECES", "RESIDENT", "SPLIT", "ACROSS")
 _kernel = Kernel("conv2d_sm90.cu", "conv2d_hopper", params=_PARAMS)
 
 _MOST_PARTS = 4  # convolutions of a launch
@@ -53,6 +60,7 @@ def serves(
     """Whether the kernel fits: 16-byte strides, enough channels, one group."""
     return (
         groups == 1
+        and min(x.image, x.pitch) > 0
         and x.packs * 16 >= _LEAST_CHANNELS
         and outputs >= _LEAST_OUTPUTS
         and outputs * itemsize % 16 == 0
@@ -169,7 +177,7 @@ def _launch(
     box, (columns, _, resident, split) = plan.box, plan.shape
     parts = [by(axes, plan.order) for axes in triples]
     sizes = by(sizes, plan.order)
-    counts = [max([axis.count for axis in along]) for along in zip(*parts)]
+    counts = [max([axis.size for axis in along]) for along in zip(*parts)]
     slopes, steps, tap_steps = zip(*[(a.slope, a.step, a.tap_step) for a in parts[0]])
     described = [
         ([a.first for a in axes], [a.taps for a in axes], sum([a.tap for a in axes]))
@@ -186,20 +194,24 @@ def _launch(
         ),
         _RECORD,
     )  # fmt: skip
-    results = staged(plan.shape, itemsize)
-    grid = min(items, processors * resident) if split == 1 else items * split
-    while grid > 1 and gcd(grid, len(parts)) > 1:
-        grid -= 1  # so that each block has a share of all parts
+    shared, grid = plan.shared, items * split
+    if split > 1:
+        shared = max(shared, summed(plan.shape, itemsize))
+    elif items > processors * resident:
+        shared += RESULTS
+        grid = processors * resident
+        while gcd(grid, len(parts)) > 1:
+            grid -= 1  # so that each block has a share of all parts
     return _Launch(
         residues,
         plan.shape,
         grid,
-        plan.shared + results if split == 1 else max(plan.shared, results),
+        shared,
         record,
         plan.order,
         (channels, *sizes),
         (lanes, *[(p - 1) * s + 1 for p, s in zip(box.patch, slopes)]),
         (1, *slopes),
-        tuple([(outputs, *[axis.count for axis in axes]) for axes in parts]),
+        tuple([(outputs, *[axis.size for axis in axes]) for axes in parts]),
         (lanes, *box.piece),
     )

@@ -15,11 +15,16 @@ from typing import NamedTuple
 CHUNK = 128  # bytes of channels that are read at once
 _SHARED = 226 * 1024  # of a multiprocessor, for all its blocks
 _MOST_STAGES = 12
-_STAGED = 64 * 1024  # of results under way, where a piece has not more
-_L2_BYTES = 28  # a cycle and multiprocessor
-_FIXED = 3000  # cycles around a kernel's products
-_SPLIT = 40  # cycles of a column of 128 pixels that blocks add up together
+RESULTS = 32 * 1024  # under way beside the stages, where a block has several tiles
 _WIDEST = 256  # elements of a box along an axis
+
+# Measured on an H200, in cycles at 1755 MHz.
+_SLOW = 1.3  # of products, beside what the tensor cores and shared memory could do
+_L2_BYTES = 28  # a cycle and multiprocessor
+_LEAD = 5120  # by which weights should be asked for before they are needed
+_FIXED = 3000  # around a kernel's products
+_SPLIT = 16  # of a column of 128 pixels that blocks add up together
+_SCATTERED = 1.15  # where boxes begin with several images
 
 #: columns, pieces of a warpgroup, blocks of a multiprocessor, blocks that share the channels
 SHAPES = (
@@ -34,7 +39,7 @@ class Axis(NamedTuple):
     `tap` and `tap_step` say which taps of the weights these are.
     """
 
-    count: int
+    size: int
     taps: int = 1
     first: int = 0
     slope: int = 1
@@ -100,12 +105,12 @@ def plans(
         axes = [by(part, order) for part in parts]
         # What is read along each axis is that of the part with the most taps along it.
         most = [max(along, key=lambda axis: axis.taps) for along in zip(*axes)]
-        counts = [max([axis.count for axis in along]) for along in zip(*axes)]
+        counts = [max([axis.size for axis in along]) for along in zip(*axes)]
         taps = sum([prod([a.taps for a in part]) for part in axes])
         useful = taps * _useful(most[2], sizes[order[2]])
         together = tuple([a.slope // gcd(a.slope, a.step) for a in most])
-        alone = tuple([max(a.taps, 1) for a in most])
-        for period in dict.fromkeys((together, alone)):
+        apart = tuple([max(a.taps, 1) for a in most])
+        for period in dict.fromkeys((together, apart)):
             shift = tuple(
                 [p * a.step // a.slope if p < a.taps else 0 for p, a in zip(period, most)]
             )
@@ -114,38 +119,44 @@ def plans(
             boxes = {n: list(_boxes(n, most, counts, period, shift)) for n in (1, 2)}
             for shape in SHAPES:
                 columns, pieces, resident, split = shape
-                room = _SHARED // resident - 1024
-                held = staged(shape, itemsize)
-                if split > chunks or held > room:
+                if split > chunks:
                     continue
-                room -= held if split == 1 else 0
+                step = pieces * columns * 4  # cycles of a tap
                 for box in boxes[pieces]:
+                    items = box.tiles * -(-outputs // columns) * len(parts)
+                    room = _SHARED // resident - 1024
+                    if split == 1 and items > processors * resident:
+                        room -= RESULTS
                     patch, weights = _patch_bytes(box.patch), columns * CHUNK
-                    stages = _stages(room, patch, weights, each)
+                    stages = _stages(room, patch, weights, each, _LEAD // (step * resident))
                     if stages is None:
                         continue
-                    items = box.tiles * -(-outputs // columns) * split * len(parts)
+                    blocks = items * split
                     products = 4 * 2 * pieces * (useful if box.piece[2] == 1 else taps)
                     loaded = loads * patch + taps * weights
-                    cycles = -(-chunks // split) / len(parts) * max(
-                        products * columns / 2, products * (16 + columns / 4) + loaded / 128,
-                        loaded / _L2_BYTES * min(1, items / processors),
+                    late = 1 + max(0, _LEAD - stages[1] * step * resident) / 12288
+                    cycles = late * -(-chunks // split) / len(parts) * max(
+                        _SLOW * products * columns / 2,
+                        _SLOW * (products * (16 + columns / 4) + loaded / 128),
+                        loaded / _L2_BYTES * min(1, blocks / processors),
                     )  # fmt: skip
                     # A lone block does not multiply while it writes.
                     cycles += 0 if resident > 1 else pieces * columns * itemsize + 500
-                    whole, rest = divmod(items, processors * resident)
+                    # Blocks that share the channels follow each other: no copies meanwhile.
+                    cycles += 0 if split == 1 else _FIXED + _SPLIT * pieces * columns
+                    whole, rest = divmod(blocks, processors * resident)
                     rounds = whole * resident + -(-rest // processors)
-                    fixed = _FIXED + (0 if split == 1 else _SPLIT * pieces * columns)
-                    yield Plan(shape, order, period, shift, box, *stages, fixed + rounds * cycles)
+                    scattered = 1 if order[0] == 0 else _SCATTERED
+                    yield Plan(
+                        shape, order, period, shift, box, *stages,
+                        _FIXED + scattered * rounds * cycles,
+                    )  # fmt: skip
 
 
-def staged(shape: tuple, itemsize: int) -> int:
-    """Bytes of the results under way, beside the stages, or of a split's sums, in their place."""
+def summed(shape: tuple, itemsize: int) -> int:
+    """Bytes of the sums and results of blocks that share the channels, in the stages' place."""
     columns, pieces, _, split = shape
-    piece = 64 * columns * itemsize
-    if split > 1:
-        return 2 * pieces * (64 * columns * 4 + piece // split)
-    return 2 * piece * (pieces if 2 * pieces * piece <= _STAGED else 1)
+    return 2 * pieces * 64 * columns * (4 + itemsize // split)
 
 
 def _boxes(pieces: int, axes: list, counts: list, period: tuple, shift: tuple) -> Iterator[Box]:
@@ -174,7 +185,7 @@ def _useful(axis: Axis, size: int) -> float:
     """The share of the taps along an axis that are not in the margin, for pieces of one place."""
     places = [
         axis.first + i * axis.slope + tap * axis.step
-        for i in range(axis.count)
+        for i in range(axis.size)
         for tap in range(axis.taps)
     ]
     return sum([0 <= place < size for place in places]) / max(len(places), 1)
@@ -190,11 +201,10 @@ def _patch_bytes(patch: tuple) -> int:
     return -(-prod(patch) * CHUNK // 1024) * 1024
 
 
-def _stages(room: int, patch: int, weights: int, taps: int) -> tuple[int, int] | None:
-    """As many stages as there is room for: of patches, and of weights."""
-    most = 3 if taps > 3 else 6
-    for least, patches in product((5, 3), range(most, 1, -1)):
+def _stages(room: int, patch: int, weights: int, taps: int, wanted: int) -> tuple[int, int] | None:
+    """Stages of patches and of weights: of these as many as are wanted, if there is room."""
+    for patches in range(3 if taps > 1 else 6, 1, -1):
         number = min((room - patches * patch) // weights, _MOST_STAGES)
-        if number >= min(patches * max(taps, 1), least):
+        if number >= min(patches * max(taps, 1), wanted):
             return patches, number
-    return None
+    return (2, number) if number >= min(2 * taps, 3) else None
