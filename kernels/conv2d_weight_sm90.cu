@@ -85,16 +85,22 @@ __device__ __forceinline__ void turn(const char* from, int column_pitch, char* t
 #pragma unroll
   for (int unit = 0; unit < S::MET / 2; ++unit) {  // half the channels of a column
     const int i = threadIdx.x % 128 / 32 + 4 * unit, column = i / 2;
+    const int channel = i % 2 * 32 + lane % 16;  // and the one 16 further on
+    const char* at = from + column * column_pitch + 4 * half * S::X_ROW + 4 * channel;
+    Pack<float, 4> runs[2];  // all read before any is stored: a read does not wait for a store
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
-      const int channel = i % 2 * 32 + j * 16 + lane % 16;
-      const char* at = from + column * column_pitch + 4 * half * S::X_ROW + 4 * channel;
-      Pack<uint32_t, 4> runs;
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
-        runs[r] = to_tf32(*reinterpret_cast<const float*>(at + r * S::X_ROW));
+        runs[j][r] = *reinterpret_cast<const float*>(at + r * S::X_ROW + 64 * j);
       }
-      store(reinterpret_cast<uint32_t*>(to + half * S::HALF + (column * TILE + channel) * 16), runs);
+    }
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) runs[j][r] = __uint_as_float(to_tf32(runs[j][r]));
+      store(reinterpret_cast<float*>(to + half * S::HALF + (column * TILE + channel + 16 * j) * 16),
+            runs[j]);
     }
   }
 }
@@ -162,28 +168,37 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
   };
   const auto fetch = [&](char* tile) {  // the next stage
-    char* to = tile + pack * S::G_PACK;
-    const int first = next_stage * COLUMNS;
+    constexpr int AT_ONCE = 4;  // rows looked up before their copies: those wait for no look-up
+    const int64_t* rows = places[next_set % 2];
+    const int first = next_stage * COLUMNS, left = first * STRIDE - s.padding_width;
+    const auto copy = [&](int count, int columns, int begin, int width, int pitch, bool live,
+                          const T* from, char* to, int column_bytes, int row_bytes) {
 #pragma unroll 1
-    for (int i = lane; i < COLUMNS * RUNS; i += S::LANES) {
-      const int column = i % COLUMNS, run = i / COLUMNS;
-      const int64_t row = places[next_set % 2][run];
-      const bool inside = g_live && row >= 0 && first + column < s.out_width;
-      cp_async<16>(to + column * S::G_COLUMN + run * S::G_ROW,
-                   inside ? g_from + (row + static_cast<int64_t>(first + column) * s.g_pitch) : g,
-                   inside);
-    }
-    to = tile + S::G_BYTES + pack * x_pack;
-    const int left = first * STRIDE - s.padding_width;
-#pragma unroll 1
-    for (int i = lane; i < S::MET * s.slots; i += S::LANES) {
-      const int slot = i / S::MET, column = i - slot * S::MET, v = left + column;
-      const int64_t row = places[next_set % 2][RUNS + slot];
-      const bool inside =
-          x_live && row >= 0 && static_cast<unsigned>(v) < static_cast<unsigned>(s.width);
-      cp_async<16>(to + column * x_column + slot * S::X_ROW,
-                   inside ? x_from + (row + static_cast<int64_t>(v) * s.pitch) : x, inside);
-    }
+      for (int i = lane; i < count; i += AT_ONCE * S::LANES) {
+        int64_t at[AT_ONCE];
+        int row[AT_ONCE], column[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+          const int j = min(i + k * S::LANES, count - 1);
+          row[k] = j / columns, column[k] = j - row[k] * columns;
+          at[k] = rows[row[k]];
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+          if (i + k * S::LANES >= count) break;
+          const int v = begin + column[k];
+          const bool inside =
+              live && at[k] >= 0 && static_cast<unsigned>(v) < static_cast<unsigned>(width);
+          cp_async<16>(to + column[k] * column_bytes + row[k] * row_bytes,
+                       inside ? from + (at[k] + static_cast<int64_t>(v) * pitch) : g, inside);
+        }
+      }
+    };
+    copy(COLUMNS * RUNS, COLUMNS, first, s.out_width, s.g_pitch, g_live, g_from,
+         tile + pack * S::G_PACK, S::G_COLUMN, S::G_ROW);
+    rows += RUNS;
+    copy(S::MET * s.slots, S::MET, left, s.width, s.pitch, x_live, x_from,
+         tile + S::G_BYTES + pack * x_pack, x_column, S::X_ROW);
     if (++next_stage == s.stages) {
       next_stage = 0, ++next_set;
       place_rows();

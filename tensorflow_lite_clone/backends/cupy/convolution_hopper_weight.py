@@ -30,6 +30,7 @@ _TILE = 64
 _THREADS = 384
 _STAGES = 4
 _MOST_SLOTS = 64
+_FIXED = 6  # stages that take as long as a block's beginning and end
 _STATIC = 2048  # bytes of shared memory beside the stages
 
 
@@ -56,6 +57,16 @@ def _shared(columns: int, slots: int, stride: int, itemsize: int) -> tuple[int, 
         return stage, _STAGES * stage
     stage = columns * runs * (4 * _TILE + 32) + met * slots * (4 * _TILE + 16)
     return stage, _STAGES * stage + _TAPS * 2 * (2 * met * _TILE * 16)
+
+
+def _share(blocks: int, sets: int, stages: int, processors: int) -> int:
+    """Sets of a block, so that the rounds over the multiprocessors end soonest."""
+
+    def cost(splits: int) -> int:
+        split = -(-sets // splits)
+        return -(-blocks * -(-sets // split) // processors) * (split * stages + _FIXED)
+
+    return -(-sets // min(range(1, max(1, min(sets, 4 * processors // blocks)) + 1), key=cost))
 
 
 @lru_cache(4096)
@@ -89,7 +100,7 @@ def plan(
     down = min(fitting, key=lambda d: shape(d)[1] * (2 * runs + shape(d)[2]))
     groups, sets, slots = shape(down)
     blocks = -(-outputs // _TILE) * -(-channels // _TILE)
-    split = -(-sets // max(1, min(processors // blocks, sets)))
+    split = _share(blocks, sets, -(-width // columns), processors)
     if 4 * blocks * -(-sets // split) < processors:
         return None  # too few rows to share
     sizes = _shared(columns, slots, stride, itemsize)
