@@ -55,6 +55,28 @@ __device__ __forceinline__ void begin_rows(float (&scores)[N / 2], const T* left
   }
 }
 
+// -infinity where the column is behind the row (KEYS: before it), by the first row of the warp less
+// the first column.
+template <int N, bool KEYS>
+__device__ __forceinline__ void mask(float (&scores)[N / 2], int ahead) {
+  const int limit = ahead + static_cast<int>(threadIdx.x) % 32 / 4 - static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < N / 2; ++i) {
+    const int place = i / 4 * 8 + i % 2 - i / 2 % 2 * 8;  // column less row, beside the lane's
+    if (KEYS ? place < limit : place > limit) scores[i] = -infinity();
+  }
+}
+
+// -infinity from column `live` on.
+template <int N>
+__device__ __forceinline__ void mask_beyond(float (&scores)[N / 2], int live) {
+  const int limit = live - static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < N / 2; ++i) {
+    if (i / 4 * 8 + i % 2 >= limit) scores[i] = -infinity();
+  }
+}
+
 // Scores as the left side of the product that follows them.
 template <typename T, int N>
 __device__ __forceinline__ void narrowed(uint32_t (&packed)[N / 16][4],
