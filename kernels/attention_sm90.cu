@@ -1,6 +1,36 @@
-// Attention of two-byte types by warpgroup products: online softmax, weights again backward.
+// Attention of two-byte types on Hopper's tensor cores, the weights made again backward.
 //
 // Op:          attention, attention_backward
+// Math:        s = scale q k^T, lse = log(sum(exp(s))), p = exp(s - lse), out = p v; delta =
+//              sum(g out), ds = p (g v^T - delta), gq = scale ds k, gk = scale ds^T q, gv = p^T g
+// Layout:      q, k, v, g: by tensor maps of (column, row, head, batch), rows of unit stride, other
+//              strides multiples of 16 bytes, columns beyond the head size are zeros; out and the
+//              gradients: rows of unit stride and whole packs of 16 bytes; lse, numbers: contiguous
+// Launch:      grid heads ceil(rows / R), R = 64 GROUPS, block 128 GROUPS; shared bytes: forward
+//              2 D (R + 2 STAGES N) + 8 B, backward 4 D (R + STAGES N) + 8 B, for keys 8 STAGES N
+//              more; B = 2 STAGES + 1. The gradient of queries first: it makes `numbers`
+// Cost:        4 L S D FLOPs a head forward, 14 L S D backward, half of it if causal; L S powers in
+//              each launch, which at D = 64 (16 a clock) take as long as the products forward
+// Types:       half, bfloat16 -> float
+// Determinism: bit for bit: no atomics, the gradients of keys and of queries are two launches
+// Limits:      compute capability 9.0; no mask, no dropout, scale > 0; head sizes up to 128
+// Variants:    D: the head size, rounded up to 64 or 128. While a warpgroup works on numbers the
+//              products of others run: at D = 64 a multiprocessor has four of them forward and for
+//              queries, three for keys; at D = 128 four, three and two
+// Instances:
+//   attention_forward_sm90<__nv_bfloat16,64,2,128,2,2,true>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__half,64,2,128,2,2,false>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__nv_bfloat16,128,2,64,2,2,true>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__half,128,2,64,2,2,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,64,1,64,3,3,true,true>: 168 registers, 0 bytes shared
+//   attention_backward_sm90<__half,64,1,64,3,3,false,true>: 168 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,64,2,64,3,2,true,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__half,64,2,64,3,2,false,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,128,2,64,2,1,true,true>: 255 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,128,3,64,2,1,true,false>: 168 registers, 0 bytes shared
+// Source:      Dao, FlashAttention-2 (2023); Shah et al., FlashAttention-3 (2024); Milakov and
+//              Gimelshein, Online softmax (2018)
+// Measured:    @MEASURED@
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -17,8 +47,8 @@ constexpr int AHEAD = STAGES > 2 ? STAGES - 2 : 1;
 
 // ---------------------------------------------------------------------------- kernels
 
-// A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at a
-// time, through STAGES buffers.
+// A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at
+// a time, through STAGES buffers.
 template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     attention_forward_sm90(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
@@ -36,7 +66,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const int tiles = (length + ROWS - 1) / ROWS;
   const Place place(tiles, section);
   const int at = place.head, row0 = (CAUSAL ? tiles - 1 - place.rank : place.rank) * ROWS;
-  const int batch = at / count, head = at % count, shared = head / int(heads.groups);
+  const int batch = at / count, head = at % count, shared = head / static_cast<int>(heads.groups);
   const int steps = ((CAUSAL ? min(row0 + ROWS, size) : size) + N - 1) / N;
 
   auto load_step = [&](int step) {
@@ -150,11 +180,11 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
                       heads.value_width);
 }
 
-// Queries first (not KEYS): a block serves 64 GROUPS queries of one head, a warpgroup 64 of them; keys
-// pass by, N at a time, through STAGES buffers; `first` is the gradient of q. For the second launch
-// it leaves what a row of queries needs: numbers[head][0] = lse in powers of two, numbers[head][1] =
-// sum(g * out), zeros from `length` to `padded`. Then KEYS: keys are served, queries and their
-// numbers pass by; `first` and `second` are the gradients of k and v.
+// Queries first (not KEYS): a block serves 64 GROUPS queries of one head, a warpgroup 64 of them;
+// keys pass by, N at a time, through STAGES buffers; `first` is the gradient of q. For the second
+// launch it leaves what a row of queries needs: numbers[head][0] = lse in powers of two,
+// numbers[head][1] = delta, zeros from `length` to `padded`. Then KEYS: keys are served, queries
+// and their numbers pass by; `first` and `second` are the gradients of k and v.
 template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL, bool KEYS>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     attention_backward_sm90(const __grid_constant__ TensorMap q,
@@ -164,7 +194,8 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
                             const __grid_constant__ TensorMap number_map,
                             const T* __restrict__ out, const float* __restrict__ lse,
                             const Heads heads, int section, float scale,
-                            float* __restrict__ numbers, int padded, T* __restrict__ first, T* __restrict__ second) {
+                            float* __restrict__ numbers, int padded, T* __restrict__ first,
+                            T* __restrict__ second) {
   static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
   constexpr int ROWS = 64 * GROUPS, TILE = N * D, NUMBERS = KEYS ? 2 * N : 0;
   extern __shared__ __align__(1024) unsigned char memory[];
@@ -232,12 +263,12 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     out += batch * heads.second[0] + head * heads.second[1];
     Pack<T, 8> results[2][PACKS];
 #pragma unroll
-    for (int i = 0; i < 2 * PACKS; ++i) {
-      const int r = row + i / PACKS * 8 + lane / 4, pack = i % PACKS * 4 + lane % 4;
-      if (r < length && pack * 8 < int(heads.value_width)) {
-        results[i / PACKS][i % PACKS] = load<8>(out + r * heads.second[2] + pack * 8);
-      } else {
-        results[i / PACKS][i % PACKS] = Pack<T, 8>{};
+    for (int h = 0; h < 2; ++h) {
+#pragma unroll
+      for (int p = 0; p < PACKS; ++p) {
+        const int i = row + 8 * h + lane / 4, column = (4 * p + lane % 4) * 8;
+        const bool real = i < length && column < static_cast<int>(heads.value_width);
+        results[h][p] = real ? load<8>(out + i * heads.second[2] + column) : Pack<T, 8>{};
       }
     }
     wait(ready, 0);
@@ -289,12 +320,13 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     if (!KEYS && size - column < N) mask_beyond<N>(weights, size - column);
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
-      Pack<float, 2> lse;
-      if constexpr (KEYS) lse = load<2>(values + 8 * n);
+      Pack<float, 2> passing_lse;
+      if constexpr (KEYS) passing_lse = load<2>(values + 8 * n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         float& weight = weights[4 * n + e];
-        weight = power_of_two(fmaf(weight, scale_2, KEYS ? -lse[e % 2] : -own_lse[e / 2]));
+        const float minus = KEYS ? -passing_lse[e % 2] : -own_lse[e / 2];
+        weight = power_of_two(fmaf(weight, scale_2, minus));
       }
     }
     wgmma_wait<0>();
