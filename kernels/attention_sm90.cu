@@ -17,9 +17,8 @@
 // Variants:    D: the head size, rounded up to 64 or 128. While a warpgroup works on numbers the
 //              products of others run: at D = 64 a multiprocessor has four of them forward and for
 //              queries, three for keys; at D = 128 four, three and two
-// Instances:
+// Instances:   attention_forward_sm90<__half,64,2,128,2,2,false>: 128 registers, 0 bytes shared
 //   attention_forward_sm90<__nv_bfloat16,64,2,128,2,2,true>: 128 registers, 0 bytes shared
-//   attention_forward_sm90<__half,64,2,128,2,2,false>: 128 registers, 0 bytes shared
 //   attention_forward_sm90<__nv_bfloat16,128,2,64,2,2,true>: 128 registers, 0 bytes shared
 //   attention_forward_sm90<__half,128,2,64,2,2,false>: 128 registers, 0 bytes shared
 //   attention_backward_sm90<__nv_bfloat16,64,1,64,3,3,true,true>: 168 registers, 0 bytes shared
