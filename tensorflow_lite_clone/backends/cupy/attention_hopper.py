@@ -21,12 +21,19 @@ _BACKWARD = Kernel(
     params=("T", "D", "GROUPS", "N", "STAGES", "BLOCKS", "CAUSAL", "KEYS"),
 )
 _CACHED = 16 << 20  # bytes of L2 that what passes by may take
+_SHORT = 64  # rows and columns that the others do in one tile, sooner
 _PANEL = 64  # columns that lie together in shared memory
 
 
 def serves(call: Any, capability: int, scale: float) -> bool:
-    """Whether these kernels serve the call: of those of the others what has no mask."""
-    return capability == 90 and call.q.itemsize == 2 and not call.kind and scale > 0
+    """Whether these kernels serve the call: of those of the others what has no mask and is long."""
+    return (
+        capability == 90
+        and call.q.itemsize == 2
+        and not call.kind
+        and scale > 0
+        and max(call.q.shape[2], call.k.shape[2]) > _SHORT
+    )
 
 
 def forward(call: Any, groups: int, scale: float, causal: bool, out: Any, lse: Any) -> None:

@@ -1,0 +1,387 @@
+// Attention of two-byte types on Hopper's tensor cores, the weights made again backward.
+//
+// Op:          attention, attention_backward
+// Math:        s = scale q k^T, lse = log(sum(exp(s))), p = exp(s - lse), out = p v; delta =
+//              sum(g out), ds = p (g v^T - delta), gq = scale ds k, gk = scale ds^T q, gv = p^T g
+// Layout:      q, k, v, g: by tensor maps of (column, row, head, batch), rows of unit stride, other
+//              strides multiples of 16 bytes, columns beyond the head size are zeros; out and the
+//              gradients: rows of unit stride and whole packs of 16 bytes; lse, numbers: contiguous
+// Launch:      grid heads ceil(rows / R), R = 64 GROUPS, block 128 GROUPS; shared bytes: forward
+//              2 D (R + 2 STAGES N) + 8 B, backward 4 D (R + STAGES N) + 8 B, for keys 8 STAGES N
+//              more; B = 2 STAGES + 1. The gradient of queries first: it makes `numbers`
+// Cost:        4 L S D FLOPs a head forward, 14 L S D backward, half of it if causal; L S powers in
+//              each launch, which at D = 64 (16 a clock) take as long as the products forward
+// Types:       half, bfloat16 -> float
+// Determinism: bit for bit: no atomics, the gradients of keys and of queries are two launches
+// Limits:      compute capability 9.0; no mask, no dropout, scale > 0; head sizes up to 128
+// Variants:    D: the head size, rounded up to 64 or 128. While a warpgroup works on numbers the
+//              products of others run: at D = 64 a multiprocessor has four of them forward and for
+//              queries, three for keys; at D = 128 four, three and two
+// Instances:   attention_forward_sm90<__half,64,2,128,2,2,false>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__nv_bfloat16,64,2,128,2,2,true>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__nv_bfloat16,128,2,64,2,2,true>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__half,128,2,64,2,2,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,64,1,64,3,3,true,true>: 168 registers, 0 bytes shared
+//   attention_backward_sm90<__half,64,1,64,3,3,false,true>: 168 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,64,2,64,3,2,true,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__half,64,2,64,3,2,false,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,128,2,64,2,1,true,true>: 255 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,128,3,64,2,1,true,false>: 168 registers, 0 bytes shared
+// Source:      Dao, FlashAttention-2 (2023); Shah et al., FlashAttention-3 (2024); Milakov and
+//              Gimelshein, Online softmax (2018)
+// Measured:    @MEASURED@
+
+#include "common.cuh"
+#include "mma.cuh"
+#include "wgmma.cuh"
+#include "attention_tile.cuh"
+#include "attention_sm90.cuh"
+
+// ---------------------------------------------------------------------------- device helpers
+
+// How many steps ahead of its own one thread loads: with more than two buffers it leaves one to
+// warpgroups that are behind.
+template <int STAGES>
+constexpr int AHEAD = STAGES > 2 ? STAGES - 2 : 1;
+
+// Scores of one HALF of the columns become powers relative to -`minus`, and their sums begin.
+template <int HALF, int D, int N, typename T>
+__device__ __forceinline__ void weigh_and_begin(float (&sums)[D / 2], uint32_t (&weights)[N / 16][4],
+                                                float (&scores)[N / 2], float (&total)[2],
+                                                const float (&minus)[2], float scale_2,
+                                                const T* values) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+#pragma unroll
+    for (int n = HALF * N / 16; n < (HALF + 1) * N / 16; ++n) {
+#pragma unroll
+      for (int i = 4 * n + 2 * h; i < 4 * n + 2 * h + 2; ++i) {
+        scores[i] = power_of_two(fmaf(scores[i], scale_2, minus[h]));
+        total[h] += scores[i];
+      }
+    }
+  }
+  const uint64_t b = mn_major(values, N * 128);
+#pragma unroll
+  for (int k = HALF * N / 32; k < (HALF + 1) * N / 32; ++k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      weights[k][i] = pack_16<T>(scores[8 * k + 2 * i], scores[8 * k + 2 * i + 1]);
+    }
+  }
+  wgmma_fence();
+#pragma unroll
+  for (int k = HALF * N / 32; k < (HALF + 1) * N / 32; ++k) {
+    wgmma<T, true>(sums, weights[k], advance(b, k * 2048), true);
+  }
+  wgmma_commit();
+}
+
+// ---------------------------------------------------------------------------- kernels
+
+// A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at
+// a time, through STAGES buffers.
+template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL>
+__global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
+    attention_forward_sm90(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
+                           const __grid_constant__ TensorMap v, const Heads heads, int section,
+                           float scale, T* __restrict__ out, float* __restrict__ lse) {
+  static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
+  constexpr int ROWS = 64 * GROUPS, TILE = N * D;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  T* queries = reinterpret_cast<T*>(memory);
+  T* passing = queries + ROWS * D;  // per stage: keys, then values
+  Barrier* ready = reinterpret_cast<Barrier*>(passing + STAGES * 2 * TILE);
+  const Ring<STAGES, 4 * GROUPS, 4 * TILE> ring(ready + 1);
+
+  const int length = heads.length, size = heads.size, count = heads.count;
+  const int tiles = (length + ROWS - 1) / ROWS;
+  const Place place(tiles, section);
+  const int at = place.head, row0 = (CAUSAL ? tiles - 1 - place.rank : place.rank) * ROWS;
+  const int batch = at / count, head = at % count, shared = head / static_cast<int>(heads.groups);
+  const int steps = ((CAUSAL ? min(row0 + ROWS, size) : size) + N - 1) / N;
+
+  auto load_step = [&](int step) {
+    T* to = passing + step % STAGES * 2 * TILE;
+    Barrier* full = ring.claimed(step);
+    load_tile<D, N>(to, k, full, step * N, shared, batch);
+    load_tile<D, N>(to + TILE, v, full, step * N, shared, batch);
+  };
+  if (threadIdx.x == 0) {
+    make_barrier(ready, 1);
+    ring.make();
+    fence_barriers();
+    arrive_expecting(ready, ROWS * D * 2);
+    load_tile<D, ROWS>(queries, q, ready, row0, head, batch);
+    for (int step = 0; step < AHEAD<STAGES> && step < steps; ++step) load_step(step);
+  }
+  __syncthreads();
+
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / 128;
+  const int row = row0 + warp * 16, group_row = row0 + group * 64;
+  const T* own = queries + group * 64 * PANEL;
+  const float scale_2 = scale * LOG2_E;
+  float sums[D / 2], base[2] = {-infinity(), -infinity()}, total[2] = {0.0f, 0.0f};
+#pragma unroll
+  for (int i = 0; i < D / 2; ++i) sums[i] = 0.0f;
+
+  wait(ready, 0);
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
+    __syncwarp();
+    ring.await(step);
+    const int column = step * N;
+    if (group_row >= length || (CAUSAL && column >= group_row + 64)) {
+      ring.release(step);
+      continue;
+    }
+    const T* keys = passing + step % STAGES * 2 * TILE;
+
+    float scores[N / 2];
+    wgmma_fence();
+    begin_rows<D, ROWS, N>(scores, own, keys);
+    wgmma_commit();
+    wgmma_wait<0>();
+    hold(scores);
+    if (CAUSAL && row - column < N) mask<N, false>(scores, row - column);
+    if (size - column < N) mask_beyond<N>(scores, size - column);
+    float peak[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      peak[h] = fmaxf(scores[2 * h], scores[2 * h + 1]);
+#pragma unroll
+      for (int n = 1; n < N / 8; ++n) {
+        peak[h] = fmaxf(peak[h], fmaxf(scores[4 * n + 2 * h], scores[4 * n + 2 * h + 1]));
+      }
+      peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 1));
+      peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 2)) * scale_2;
+    }
+    // Any base will do that keeps the powers small: it follows the largest score from afar.
+    if (__any_sync(0xffffffffu, peak[0] > base[0] + 8.0f || peak[1] > base[1] + 8.0f)) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float higher = fmaxf(peak[h], base[h]);
+        const float shrink = power_of_two(base[h] - (higher == -infinity() ? 0.0f : higher));
+        base[h] = higher;
+        total[h] *= shrink;
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n) {
+          sums[4 * n + 2 * h] *= shrink;
+          sums[4 * n + 2 * h + 1] *= shrink;
+        }
+      }
+    }
+    const float minus[2] = {base[0] == -infinity() ? 0.0f : -base[0],
+                            base[1] == -infinity() ? 0.0f : -base[1]};
+    uint32_t weights[N / 16][4];
+    weigh_and_begin<0, D, N>(sums, weights, scores, total, minus, scale_2, keys + TILE);
+    weigh_and_begin<1, D, N>(sums, weights, scores, total, minus, scale_2, keys + TILE);
+    wgmma_wait<0>();
+    hold(sums);
+    ring.release(step);
+  }
+
+  float factors[2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 1);
+    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 2);
+    factors[h] = total[h] == 0.0f ? 0.0f : 1.0f / total[h];
+    const int i = row + 8 * h + lane / 4;
+    if (lane % 4 == 0 && i < length) {
+      lse[static_cast<int64_t>(at) * length + i] =
+          total[h] == 0.0f ? infinity() : base[h] * LN_2 + logf(total[h]);
+    }
+  }
+  __syncthreads();  // the queries make place for the results
+  out += batch * heads.first[0] + head * heads.first[1];
+  store_rows<D, ROWS>(sums, factors, queries, warp * 16, out, heads.first[2], row, length,
+                      heads.value_width);
+}
+
+// Queries first (not KEYS): a block serves 64 GROUPS queries of one head, a warpgroup 64 of them;
+// keys pass by, N at a time, through STAGES buffers; `first` is the gradient of q. For the second
+// launch it leaves what a row of queries needs: numbers[head][0] = lse in powers of two,
+// numbers[head][1] = delta, zeros from `length` to `padded`. Then KEYS: keys are served, queries
+// and their numbers pass by; `first` and `second` are the gradients of k and v.
+template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL, bool KEYS>
+__global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
+    attention_backward_sm90(const __grid_constant__ TensorMap q,
+                            const __grid_constant__ TensorMap k,
+                            const __grid_constant__ TensorMap v,
+                            const __grid_constant__ TensorMap g,
+                            const __grid_constant__ TensorMap number_map,
+                            const T* __restrict__ out, const float* __restrict__ lse,
+                            const Heads heads, int section, float scale,
+                            float* __restrict__ numbers, int padded, T* __restrict__ first,
+                            T* __restrict__ second) {
+  static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
+  constexpr int ROWS = 64 * GROUPS, TILE = N * D, NUMBERS = KEYS ? 2 * N : 0;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  T* rows_1 = reinterpret_cast<T*>(memory);  // k or q
+  T* rows_2 = rows_1 + ROWS * D;             // v or g
+  T* passing = rows_2 + ROWS * D;            // per stage: q or k, then g or v
+  float* passing_numbers = reinterpret_cast<float*>(passing + STAGES * 2 * TILE);  // lse, delta
+  Barrier* ready = reinterpret_cast<Barrier*>(passing_numbers + STAGES * NUMBERS);
+  const Ring<STAGES, 4 * GROUPS, 4 * TILE + 4 * NUMBERS> ring(ready + 1);
+
+  const int length = heads.length, size = heads.size, groups = heads.groups;
+  const int query_heads = heads.count, own_heads = KEYS ? query_heads / groups : query_heads;
+  const int rows = KEYS ? size : length, columns = KEYS ? length : size;
+  const int tiles = (rows + ROWS - 1) / ROWS;
+  const Place place(tiles, section);
+  const int at = place.head;
+  const int row0 = (CAUSAL && !KEYS ? tiles - 1 - place.rank : place.rank) * ROWS;
+  const int batch = at / own_heads, head = at % own_heads;
+
+  const int begin = CAUSAL && KEYS ? row0 : 0;  // row0 is a multiple of N
+  const int end = CAUSAL && !KEYS ? min(row0 + ROWS, columns) : columns;
+  const int steps = end > begin ? (end - begin + N - 1) / N : 0;
+  const int count = KEYS ? steps * groups : steps;  // one query head of the group after the other
+
+  auto load_step = [&](int step) {
+    const int stage = step % STAGES, column = begin + step % steps * N;
+    T* to = passing + stage * 2 * TILE;
+    Barrier* full = ring.claimed(step);
+    if constexpr (KEYS) {
+      const int query_head = head * groups + step / steps;
+      load_tile<D, N>(to, q, full, column, query_head, batch);
+      load_tile<D, N>(to + TILE, g, full, column, query_head, batch);
+      load_box(passing_numbers + stage * NUMBERS, number_map, full, column, 0,
+               batch * query_heads + query_head);
+    } else {
+      load_tile<D, N>(to, k, full, column, head / groups, batch);
+      load_tile<D, N>(to + TILE, v, full, column, head / groups, batch);
+    }
+  };
+  if (threadIdx.x == 0) {
+    make_barrier(ready, 1);
+    ring.make();
+    fence_barriers();
+    arrive_expecting(ready, ROWS * D * 4);
+    load_tile<D, ROWS>(rows_1, KEYS ? k : q, ready, row0, head, batch);
+    load_tile<D, ROWS>(rows_2, KEYS ? v : g, ready, row0, head, batch);
+    for (int step = 0; step < AHEAD<STAGES> && step < count; ++step) load_step(step);
+  }
+  __syncthreads();
+
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / 128;
+  const int row = row0 + warp * 16, group_row = row0 + group * 64;
+  const T* own_1 = rows_1 + group * 64 * PANEL;
+  const T* own_2 = rows_2 + group * 64 * PANEL;
+  const float scale_2 = scale * LOG2_E;
+  float sums_1[D / 2], sums_2[D / 2];
+#pragma unroll
+  for (int i = 0; i < D / 2; ++i) sums_1[i] = sums_2[i] = 0.0f;
+
+  float own_lse[2], own_delta[2];
+  if constexpr (KEYS) {
+    wait(ready, 0);
+  } else {
+    constexpr int PACKS = D / 8 / 4;  // of a row, that a lane multiplies
+    out += batch * heads.second[0] + head * heads.second[1];
+    Pack<T, 8> results[2][PACKS];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+#pragma unroll
+      for (int p = 0; p < PACKS; ++p) {
+        const int i = row + 8 * h + lane / 4, column = (4 * p + lane % 4) * 8;
+        const bool real = i < length && column < static_cast<int>(heads.value_width);
+        results[h][p] = real ? load<8>(out + i * heads.second[2] + column) : Pack<T, 8>{};
+      }
+    }
+    wait(ready, 0);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int i = row + 8 * h + lane / 4;
+      float sum = 0.0f;
+#pragma unroll
+      for (int p = 0; p < PACKS; ++p) {
+        const Pack<T, 8> x = load<8>(place_of<ROWS>(rows_2, i - row0, 4 * p + lane % 4));
+#pragma unroll
+        for (int e = 0; e < 8; ++e) sum += widen(x[e]) * widen(results[h][p][e]);
+      }
+      own_delta[h] = warp_reduce<Sum, 4>(sum);
+      own_lse[h] = i < length ? lse[static_cast<int64_t>(at) * length + i] * LOG2_E : 0.0f;
+      if (lane % 4 == 0 && i < padded) {
+        float* to = numbers + static_cast<int64_t>(at) * 2 * padded + i;
+        to[0] = own_lse[h];
+        to[padded] = own_delta[h];
+      }
+    }
+  }
+#pragma unroll 1
+  for (int step = 0; step < count; ++step) {
+    if (threadIdx.x == 0 && step + AHEAD<STAGES> < count) load_step(step + AHEAD<STAGES>);
+    __syncwarp();
+    ring.await(step);
+    const int column = begin + step % steps * N;
+    if (group_row >= rows ||
+        (CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64))) {
+      ring.release(step);
+      continue;
+    }
+    const T* tile_1 = passing + step % STAGES * 2 * TILE;
+    const T* tile_2 = tile_1 + TILE;
+    const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
+
+    float weights[N / 2], gradients[N / 2];
+    wgmma_fence();
+    begin_rows<D, ROWS, N>(weights, own_1, tile_1);
+    wgmma_commit();
+    begin_rows<D, ROWS, N>(gradients, own_2, tile_2);
+    wgmma_commit();
+    wgmma_wait<1>();
+    hold(weights);
+    if (CAUSAL && (KEYS ? row + 16 > column : row - column < N)) {
+      mask<N, KEYS>(weights, row - column);
+    }
+    if (!KEYS && size - column < N) mask_beyond<N>(weights, size - column);
+#pragma unroll
+    for (int n = 0; n < N / 8; ++n) {
+      Pack<float, 2> passing_lse;
+      if constexpr (KEYS) passing_lse = load<2>(values + 8 * n);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float& weight = weights[4 * n + e];
+        const float minus = KEYS ? -passing_lse[e % 2] : -own_lse[e / 2];
+        weight = power_of_two(fmaf(weight, scale_2, minus));
+      }
+    }
+    wgmma_wait<0>();
+    hold(gradients);
+#pragma unroll
+    for (int n = 0; n < N / 8; ++n) {
+      Pack<float, 2> delta;
+      if constexpr (KEYS) delta = load<2>(values + N + 8 * n);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float& gradient = gradients[4 * n + e];
+        gradient = weights[4 * n + e] * (gradient - (KEYS ? delta[e % 2] : own_delta[e / 2]));
+      }
+    }
+    uint32_t packed[N / 16][4], packed_gradients[N / 16][4];
+    if constexpr (KEYS) narrowed<T, N>(packed, weights);
+    narrowed<T, N>(packed_gradients, gradients);
+    wgmma_fence();
+    begin_columns<D, N>(sums_1, packed_gradients, tile_1);
+    if constexpr (KEYS) begin_columns<D, N>(sums_2, packed, tile_2);
+    wgmma_commit();
+    wgmma_wait<0>();
+    hold(sums_1);
+    if constexpr (KEYS) hold(sums_2);
+    ring.release(step);
+  }
+
+  __syncthreads();  // the rows make place for the results
+  const float scales[2] = {scale, scale}, ones[2] = {1.0f, 1.0f};
+  first += batch * heads.first[0] + head * heads.first[1];
+  store_rows<D, ROWS>(sums_1, scales, rows_1, warp * 16, first, heads.first[2], row, rows,
+                      heads.width);
+  if constexpr (KEYS) {
+    second += batch * heads.second[0] + head * heads.second[1];
+    store_rows<D, ROWS>(sums_2, ones, rows_2, warp * 16, second, heads.second[2], row, rows,
+                        heads.value_width);
+  }
+}
