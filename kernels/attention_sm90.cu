@@ -1,6 +1,35 @@
-// Attention of two-byte types by warpgroup products: online softmax, weights again backward.
+// Attention of two-byte types on Hopper's tensor cores, the weights made again backward.
 //
 // Op:          attention, attention_backward
+// Math:        s = scale q k^T, lse = log(sum(exp(s))), p = exp(s - lse), out = p v; delta =
+//              sum(g out), ds = p (g v^T - delta), gq = scale ds k, gk = scale ds^T q, gv = p^T g
+// Layout:      q, k, v, g: by tensor maps of (column, row, head, batch), rows of unit stride, other
+//              strides multiples of 16 bytes, columns beyond the head size are zeros; out and the
+//              gradients: rows of unit stride and whole packs of 16 bytes; lse, numbers: contiguous
+// Launch:      grid heads ceil(rows / R), R = 64 GROUPS, block 128 GROUPS; shared bytes: forward
+//              2 D (R + 2 STAGES N) + 8 B, backward 4 D (R + STAGES N) + 8 B, for keys 8 STAGES N
+//              more; B = 2 STAGES + 1. The gradient of queries first: it makes `numbers`
+// Cost:        4 L S D FLOPs a head forward, 14 L S D backward, half of it if causal; L S powers in
+//              each launch, which at D = 64 (16 a clock) take as long as the products forward
+// Types:       half, bfloat16 -> float
+// Determinism: bit for bit: no atomics, the gradients of keys and of queries are two launches
+// Limits:      compute capability 9.0; no mask, no dropout, scale > 0; head sizes up to 128
+// Variants:    D: the head size, rounded up to 64 or 128. While a warpgroup works on numbers the
+//              products of others run: at D = 64 a multiprocessor has four of them forward and for
+//              queries, three for keys; at D = 128 four, three and two
+// Instances:   attention_forward_sm90<__half,64,2,128,2,2,false>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__nv_bfloat16,64,2,128,2,2,true>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__nv_bfloat16,128,2,64,2,2,true>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__half,128,2,64,2,2,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,64,1,64,3,3,true,true>: 168 registers, 0 bytes shared
+//   attention_backward_sm90<__half,64,1,64,3,3,false,true>: 168 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,64,2,64,3,2,true,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__half,64,2,64,3,2,false,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,128,2,64,2,1,true,true>: 255 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,128,3,64,2,1,true,false>: 168 registers, 0 bytes shared
+// Source:      Dao, FlashAttention-2 (2023); Shah et al., FlashAttention-3 (2024); Milakov and
+//              Gimelshein, Online softmax (2018)
+// Measured:    @MEASURED@
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -17,15 +46,14 @@ constexpr int AHEAD = STAGES > 2 ? STAGES - 2 : 1;
 
 // ---------------------------------------------------------------------------- kernels
 
-// A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at a
-// time, through STAGES buffers.
+// A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at
+// a time, through STAGES buffers.
 template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     attention_forward_sm90(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
                            const __grid_constant__ TensorMap v, const Heads heads, int section,
                            float scale, T* __restrict__ out, float* __restrict__ lse) {
   static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
-  static_assert(STAGES >= 3, "a step keeps its buffer while the next one begins");
   constexpr int ROWS = 64 * GROUPS, TILE = N * D;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* queries = reinterpret_cast<T*>(memory);
@@ -37,7 +65,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const int tiles = (length + ROWS - 1) / ROWS;
   const Place place(tiles, section);
   const int at = place.head, row0 = (CAUSAL ? tiles - 1 - place.rank : place.rank) * ROWS;
-  const int batch = at / count, head = at % count, shared = head / int(heads.groups);
+  const int batch = at / count, head = at % count, shared = head / static_cast<int>(heads.groups);
   const int steps = ((CAUSAL ? min(row0 + ROWS, size) : size) + N - 1) / N;
 
   auto load_step = [&](int step) {
@@ -64,32 +92,27 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
 #pragma unroll
   for (int i = 0; i < D / 2; ++i) sums[i] = 0.0f;
 
-  // The first step after `step` that has something for the warpgroup, when its tiles are there.
-  auto next_step = [&](int step) {
-    while (++step < steps) {
-      if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
-      __syncwarp();
-      ring.await(step);
-      if (group_row < length && !(CAUSAL && step * N >= group_row + 64)) break;
+  wait(ready, 0);
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
+    __syncwarp();
+    ring.await(step);
+    const int column = step * N;
+    if (group_row >= length || (CAUSAL && column >= group_row + 64)) {
       ring.release(step);
+      continue;
     }
-    return step;
-  };
-  auto keys_of = [&](int step) { return passing + step % STAGES * 2 * TILE; };
-  // Scores become powers relative to `base`; what sums of earlier ones shrink by, if they do.
-  float scores[N / 2], shrink[2];
-  auto weigh = [&](int step) {
-    const int live = size - step * N, ahead = row - step * N;
-    if (live < N || (CAUSAL && ahead < N)) {
-#pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int i = lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
-          if (j >= live || (CAUSAL && j - i > ahead)) scores[4 * n + e] = -infinity();
-        }
-      }
-    }
+    const T* keys = passing + step % STAGES * 2 * TILE;
+
+    float scores[N / 2];
+    wgmma_fence();
+    begin_rows<D, ROWS, N>(scores, own, keys);
+    wgmma_commit();
+    wgmma_wait<0>();
+    hold(scores);
+    if (CAUSAL && row - column < N) mask<N, false>(scores, row - column);
+    if (size - column < N) mask_beyond<N>(scores, size - column);
     float peak[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -102,15 +125,18 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
       peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 2)) * scale_2;
     }
     // Any base will do that keeps the powers small: it follows the largest score from afar.
-    const bool moves =
-        __any_sync(0xffffffffu, peak[0] > base[0] + 8.0f || peak[1] > base[1] + 8.0f);
-    if (moves) {
+    if (__any_sync(0xffffffffu, peak[0] > base[0] + 8.0f || peak[1] > base[1] + 8.0f)) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const float higher = fmaxf(peak[h], base[h]);
-        shrink[h] = power_of_two(base[h] - (higher == -infinity() ? 0.0f : higher));
+        const float shrink = power_of_two(base[h] - (higher == -infinity() ? 0.0f : higher));
         base[h] = higher;
-        total[h] *= shrink[h];
+        total[h] *= shrink;
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n) {
+          sums[4 * n + 2 * h] *= shrink;
+          sums[4 * n + 2 * h + 1] *= shrink;
+        }
       }
     }
 #pragma unroll
@@ -125,43 +151,14 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         }
       }
     }
-    return moves;
-  };
-
-  // While a step's scores are worked on, the sums of the one before are made.
-  uint32_t weights[N / 16][4];
-  wait(ready, 0);
-  int step = next_step(-1);
-  wgmma_fence();
-  begin_rows<D, ROWS, N>(scores, own, keys_of(step));
-  wgmma_commit();
-  wgmma_wait<0>();
-  hold(scores);
-  if (step < steps) weigh(step);
-  narrowed<T, N>(weights, scores);
-#pragma unroll 1
-  while (step < steps) {
-    const int next = next_step(step);
+    uint32_t weights[N / 16][4];
+    narrowed<T, N>(weights, scores);
     wgmma_fence();
-    begin_rows<D, ROWS, N>(scores, own, keys_of(next));
+    begin_columns<D, N>(sums, weights, keys + TILE);
     wgmma_commit();
-    begin_columns<D, N>(sums, weights, keys_of(step) + TILE);
-    wgmma_commit();
-    wgmma_wait<1>();
-    hold(scores);
-    const bool moves = next < steps && weigh(next);
     wgmma_wait<0>();
     hold(sums);
     ring.release(step);
-    if (moves) {
-#pragma unroll
-      for (int n = 0; n < D / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) sums[4 * n + e] *= shrink[e / 2];
-      }
-    }
-    narrowed<T, N>(weights, scores);
-    step = next;
   }
 
   float factors[2];
@@ -182,11 +179,11 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
                       heads.value_width);
 }
 
-// Queries first (not KEYS): a block serves 64 GROUPS queries of one head, a warpgroup 64 of them; keys
-// pass by, N at a time, through STAGES buffers; `first` is the gradient of q. For the second launch
-// it leaves what a row of queries needs: numbers[head][0] = lse in powers of two, numbers[head][1] =
-// sum(g * out), zeros from `length` to `padded`. Then KEYS: keys are served, queries and their
-// numbers pass by; `first` and `second` are the gradients of k and v.
+// Queries first (not KEYS): a block serves 64 GROUPS queries of one head, a warpgroup 64 of them;
+// keys pass by, N at a time, through STAGES buffers; `first` is the gradient of q. For the second
+// launch it leaves what a row of queries needs: numbers[head][0] = lse in powers of two,
+// numbers[head][1] = delta, zeros from `length` to `padded`. Then KEYS: keys are served, queries
+// and their numbers pass by; `first` and `second` are the gradients of k and v.
 template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL, bool KEYS>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     attention_backward_sm90(const __grid_constant__ TensorMap q,
@@ -196,9 +193,9 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
                             const __grid_constant__ TensorMap number_map,
                             const T* __restrict__ out, const float* __restrict__ lse,
                             const Heads heads, int section, float scale,
-                            float* __restrict__ numbers, int padded, T* __restrict__ first, T* __restrict__ second) {
+                            float* __restrict__ numbers, int padded, T* __restrict__ first,
+                            T* __restrict__ second) {
   static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
-  static_assert(STAGES >= 3, "a step keeps its buffer while the next one begins");
   constexpr int ROWS = 64 * GROUPS, TILE = N * D, NUMBERS = KEYS ? 2 * N : 0;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* rows_1 = reinterpret_cast<T*>(memory);  // k or q
@@ -257,21 +254,32 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
 #pragma unroll
   for (int i = 0; i < D / 2; ++i) sums_1[i] = sums_2[i] = 0.0f;
 
-  wait(ready, 0);
   float own_lse[2], own_delta[2];
-  if constexpr (!KEYS) {
+  if constexpr (KEYS) {
+    wait(ready, 0);
+  } else {
+    constexpr int PACKS = D / 8 / 4;  // of a row, that a lane multiplies
     out += batch * heads.second[0] + head * heads.second[1];
+    Pack<T, 8> results[2][PACKS];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int r = warp * 16 + 8 * h + lane / 4, i = row0 + r;
+#pragma unroll
+      for (int p = 0; p < PACKS; ++p) {
+        const int i = row + 8 * h + lane / 4, column = (4 * p + lane % 4) * 8;
+        const bool real = i < length && column < static_cast<int>(heads.value_width);
+        results[h][p] = real ? load<8>(out + i * heads.second[2] + column) : Pack<T, 8>{};
+      }
+    }
+    wait(ready, 0);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int i = row + 8 * h + lane / 4;
       float sum = 0.0f;
 #pragma unroll
-      for (int pack = lane % 4; pack < D / 8; pack += 4) {
-        if (i >= length || pack * 8 >= int(heads.value_width)) continue;
-        const Pack<T, 8> x = load<8>(place_of<ROWS>(rows_2, r, pack));
-        const Pack<T, 8> y = load<8>(out + i * heads.second[2] + pack * 8);
+      for (int p = 0; p < PACKS; ++p) {
+        const Pack<T, 8> x = load<8>(place_of<ROWS>(rows_2, i - row0, 4 * p + lane % 4));
 #pragma unroll
-        for (int e = 0; e < 8; ++e) sum += widen(x[e]) * widen(y[e]);
+        for (int e = 0; e < 8; ++e) sum += widen(x[e]) * widen(results[h][p][e]);
       }
       own_delta[h] = warp_reduce<Sum, 4>(sum);
       own_lse[h] = i < length ? lse[static_cast<int64_t>(at) * length + i] * LOG2_E : 0.0f;
@@ -282,83 +290,46 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
       }
     }
   }
-  auto column_of = [&](int step) { return begin + step % steps * N; };
-  // The first step after `step` that has something for the warpgroup, when its tiles are there.
-  auto next_step = [&](int step) {
-    while (++step < count) {
-      if (threadIdx.x == 0 && step + AHEAD<STAGES> < count) load_step(step + AHEAD<STAGES>);
-      __syncwarp();
-      ring.await(step);
-      const int column = column_of(step);
-      if (group_row < rows &&
-          !(CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64))) {
-        break;
-      }
+#pragma unroll 1
+  for (int step = 0; step < count; ++step) {
+    if (threadIdx.x == 0 && step + AHEAD<STAGES> < count) load_step(step + AHEAD<STAGES>);
+    __syncwarp();
+    ring.await(step);
+    const int column = begin + step % steps * N;
+    if (group_row >= rows ||
+        (CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64))) {
       ring.release(step);
+      continue;
     }
-    return step;
-  };
-  auto tile_of = [&](int step) { return passing + step % STAGES * 2 * TILE; };
-
-  // weights = exp(scores - lse), of the step whose scores they hold.
-  auto weigh = [&](float (&weights)[N / 2], int step) {
-    // row and column here are what the block owns and what passes: i and j, or j and i
-    const int live = columns - column_of(step), ahead = row - column_of(step);
-    if (KEYS ? CAUSAL && ahead > -16 : live < N || (CAUSAL && ahead < N)) {
-#pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
-          if ((!KEYS && c >= live) || (CAUSAL && (KEYS ? c - r < ahead : c - r > ahead))) {
-            weights[4 * n + e] = -infinity();
-          }
-        }
-      }
-    }
+    const T* tile_1 = passing + step % STAGES * 2 * TILE;
+    const T* tile_2 = tile_1 + TILE;
     const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
+
+    float weights[N / 2], gradients[N / 2];
+    wgmma_fence();
+    begin_rows<D, ROWS, N>(weights, own_1, tile_1);
+    wgmma_commit();
+    begin_rows<D, ROWS, N>(gradients, own_2, tile_2);
+    wgmma_commit();
+    wgmma_wait<1>();
+    hold(weights);
+    if (CAUSAL && (KEYS ? row + 16 > column : row - column < N)) {
+      mask<N, KEYS>(weights, row - column);
+    }
+    if (!KEYS && size - column < N) mask_beyond<N>(weights, size - column);
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
-      Pack<float, 2> lse;
-      if constexpr (KEYS) lse = load<2>(values + 8 * n);
+      Pack<float, 2> passing_lse;
+      if constexpr (KEYS) passing_lse = load<2>(values + 8 * n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         float& weight = weights[4 * n + e];
-        weight = power_of_two(fmaf(weight, scale_2, KEYS ? -lse[e % 2] : -own_lse[e / 2]));
+        const float minus = KEYS ? -passing_lse[e % 2] : -own_lse[e / 2];
+        weight = power_of_two(fmaf(weight, scale_2, minus));
       }
     }
-  };
-
-  // While a step's gradients are worked on, the next step's scores are made, and while those are
-  // worked on, the sums of this one.
-  float weights[N / 2];
-  int step = next_step(-1);
-  wgmma_fence();
-  begin_rows<D, ROWS, N>(weights, own_1, tile_of(step));
-  wgmma_commit();
-  wgmma_wait<0>();
-  hold(weights);
-  if (step < count) weigh(weights, step);
-#pragma unroll 1
-  while (step < count) {
-    const T* tile_1 = tile_of(step);
-    const T* tile_2 = tile_1 + TILE;
-    const int next = next_step(step);
-    float gradients[N / 2], next_weights[N / 2];
-    uint32_t packed[N / 16][4], packed_gradients[N / 16][4];
-    if constexpr (KEYS) narrowed<T, N>(packed, weights);
-    wgmma_fence();
-    begin_rows<D, ROWS, N>(gradients, own_2, tile_2);
-    wgmma_commit();
-    if constexpr (KEYS) {
-      begin_columns<D, N>(sums_2, packed, tile_2);
-      wgmma_commit();
-    }
-    begin_rows<D, ROWS, N>(next_weights, own_1, tile_of(next));
-    wgmma_commit();
-    wgmma_wait<KEYS ? 2 : 1>();
+    wgmma_wait<0>();
     hold(gradients);
-    const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
       Pack<float, 2> delta;
@@ -369,20 +340,17 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         gradient = weights[4 * n + e] * (gradient - (KEYS ? delta[e % 2] : own_delta[e / 2]));
       }
     }
+    uint32_t packed[N / 16][4], packed_gradients[N / 16][4];
+    if constexpr (KEYS) narrowed<T, N>(packed, weights);
     narrowed<T, N>(packed_gradients, gradients);
     wgmma_fence();
     begin_columns<D, N>(sums_1, packed_gradients, tile_1);
+    if constexpr (KEYS) begin_columns<D, N>(sums_2, packed, tile_2);
     wgmma_commit();
-    wgmma_wait<1>();
-    hold(next_weights);
-    if (next < count) weigh(next_weights, next);
     wgmma_wait<0>();
     hold(sums_1);
-    hold(sums_2);
+    if constexpr (KEYS) hold(sums_2);
     ring.release(step);
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) weights[i] = next_weights[i];
-    step = next;
   }
 
   __syncthreads();  // the rows make place for the results

@@ -1,9 +1,9 @@
-// Attention's tiles on warpgroup products: how they arrive, what multiplies them, how results leave.
+// Attention's tiles for products of warpgroups: how they arrive, are multiplied, and leave.
 //
 // A tile has ROWS rows of D two-byte values, in panels of 64 columns, which lie one after the other
-// as wgmma.cuh's tiles do. Scores and sums are accumulators of a warpgroup's 64 rows: of the 16 rows
-// of a warp a lane has rows lane / 4 and lane / 4 + 8, columns lane % 4 * 2 and the next one of
-// every 8.
+// as wgmma.cuh's tiles do. Scores and sums are accumulators of a warpgroup's 64 rows: of the 16
+// rows of a warp a lane has rows lane / 4 and lane / 4 + 8, columns lane % 4 * 2 and the next one
+// of every 8.
 
 constexpr int PANEL = 64;  // columns
 
@@ -14,8 +14,8 @@ struct Heads {
   int64_t first[3], second[3];          // of the results: batch, head, row
 };
 
-// Which head a block serves, and which of its tiles, counted from the longest. Heads are in sections
-// whose rows stay in L2; within a section the longest tiles begin first.
+// Which head a block serves, and which of its tiles, counted from the longest. Heads are in
+// sections whose rows stay in L2; within a section the longest tiles begin first.
 struct Place {
   int head, rank;
   __device__ __forceinline__ Place(int tiles, int section) {
@@ -52,6 +52,28 @@ __device__ __forceinline__ void begin_rows(float (&scores)[N / 2], const T* left
   for (int k = 0; k < D; k += 16) {
     const int panel = k / PANEL * 128, within = k % PANEL * 2;
     wgmma<T>(scores, advance(a, panel * ROWS + within), advance(b, panel * N + within), k != 0);
+  }
+}
+
+// -infinity to scores of columns behind the row; where rows are keys (KEYS), before it. `ahead`:
+// the warp's first row less the first column.
+template <int N, bool KEYS>
+__device__ __forceinline__ void mask(float (&scores)[N / 2], int ahead) {
+  const int lane = threadIdx.x % 32, limit = ahead + lane / 4 - lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < N / 2; ++i) {
+    const int place = i / 4 * 8 + i % 2 - i / 2 % 2 * 8;  // column less row, beside the lane's
+    if (KEYS ? place < limit : place > limit) scores[i] = -infinity();
+  }
+}
+
+// -infinity to scores of columns from `live` on.
+template <int N>
+__device__ __forceinline__ void mask_beyond(float (&scores)[N / 2], int live) {
+  const int lane = threadIdx.x % 32, limit = live - lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < N / 2; ++i) {
+    if (i / 4 * 8 + i % 2 >= limit) scores[i] = -infinity();
   }
 }
 

@@ -179,6 +179,28 @@ def test_needs(needs: tuple[bool, ...]) -> None:
     compare((1, 2, 20, 30, 16, 16), "float32", mask=draw(20, 30, seed=9), needs=needs)
 
 
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize(
+    "needs", [(True, False, False, False), (False, True, False, False), (False, False, True, False)]
+)
+def test_needs_of_halves(needs: tuple[bool, ...], dtype: str) -> None:
+    compare((1, 2, 150, 170, 64, 64), dtype, needs=needs)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_negative_scale(dtype: str) -> None:
+    compare((1, 2, 70, 80, 64, 64), dtype, scale=-0.2)
+
+
+@pytest.mark.parametrize("width", [64, 128])
+def test_sections_of_heads(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More heads than work at a time, and no whole number of sections."""
+    from tensorflow_lite_clone.backends.cupy import attention_hopper
+
+    monkeypatch.setattr(attention_hopper, "_CACHED", 1 << 20)
+    compare((2, 9, 300, 280, width, width), "bfloat16", causal=True, layout="heads")
+
+
 def test_other_ranks_and_broadcasting() -> None:
     from tensorflow_lite_clone import backends
 

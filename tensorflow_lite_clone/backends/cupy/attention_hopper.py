@@ -21,30 +21,32 @@ _BACKWARD = Kernel(
     params=("T", "D", "GROUPS", "N", "STAGES", "BLOCKS", "CAUSAL", "KEYS"),
 )
 _CACHED = 16 << 20  # bytes of L2 that what passes by may take
+_SHORT = 64  # rows and columns that the others do in one tile, sooner
 _PANEL = 64  # columns that lie together in shared memory
 
 
 def serves(call: Any, capability: int, scale: float) -> bool:
-    """Whether these kernels serve what the others do: no mask, heads of 33-64 or 97-128 columns."""
+    """Whether these kernels serve the call: of those of the others what has no mask and is long."""
     return (
         capability == 90
         and call.q.itemsize == 2
         and not call.kind
-        and call.bucket in (64, 128)
         and scale > 0
+        and max(call.q.shape[2], call.k.shape[2]) > _SHORT
     )
 
 
 def forward(call: Any, groups: int, scale: float, causal: bool, out: Any, lse: Any) -> None:
     """Write the result and its log-sum-exp."""
-    several, columns, stages, blocks = _forward_tiles(call)
+    depth = _depth(call)
+    several, columns, stages, blocks = _forward_tiles(depth)
     rows = 64 * several
     q, k, v = _mappable(call.q, call.k, call.v)
-    kernel = _FORWARD[call.q.dtype, call.bucket, several, columns, stages, blocks, causal]
+    kernel = _FORWARD[call.q.dtype, depth, several, columns, stages, blocks, causal]
     kernel(
         math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several, _tiles(q, rows),
         _tiles(k, columns), _tiles(v, columns), _heads(call, groups, out), _section(call), scale,
-        out, lse, shared=2 * call.bucket * (rows + 2 * stages * columns) + 8 * (2 * stages + 1),
+        out, lse, shared=2 * depth * (rows + 2 * stages * columns) + 8 * (2 * stages + 1),
     )  # fmt: skip
 
 
@@ -68,9 +70,10 @@ def backward(
 ) -> None:
     """Write the gradient of q, or, after that, those of k and v, where there is a `second`."""
     keys = second is not None
-    several, columns, stages, blocks = _backward_tiles(call, keys)
+    depth = _depth(call)
+    several, columns, stages, blocks = _backward_tiles(depth, keys)
     rows = 64 * several
-    kernel = _BACKWARD[call.q.dtype, call.bucket, several, columns, stages, blocks, causal, keys]
+    kernel = _BACKWARD[call.q.dtype, depth, several, columns, stages, blocks, causal, keys]
     q, k, v, g = _mappable(call.q, call.k, call.v, g)
     key_rows, query_rows = (rows, columns) if keys else (columns, rows)
     heads, _, padded = numbers.shape
@@ -83,7 +86,7 @@ def backward(
         batch * count * -(-length // rows), 128 * several, _tiles(q, query_rows),
         _tiles(k, key_rows), _tiles(v, key_rows), _tiles(g, query_rows), number_map, out, lse,
         _heads(call, groups, *results), _section(call), scale, numbers, padded, first, second,
-        shared=4 * call.bucket * (rows + stages * columns) + 8 * stages * columns * keys
+        shared=4 * depth * (rows + stages * columns) + 8 * stages * columns * keys
         + 8 * (2 * stages + 1),
     )  # fmt: skip
 
@@ -113,19 +116,24 @@ def _heads(call: Any, groups: int, first: Any, second: Any = None) -> Any:
     return np.array(sizes, np.int64)
 
 
+def _depth(call: Any) -> int:
+    """The template argument D: columns of a tile, in whole panels."""
+    return -(-call.bucket // _PANEL) * _PANEL
+
+
 def _section(call: Any) -> int:
     """How many heads blocks work at together: what passes by them stays in the cache."""
     longest = max(call.q.shape[2], call.k.shape[2])
-    return max(1, _CACHED // (4 * call.bucket * longest))
+    return max(1, _CACHED // (4 * _depth(call) * longest))
 
 
-def _forward_tiles(call: Any) -> tuple[int, int, int, int]:
+def _forward_tiles(depth: int) -> tuple[int, int, int, int]:
     """The template arguments GROUPS, N, STAGES and BLOCKS."""
-    return (2, 64, 4, 2) if call.bucket == 64 else (2, 64, 3, 1)
+    return (2, 128, 2, 2) if depth == 64 else (2, 64, 2, 2)
 
 
-def _backward_tiles(call: Any, keys: bool) -> tuple[int, int, int, int]:
+def _backward_tiles(depth: int, keys: bool) -> tuple[int, int, int, int]:
     """The template arguments GROUPS, N, STAGES and BLOCKS."""
-    if call.bucket == 64:
-        return (1, 64, 3, 2) if keys else (1, 64, 3, 3)
-    return (2, 64, 3, 1)
+    if depth == 64:
+        return (1, 64, 3, 3) if keys else (2, 64, 3, 2)
+    return (2, 64, 2, 1) if keys else (3, 64, 2, 1)

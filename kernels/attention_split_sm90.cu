@@ -1,6 +1,35 @@
-// Attention of two-byte types by warpgroup products: online softmax, weights again backward.
+// Attention of two-byte types on Hopper's tensor cores, the weights made again backward.
 //
 // Op:          attention, attention_backward
+// Math:        s = scale q k^T, lse = log(sum(exp(s))), p = exp(s - lse), out = p v; delta =
+//              sum(g out), ds = p (g v^T - delta), gq = scale ds k, gk = scale ds^T q, gv = p^T g
+// Layout:      q, k, v, g: by tensor maps of (column, row, head, batch), rows of unit stride, other
+//              strides multiples of 16 bytes, columns beyond the head size are zeros; out and the
+//              gradients: rows of unit stride and whole packs of 16 bytes; lse, numbers: contiguous
+// Launch:      grid heads ceil(rows / R), R = 64 GROUPS, block 128 GROUPS; shared bytes: forward
+//              2 D (R + 2 STAGES N) + 8 B, backward 4 D (R + STAGES N) + 8 B, for keys 8 STAGES N
+//              more; B = 2 STAGES + 1. The gradient of queries first: it makes `numbers`
+// Cost:        4 L S D FLOPs a head forward, 14 L S D backward, half of it if causal; L S powers in
+//              each launch, which at D = 64 (16 a clock) take as long as the products forward
+// Types:       half, bfloat16 -> float
+// Determinism: bit for bit: no atomics, the gradients of keys and of queries are two launches
+// Limits:      compute capability 9.0; no mask, no dropout, scale > 0; head sizes up to 128
+// Variants:    D: the head size, rounded up to 64 or 128. While a warpgroup works on numbers the
+//              products of others run: at D = 64 a multiprocessor has four of them forward and for
+//              queries, three for keys; at D = 128 four, three and two
+// Instances:   attention_forward_sm90<__half,64,2,128,2,2,false>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__nv_bfloat16,64,2,128,2,2,true>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__nv_bfloat16,128,2,64,2,2,true>: 128 registers, 0 bytes shared
+//   attention_forward_sm90<__half,128,2,64,2,2,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,64,1,64,3,3,true,true>: 168 registers, 0 bytes shared
+//   attention_backward_sm90<__half,64,1,64,3,3,false,true>: 168 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,64,2,64,3,2,true,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__half,64,2,64,3,2,false,false>: 128 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,128,2,64,2,1,true,true>: 255 registers, 0 bytes shared
+//   attention_backward_sm90<__nv_bfloat16,128,3,64,2,1,true,false>: 168 registers, 0 bytes shared
+// Source:      Dao, FlashAttention-2 (2023); Shah et al., FlashAttention-3 (2024); Milakov and
+//              Gimelshein, Online softmax (2018)
+// Measured:    @MEASURED@
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -15,10 +44,43 @@
 template <int STAGES>
 constexpr int AHEAD = STAGES > 2 ? STAGES - 2 : 1;
 
+// Scores of one HALF of the columns become powers relative to -`minus`, and their sums begin.
+template <int HALF, int D, int N, typename T>
+__device__ __forceinline__ void weigh_and_begin(float (&sums)[D / 2], uint32_t (&weights)[N / 16][4],
+                                                float (&scores)[N / 2], float (&total)[2],
+                                                const float (&minus)[2], float scale_2,
+                                                const T* values) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+#pragma unroll
+    for (int n = HALF * N / 16; n < (HALF + 1) * N / 16; ++n) {
+#pragma unroll
+      for (int i = 4 * n + 2 * h; i < 4 * n + 2 * h + 2; ++i) {
+        scores[i] = power_of_two(fmaf(scores[i], scale_2, minus[h]));
+        total[h] += scores[i];
+      }
+    }
+  }
+  const uint64_t b = mn_major(values, N * 128);
+#pragma unroll
+  for (int k = HALF * N / 32; k < (HALF + 1) * N / 32; ++k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      weights[k][i] = pack_16<T>(scores[8 * k + 2 * i], scores[8 * k + 2 * i + 1]);
+    }
+  }
+  wgmma_fence();
+#pragma unroll
+  for (int k = HALF * N / 32; k < (HALF + 1) * N / 32; ++k) {
+    wgmma<T, true>(sums, weights[k], advance(b, k * 2048), true);
+  }
+  wgmma_commit();
+}
+
 // ---------------------------------------------------------------------------- kernels
 
-// A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at a
-// time, through STAGES buffers.
+// A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at
+// a time, through STAGES buffers.
 template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     attention_forward_sm90(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
@@ -36,7 +98,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const int tiles = (length + ROWS - 1) / ROWS;
   const Place place(tiles, section);
   const int at = place.head, row0 = (CAUSAL ? tiles - 1 - place.rank : place.rank) * ROWS;
-  const int batch = at / count, head = at % count, shared = head / int(heads.groups);
+  const int batch = at / count, head = at % count, shared = head / static_cast<int>(heads.groups);
   const int steps = ((CAUSAL ? min(row0 + ROWS, size) : size) + N - 1) / N;
 
   auto load_step = [&](int step) {
@@ -82,17 +144,8 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     wgmma_commit();
     wgmma_wait<0>();
     hold(scores);
-    const int live = size - column, ahead = row - column;
-    if (live < N || (CAUSAL && ahead < N)) {
-#pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int i = lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
-          if (j >= live || (CAUSAL && j - i > ahead)) scores[4 * n + e] = -infinity();
-        }
-      }
-    }
+    if (CAUSAL && row - column < N) mask<N, false>(scores, row - column);
+    if (size - column < N) mask_beyond<N>(scores, size - column);
     float peak[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -119,23 +172,11 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         }
       }
     }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const float minus = base[h] == -infinity() ? 0.0f : -base[h];
-#pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-        for (int i = 4 * n + 2 * h; i < 4 * n + 2 * h + 2; ++i) {
-          scores[i] = power_of_two(fmaf(scores[i], scale_2, minus));
-          total[h] += scores[i];
-        }
-      }
-    }
+    const float minus[2] = {base[0] == -infinity() ? 0.0f : -base[0],
+                            base[1] == -infinity() ? 0.0f : -base[1]};
     uint32_t weights[N / 16][4];
-    narrowed<T, N>(weights, scores);
-    wgmma_fence();
-    begin_columns<D, N>(sums, weights, keys + TILE);
-    wgmma_commit();
+    weigh_and_begin<0, D, N>(sums, weights, scores, total, minus, scale_2, keys + TILE);
+    weigh_and_begin<1, D, N>(sums, weights, scores, total, minus, scale_2, keys + TILE);
     wgmma_wait<0>();
     hold(sums);
     ring.release(step);
@@ -159,37 +200,11 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
                       heads.value_width);
 }
 
-// What the gradients need of each row of queries: numbers[head][0] = lse in powers of two,
-// numbers[head][1] = sum(g * out), zeros from `length` to `padded`. LANES threads a row.
-template <typename T, int LANES>
-__global__ void __launch_bounds__(256)
-    attention_backward_delta_sm90(const T* __restrict__ g, const T* __restrict__ out,
-                                  const float* __restrict__ lse, const Heads heads, int64_t rows,
-                                  int64_t padded, float* __restrict__ numbers) {
-  const int64_t place = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) / LANES;
-  const int column = threadIdx.x % LANES * 8;
-  const int64_t i = place % padded, at = place / padded;
-  const bool real = place < rows && i < heads.length;
-  float sum = 0.0f;
-  if (real && column < heads.value_width) {
-    const int64_t batch = at / heads.count, head = at % heads.count;
-    const Pack<T, 8> x = load<8>(g + batch * heads.first[0] + head * heads.first[1] +
-                                 i * heads.first[2] + column);
-    const Pack<T, 8> y = load<8>(out + batch * heads.second[0] + head * heads.second[1] +
-                                 i * heads.second[2] + column);
-#pragma unroll
-    for (int e = 0; e < 8; ++e) sum += widen(x[e]) * widen(y[e]);
-  }
-  sum = warp_reduce<Sum, LANES>(sum);
-  if (place < rows && column == 0) {
-    numbers[at * 2 * padded + i] = real ? lse[at * heads.length + i] * LOG2_E : 0.0f;
-    numbers[(at * 2 + 1) * padded + i] = sum;
-  }
-}
-
-// KEYS: a block serves 64 GROUPS keys of one head, a warpgroup 64 of them; queries pass by, `first`
-// and `second` are the gradients of k and v. Else it serves queries, keys pass by, and `first` is
-// the gradient of q. N rows pass at a time, through STAGES buffers. `numbers`: see above.
+// Queries first (not KEYS): a block serves 64 GROUPS queries of one head, a warpgroup 64 of them;
+// keys pass by, N at a time, through STAGES buffers; `first` is the gradient of q. For the second
+// launch it leaves what a row of queries needs: numbers[head][0] = lse in powers of two,
+// numbers[head][1] = delta, zeros from `length` to `padded`. Then KEYS: keys are served, queries
+// and their numbers pass by; `first` and `second` are the gradients of k and v.
 template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL, bool KEYS>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     attention_backward_sm90(const __grid_constant__ TensorMap q,
@@ -197,10 +212,11 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
                             const __grid_constant__ TensorMap v,
                             const __grid_constant__ TensorMap g,
                             const __grid_constant__ TensorMap number_map,
-                            const float* __restrict__ numbers, int64_t padded, const Heads heads,
-                            int section, float scale, T* __restrict__ first, T* __restrict__ second) {
+                            const T* __restrict__ out, const float* __restrict__ lse,
+                            const Heads heads, int section, float scale,
+                            float* __restrict__ numbers, int padded, T* __restrict__ first,
+                            T* __restrict__ second) {
   static_assert(sizeof(T) == 2 && D % PANEL == 0 && N % 32 == 0, "whole products");
-  static_assert(STAGES >= 3, "a step keeps its buffer while the next one begins");
   constexpr int ROWS = 64 * GROUPS, TILE = N * D, NUMBERS = KEYS ? 2 * N : 0;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* rows_1 = reinterpret_cast<T*>(memory);  // k or q
@@ -255,99 +271,86 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const T* own_1 = rows_1 + group * 64 * PANEL;
   const T* own_2 = rows_2 + group * 64 * PANEL;
   const float scale_2 = scale * LOG2_E;
-  float own_lse[2] = {0.0f, 0.0f}, own_delta[2] = {0.0f, 0.0f};
-  if constexpr (!KEYS) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int i = row + 8 * h + lane / 4;
-      if (i < length) {
-        own_lse[h] = numbers[at * 2 * padded + i];
-        own_delta[h] = numbers[(at * 2 + 1) * padded + i];
-      }
-    }
-  }
   float sums_1[D / 2], sums_2[D / 2];
 #pragma unroll
   for (int i = 0; i < D / 2; ++i) sums_1[i] = sums_2[i] = 0.0f;
 
-  auto column_of = [&](int step) { return begin + step % steps * N; };
-  // The first step after `step` that has something for the warpgroup, when its tiles are there.
-  auto next_step = [&](int step) {
-    while (++step < count) {
-      if (threadIdx.x == 0 && step + AHEAD<STAGES> < count) load_step(step + AHEAD<STAGES>);
-      __syncwarp();
-      ring.await(step);
-      const int column = column_of(step);
-      if (group_row < rows &&
-          !(CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64))) {
-        break;
+  float own_lse[2], own_delta[2];
+  if constexpr (KEYS) {
+    wait(ready, 0);
+  } else {
+    constexpr int PACKS = D / 8 / 4;  // of a row, that a lane multiplies
+    out += batch * heads.second[0] + head * heads.second[1];
+    Pack<T, 8> results[2][PACKS];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+#pragma unroll
+      for (int p = 0; p < PACKS; ++p) {
+        const int i = row + 8 * h + lane / 4, column = (4 * p + lane % 4) * 8;
+        const bool real = i < length && column < static_cast<int>(heads.value_width);
+        results[h][p] = real ? load<8>(out + i * heads.second[2] + column) : Pack<T, 8>{};
       }
+    }
+    wait(ready, 0);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int i = row + 8 * h + lane / 4;
+      float sum = 0.0f;
+#pragma unroll
+      for (int p = 0; p < PACKS; ++p) {
+        const Pack<T, 8> x = load<8>(place_of<ROWS>(rows_2, i - row0, 4 * p + lane % 4));
+#pragma unroll
+        for (int e = 0; e < 8; ++e) sum += widen(x[e]) * widen(results[h][p][e]);
+      }
+      own_delta[h] = warp_reduce<Sum, 4>(sum);
+      own_lse[h] = i < length ? lse[static_cast<int64_t>(at) * length + i] * LOG2_E : 0.0f;
+      if (lane % 4 == 0 && i < padded) {
+        float* to = numbers + static_cast<int64_t>(at) * 2 * padded + i;
+        to[0] = own_lse[h];
+        to[padded] = own_delta[h];
+      }
+    }
+  }
+#pragma unroll 1
+  for (int step = 0; step < count; ++step) {
+    if (threadIdx.x == 0 && step + AHEAD<STAGES> < count) load_step(step + AHEAD<STAGES>);
+    __syncwarp();
+    ring.await(step);
+    const int column = begin + step % steps * N;
+    if (group_row >= rows ||
+        (CAUSAL && (KEYS ? column + N <= group_row : column >= group_row + 64))) {
       ring.release(step);
+      continue;
     }
-    return step;
-  };
-  auto tile_of = [&](int step) { return passing + step % STAGES * 2 * TILE; };
-
-  // weights = exp(scores - lse), of the step whose scores they hold.
-  auto weigh = [&](float (&weights)[N / 2], int step) {
-    // row and column here are what the block owns and what passes: i and j, or j and i
-    const int live = columns - column_of(step), ahead = row - column_of(step);
-    if (KEYS ? CAUSAL && ahead > -16 : live < N || (CAUSAL && ahead < N)) {
-#pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
-          if ((!KEYS && c >= live) || (CAUSAL && (KEYS ? c - r < ahead : c - r > ahead))) {
-            weights[4 * n + e] = -infinity();
-          }
-        }
-      }
-    }
+    const T* tile_1 = passing + step % STAGES * 2 * TILE;
+    const T* tile_2 = tile_1 + TILE;
     const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
+
+    float weights[N / 2], gradients[N / 2];
+    wgmma_fence();
+    begin_rows<D, ROWS, N>(weights, own_1, tile_1);
+    wgmma_commit();
+    begin_rows<D, ROWS, N>(gradients, own_2, tile_2);
+    wgmma_commit();
+    wgmma_wait<1>();
+    hold(weights);
+    if (CAUSAL && (KEYS ? row + 16 > column : row - column < N)) {
+      mask<N, KEYS>(weights, row - column);
+    }
+    if (!KEYS && size - column < N) mask_beyond<N>(weights, size - column);
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
-      Pack<float, 2> lse;
-      if constexpr (KEYS) lse = load<2>(values + 8 * n);
+      Pack<float, 2> passing_lse;
+      if constexpr (KEYS) passing_lse = load<2>(values + 8 * n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         float& weight = weights[4 * n + e];
-        weight = power_of_two(fmaf(weight, scale_2, KEYS ? -lse[e % 2] : -own_lse[e / 2]));
+        const float minus = KEYS ? -passing_lse[e % 2] : -own_lse[e / 2];
+        weight = power_of_two(fmaf(weight, scale_2, minus));
       }
     }
-  };
-
-  // While a step's gradients are worked on, the next step's scores are made, and while those are
-  // worked on, the sums of this one.
-  float weights[N / 2];
-  wait(ready, 0);
-  int step = next_step(-1);
-  wgmma_fence();
-  begin_rows<D, ROWS, N>(weights, own_1, tile_of(step));
-  wgmma_commit();
-  wgmma_wait<0>();
-  hold(weights);
-  if (step < count) weigh(weights, step);
-#pragma unroll 1
-  while (step < count) {
-    const T* tile_1 = tile_of(step);
-    const T* tile_2 = tile_1 + TILE;
-    const int next = next_step(step);
-    float gradients[N / 2], next_weights[N / 2];
-    uint32_t packed[N / 16][4], packed_gradients[N / 16][4];
-    if constexpr (KEYS) narrowed<T, N>(packed, weights);
-    wgmma_fence();
-    begin_rows<D, ROWS, N>(gradients, own_2, tile_2);
-    wgmma_commit();
-    if constexpr (KEYS) {
-      begin_columns<D, N>(sums_2, packed, tile_2);
-      wgmma_commit();
-    }
-    begin_rows<D, ROWS, N>(next_weights, own_1, tile_of(next));
-    wgmma_commit();
-    wgmma_wait<KEYS ? 2 : 1>();
+    wgmma_wait<0>();
     hold(gradients);
-    const float* values = passing_numbers + step % STAGES * NUMBERS + lane % 4 * 2;
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
       Pack<float, 2> delta;
@@ -358,20 +361,17 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         gradient = weights[4 * n + e] * (gradient - (KEYS ? delta[e % 2] : own_delta[e / 2]));
       }
     }
+    uint32_t packed[N / 16][4], packed_gradients[N / 16][4];
+    if constexpr (KEYS) narrowed<T, N>(packed, weights);
     narrowed<T, N>(packed_gradients, gradients);
     wgmma_fence();
     begin_columns<D, N>(sums_1, packed_gradients, tile_1);
+    if constexpr (KEYS) begin_columns<D, N>(sums_2, packed, tile_2);
     wgmma_commit();
-    wgmma_wait<1>();
-    hold(next_weights);
-    if (next < count) weigh(next_weights, next);
     wgmma_wait<0>();
     hold(sums_1);
-    hold(sums_2);
+    if constexpr (KEYS) hold(sums_2);
     ring.release(step);
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) weights[i] = next_weights[i];
-    step = next;
   }
 
   __syncthreads();  // the rows make place for the results
