@@ -5,7 +5,7 @@
 //              found: s *= backoff, n = 0; else n += 1, and at n = interval s *= growth (unless
 //              that is infinite), n = 0
 // Layout:      any dense one
-// Launch:      block 256, grid the sum over tensors of ceil(n sizeof(T) / 16384); one thread
+// Launch:      block 256, grid the sum over tensors of ceil(n sizeof(T) / 4096); one thread
 // Cost:        2 n sizeof(T) bytes: bound by memory
 // Types:       T -> acc_t<T>; scales and flags are float, the tracker is int
 // Determinism: bit for bit
@@ -26,7 +26,7 @@
 
 constexpr int THREADS = 256;
 template <typename T>
-constexpr int CHUNK = 16384 / sizeof(T);
+constexpr int CHUNK = 4096 / sizeof(T);
 
 // ---------------------------------------------------------------------------- kernels
 

@@ -13,19 +13,25 @@
 // Determinism: bit for bit
 // Limits:      float; rows, inputs and outputs at least 1
 // Variants:    VEC: 4 where rows of what is read are a multiple of 16 bytes apart and begin at one,
-//              else 1
-// Instances:   linear_forward<float, 4>: 168 registers, 2048 bytes shared
-//              linear_forward<float, 1>: 128 registers, 2048 bytes shared
-//              linear_backward_input<float, 4>: 192 registers, 8192 bytes shared
+//              else 1. The launcher leaves to cuBLASLt, as measured: more than 128 rows, more than
+//              2^25 products, and of gx also weights beyond 2^18 and more than 2^24 products. Tiles
+//              of 8 are unrolled by 2 for gx; by 4 the compiler spilled
+// Instances:   linear_forward<float, 4>: 240 registers, 2048 bytes shared
+//              linear_forward<float, 1>: 168 registers, 2048 bytes shared
+//              linear_backward_input<float, 4>: 104 registers, 8192 bytes shared
 //              linear_backward_input<float, 1>: 64 registers, 8192 bytes shared
 //              linear_backward_weight<float, 4>: 96 registers, 28672 bytes shared
 //              linear_backward_weight<float, 1>: 64 registers, 10240 bytes shared
-//              linear_backward<float, 4, 4>: 192 registers, 36864 bytes shared
-//              linear_backward<float, 1, 4>: 128 registers, 36864 bytes shared
-//              linear_backward<float, 4, 1>: 192 registers, 18432 bytes shared
-//              linear_backward<float, 1, 1>: 96 registers, 18432 bytes shared
+//              linear_backward<float, 4, 4>: 128 registers, 36864 bytes shared
+//              linear_backward<float, 1, 4>: 112 registers, 36864 bytes shared
+//              linear_backward<float, 4, 1>: 128 registers, 18432 bytes shared
+//              linear_backward<float, 1, 1>: 112 registers, 18432 bytes shared
 // Source:      none
-// Measured:    none
+// Measured:    NVIDIA H200, 2026-11-23, us beside cuBLASLt's, rows x inputs x outputs, in a graph:
+//              forward 32x784x256 3.3 (7.4), 32x256x128 2.7 (9.9), 32x128x10 2.7 (6.8),
+//              128x1568x128 5.4 (11.4); gx 5.5 (6.3), 3.5 (5.5), 1.6 (4.6), 7.6 (5.3); gw and gb
+//              3.1 (4.3), 3.1 (4.4), 3.0 (4.2), 5.8 (6.6), and 128x128x10 5.4 (54). Both of
+//              32x256x128 in one launch: 3.8. A launch alone takes about 1.5
 
 #include "common.cuh"
 
@@ -34,7 +40,7 @@
 constexpr int TILE = 8;            // rows and outputs of what a block computes
 constexpr int ROWS_AT_ONCE = 128;  // of g, in shared memory for the gradient of the weights
 constexpr int GROUPS = 4;          // of threads that share those rows
-constexpr int UNROLL = 4;          // loads of weights and gradients under way for gx
+constexpr int UNROLL = 2;          // loads of weights and gradients under way for gx
 
 // Sums COUNT values over the lanes of a warp. Lane i ends with values i * COUNT / 32 and following,
 // first in `values`: each step gives half of the values away and takes the other half of its own.
@@ -200,7 +206,7 @@ __global__ void __launch_bounds__(256)
 
 // Both at once: the first blocks compute gx, `across` of them 8 rows, the others gw and gb.
 template <typename T, int VEC_G, int VEC_X>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
     linear_backward(const T* __restrict__ g, const T* __restrict__ x, const T* __restrict__ w,
                     int rows, int inputs, int outputs, T* __restrict__ gx, T* __restrict__ gw,
                     T* __restrict__ gb) {

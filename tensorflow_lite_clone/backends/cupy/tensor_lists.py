@@ -16,7 +16,7 @@ from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, is_dense
 from tensorflow_lite_clone.core.live import LiveNumber
 
 THREADS = 256  # a block; the kernels are compiled for it
-STEP_CHUNK, NORM_CHUNK = 16384, 65536  # bytes of a tensor for one block
+STEP_CHUNK, NORM_CHUNK = 4096, 65536  # bytes of a tensor for one block
 _f32 = np.dtype(np.float32)
 
 #: Arrays at one place of the lists, which lie in memory alike, and that place.
