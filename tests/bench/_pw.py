@@ -78,10 +78,6 @@ ts=[]
 for _ in range(30):
     t=time.perf_counter(); tst(); ts.append((time.perf_counter()-t)*1e6); torch.cuda.synchronize()
 print('torch eager host us', statistics.median(ts), flush=True)
-import cProfile,pstats,io
-pr=cProfile.Profile(); pr.enable()
-for _ in range(60): st()
-pr.disable(); out=io.StringIO(); pstats.Stats(pr,stream=out).sort_stats('tottime').print_stats(45); print(out.getvalue()[:7000],flush=True)
 print('--- device, captured 20 replays')
 def device(fn, lib):
     if lib=='tlc':
@@ -144,3 +140,14 @@ for n,p,q in [('bias nchw',lambda:g.sum((0,2,3)),lambda:tg.sum((0,2,3))),('bias 
     try: m=device(p,'tlc')
     except Exception as e: m=repr(e)[:100]
     print(f"{n:24s} ours {m if isinstance(m,str) else round(m,1)} torch {device(q,'torch'):.1f}",flush=True)
+
+print('--- captured steps', flush=True)
+for name,b in (('mlp',32),('cnn',128),('vit',128)):
+    st=training_step(tlc,name,b)
+    for _ in range(6): st()
+    ts=[]
+    for _ in range(5):
+        cupy.cuda.Device().synchronize(); t=time.perf_counter()
+        for _ in range(20): st()
+        cupy.cuda.Device().synchronize(); ts.append((time.perf_counter()-t)/20*1e6)
+    print(name,b,round(statistics.median(ts),1),flush=True)
