@@ -12,8 +12,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.reduction import reduced
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.backends.cupy.reduction import reduced
 
 _f32 = np.dtype(np.float32)
 
