@@ -48,7 +48,9 @@ class Pool:
 class Graph:
     """Work that was captured once and can be launched again and again."""
 
-    def __init__(self, index: int, prepare: Callable[[], object], pool: Pool | None = None) -> None:
+    def __init__(
+        self, index: int, prepare: Callable[[], object], pool: Pool | None = None
+    ) -> None:
         self.index = index
         self._prepare = prepare
         self.pool = Pool() if pool is None else pool
