@@ -33,11 +33,13 @@ def check(word: str, given: Any, axis: Any, dtype: str, keepdims: bool = False) 
     assert (made.shape, made.dtype) == (true.shape, x.dtype)
     unit = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}.get(dtype, 2.0**-52)
     # Terms cancel in sums, and errors of many factors add up.
-    large = np.abs(exact).sum(axis=axis, keepdims=keepdims) if word == "sum" else np.abs(true)
+    of = getattr(np, word)(np.abs(exact), axis=axis, keepdims=keepdims)
+    large = of if word in ("sum", "mean") else np.abs(true)
     least = min(unit, 2.0**-23)
     error = np.abs(_host(made, np.float64) - true)
     many = exact.size // max(true.size, 1) if word == "prod" else 4
-    allowed = unit * np.abs(true) + least * many * large + 1e-37  # where float32 ends
+    end = {"float16": 6e-8, "float64": 0.0}.get(dtype, 1e-37)  # where the dtype's numbers end
+    allowed = unit * np.abs(true) + least * many * large + end
     assert (error <= allowed).all(), (error - allowed).max()
 
 

@@ -62,7 +62,9 @@ def lstm_cell_step(F: Any, gates: Any, c: Any) -> Any:
 def lstm_cell_step_backward(F: Any, gh: Any, gc: Any, gates: Any, c: Any, c_new: Any) -> Any:
     if not _served((c, gh, gc, c_new), (gates,), 4):
         return NotImplemented
-    return _launch(_lstm_backward, 4, (gh, gc, gates, c, c_new), c, (_like(gates), _like(c)))
+    return _launch(
+        _lstm_backward, 4, (gh, gc, gates, c, c_new), c, (_like(gates), _like(c))
+    )
 
 
 @override("gru_cell_step", backend="cupy")

@@ -8,6 +8,7 @@ from typing import Any
 import cupy
 import numpy as np
 from cupy import ndarray
+from cupy.cuda.compiler import CompileException
 
 from tensorflow_lite_clone.backends.cupy import kit
 from tensorflow_lite_clone.backends.cupy.fusion.expression import (
@@ -57,7 +58,10 @@ class Formula:
         if len(self.runs) >= _MOST_RUNS:
             self.runs.clear()
         formed = self.formed(arrays, parameters, out)
-        plan = None if formed is None else Plan(self.name, *formed)
+        try:
+            plan = None if formed is None else Plan(self.name, *formed)
+        except CompileException:  # slower is better than not at all
+            plan = None
         if out is None:
             run = self.generic if plan is None else plan.run
         else:
@@ -240,11 +244,15 @@ def in_place(call: Any) -> Callable[..., bool]:
         if made.refused:
             return False
         try:
-            key = x.dtype, x.shape, x.strides, *_key(others, parameters)
+            if len(others) == 1 and not parameters:
+                (y,) = others
+                key: Any = x.dtype, x.shape, x.strides, y.__class__, y.dtype, y.shape, y.strides
+            else:
+                key = x.dtype, x.shape, x.strides, *_key(others, parameters)
             run = runs[key]
         except KeyError:
             run = made.prepare(key, (x, *others), parameters, x)
-        except TypeError:  # a parameter that has no hash
+        except (AttributeError, TypeError):  # a parameter that has no hash
             return False
         if run is None:
             return False
