@@ -7,7 +7,7 @@ array that lies as the tensor's strides say, what reads ``storage.laid`` gets it
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -122,6 +122,12 @@ def settle_all() -> None:
     """Make every free storage of this thread an ordinary one."""
     for storage in list(_own.free):
         _settled(storage)
+
+
+def leave_free(storages: Iterable[Storage]) -> None:
+    """Let storages stay free where captures begin and end: those that captured work alone reads."""
+    for storage in storages:
+        _own.free.discard(storage)
 
 
 def _settle_around_a_capture() -> None:

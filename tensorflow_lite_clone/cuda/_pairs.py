@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.function import Function, once_differentiable
 from tensorflow_lite_clone.autograd.gradients import grad
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Storage, leave_free
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 
@@ -86,6 +87,8 @@ class Pair:
 
         def forward() -> None:
             self.outputs = self.function(*self.inputs)
+            saved = saved_by([out for out in self.outputs if isinstance(out, Tensor)])
+            leave_free(saved - _storages_of_tensors())
 
         self._capture(forward)
         self._differentiable = [
@@ -160,6 +163,12 @@ class Pair:
         if self.grad_outputs:
             self._launch[1]()
         return [None if g is None else new_tensor(g._storage) for g in self.grad_inputs]
+
+
+def _storages_of_tensors() -> set[Storage]:
+    """What tensors hold; by type, as proxies answer `isinstance` as they like."""
+    tensors = [x for x in gc.get_objects() if issubclass(type(x), Tensor)]
+    return {x._storage for x in tensors if hasattr(x, "_storage")}
 
 
 def saved_by(outputs: Sequence[Tensor]) -> set[Storage]:

@@ -167,3 +167,31 @@ def test_means_over_pixels(size: tuple, dtype: Any) -> None:
         expected = host(y).astype(np.float64).mean((2, 3), keepdims=keepdim)
         np.testing.assert_allclose(host(found), expected, rtol=2e-3, atol=2e-3)
         y = F.conv2d(x, tlc.eye(24, dtype=dtype, device="cuda")[..., None, None])
+
+
+def test_a_captured_pair_leaves_what_backward_reads_as_it_lies() -> None:
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = image_network()
+
+        def forward(self, x: tlc.Tensor) -> tlc.Tensor:
+            y = self.layers[:3](x)
+            self.kept = y.detach() * 2
+            return self.layers[3:](y)
+
+    def gradients(model: Any, network: Network) -> list[np.ndarray]:
+        found = []
+        for seed in range(4):
+            network.zero_grad()
+            y = model(tensor("cuda", seed, 4, 3, 16, 16))
+            y.square().sum().backward()
+            found += [host(y), host(network.kept.reshape(-1)), host(network.layers[0].weight.grad)]
+        return found
+
+    networks = Network().cuda(), Network().cuda()
+    networks[1].load_state_dict(networks[0].state_dict())
+    expected = gradients(networks[0], networks[0])
+    compiled = tlc.compile(networks[1])
+    for mine, true in zip(gradients(compiled, networks[1]), expected, strict=True):
+        np.testing.assert_allclose(mine, true, rtol=2e-2, atol=2e-2 * np.abs(true).max())
