@@ -23,8 +23,8 @@
 //              batch_norm_forward_moments<float, float, float, 1, false>: 56 registers, 96 bytes shared
 //              batch_norm_forward_moments<float, float, float, 1, true>: 48 registers, 3072 bytes shared
 //              batch_norm_forward_moments<__half, float, float, 8, false>: 64 registers, 96 bytes shared
-//              batch_norm_forward_moments<__half, __half, float, 8, true>: 72 registers, 17408 bytes shared
-//              batch_norm_forward_moments<__nv_bfloat16, __nv_bfloat16, float, 8, true>: 80 registers, 17408 bytes shared
+//              batch_norm_forward_moments<__half, __half, float, 8, true>: 96 registers, 17408 bytes shared
+//              batch_norm_forward_moments<__nv_bfloat16, __nv_bfloat16, float, 8, true>: 120 registers, 17408 bytes shared
 //              batch_norm_forward_moments<__nv_bfloat16, float, float, 2, false>: 56 registers, 96 bytes shared
 //              batch_norm_forward_moments<double, double, double, 2, false>: 72 registers, 192 bytes shared
 //              batch_norm_forward_moments<double, double, double, 2, true>: 72 registers, 10240 bytes shared
@@ -47,9 +47,9 @@
 //              batch_norm_backward_sums<float, float, float, 4, false, 0>: 80 registers, 32 bytes shared
 //              batch_norm_backward_sums<float, float, float, 4, true, 0>: 96 registers, 8192 bytes shared
 //              batch_norm_backward_sums<float, float, float, 1, false, 0>: 72 registers, 32 bytes shared
-//              batch_norm_backward_sums<__half, float, float, 8, true, 0>: 88 registers, 16384 bytes shared
+//              batch_norm_backward_sums<__half, float, float, 8, true, 0>: 96 registers, 16384 bytes shared
 //              batch_norm_backward_sums<__half, __half, float, 8, false, 0>: 56 registers, 32 bytes shared
-//              batch_norm_backward_sums<__nv_bfloat16, __nv_bfloat16, float, 8, true, 0>: 104 registers, 16384 bytes shared
+//              batch_norm_backward_sums<__nv_bfloat16, __nv_bfloat16, float, 8, true, 0>: 128 registers, 16384 bytes shared
 //              batch_norm_backward_sums<double, double, double, 2, false, 0>: 80 registers, 64 bytes shared
 //              batch_norm_backward_sums<double, double, double, 2, true, 0>: 88 registers, 8192 bytes shared
 //              batch_norm_backward_sums<float, float, float, 4, true, 1>: 96 registers, 8192 bytes shared
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(256, 2)
                                A momentum, R* __restrict__ running_mean,
                                R* __restrict__ running_var, A* __restrict__ mean,
                                A* __restrict__ variance, A* __restrict__ partials) {
-  constexpr int depth = Depth<VEC>::value, columns = LAST ? VEC : 1, each = VEC / columns;
+  constexpr int depth = Depth<VEC, LAST>::value, columns = LAST ? VEC : 1, each = VEC / columns;
   __shared__ A shared[LAST ? (2 * VEC + 1) * 256 : 24];
   Walk<LAST, VEC> walk(blockIdx.x, channels, count, length, parts, chunk);
   A seen = 0, means[columns] = {}, squares[columns] = {};
@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(256, 2)
                              uint32_t count, uint32_t length, uint32_t parts, uint32_t chunk,
                              T* __restrict__ passed, A* __restrict__ sums, W* __restrict__ gw,
                              W* __restrict__ gb, A* __restrict__ partials) {
-  constexpr int depth = Depth<VEC>::value, columns = LAST ? VEC : 1;
+  constexpr int depth = Depth<VEC, LAST && THEN != ADD_RELU>::value, columns = LAST ? VEC : 1;
   __shared__ A shared[LAST ? 2 * VEC * 256 : 8];
   Walk<LAST, VEC> walk(blockIdx.x, channels, count, length, parts, chunk);
   Affine<A> affine[columns] = {};

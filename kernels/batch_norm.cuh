@@ -1,9 +1,9 @@
 // How the threads of batch norm walk over the values of channels.
 
-// Packs in flight per thread.
-template <int VEC>
+// Packs in flight per thread; sums over rows of adjacent channels have registers for more.
+template <int VEC, bool MORE = false>
 struct Depth {
-  static constexpr int value = VEC == 1 ? 8 : VEC < 8 ? 4 : 2;
+  static constexpr int value = VEC == 1 ? 8 : VEC < 8 || MORE ? 4 : 2;
 };
 
 // The packs of one thread, all of the same channel, or with LAST of the same VEC channels. A

@@ -66,6 +66,10 @@ class _Walk:
             made = self._parts[key] = ceil_div(self.packs, chunk), chunk
             return made
 
+    def normalizing(self) -> tuple[int, int]:
+        """`parts` for a pass over independent values; 8 channels take a thread long to prepare."""
+        return self.parts(4 if self.last and self.width == 8 else 16, 4)
+
 
 _walk = lru_cache(maxsize=1024)(_Walk)
 
@@ -181,7 +185,7 @@ def _by_batch(
     ]
     channels, count = x.shape[1], x.size // x.shape[1]
     mean, variance = cupy.empty(channels, kind), cupy.empty(channels, kind)
-    parts, chunk = rows.parts(3 if last else 4)
+    parts, chunk = rows.parts(4 if not last else 2 if rows.width == 8 else 3)
     partials = cupy.empty((channels, parts, 3), kind) if parts > 1 else None
     unbiased = count / max(count - 1, 1)
     results = (unbiased, momentum, *running, mean, variance)
@@ -227,7 +231,7 @@ def _normalize(
 ) -> Any:
     w, b, weight_kind = weights
     y = _empty_like(x, rows.last)
-    parts, chunk = rows.parts(16, 4)
+    parts, chunk = rows.normalizing()
     kernel = _forward[x.dtype, weight_kind, mean.dtype, kind, rows.width, rows.last, then]
     kernel(
         rows.tiles * parts, rows.block,
@@ -329,7 +333,7 @@ def _gradients(
         if passed is not None:
             laid_g, then = passed, _NOTHING
         gx = _empty_like(x, last)
-        parts, chunk = rows.parts(16, 4)
+        parts, chunk = rows.normalizing()
         kernel = _backward[x.dtype, weight_kind, kind, rows.width, last, training, then]
         kernel(
             rows.tiles * parts, rows.block,
