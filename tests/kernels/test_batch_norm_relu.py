@@ -32,7 +32,7 @@ def test_forward(shape: tuple[int, ...], layout: str) -> None:
     check("batch_norm_add_relu", [x, residual.array, None, None, None, None], OPTIONS)
 
 
-def gradients(name, dtype, given, needs):
+def gradients(name, given, needs):
     results = run_override(name, given, {"eps": 1e-3, "needs": needs})
     assert [result is not None for result in results] == list(needs)
     return [None if result is None else result.astype(np.float64).get() for result in results]
@@ -50,9 +50,9 @@ def test_backward_is_that_of_what_passed(shape: tuple[int, ...], dtype: str, lay
     w, b = (on_device(values(shape[1], seed=i), dtype) for i in (3, 4))
     y, mean, variance = run_override("batch_norm_relu", [x, w, b, None, None], OPTIONS)
     needs = (True, True, True)
-    found = gradients("batch_norm_relu_backward", dtype, [g, x, w, b, mean, variance], needs)
+    found = gradients("batch_norm_relu_backward", [g, x, w, b, mean, variance], needs)
     passed = cupy.where(y.astype(np.float64) <= 0, 0, g.astype(np.float64)).astype(g.dtype)
-    expected = gradients("batch_norm_backward", dtype, [passed, x, w, mean, variance], needs)
+    expected = gradients("batch_norm_backward", [passed, x, w, mean, variance], needs)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -60,10 +60,10 @@ def test_backward_is_that_of_what_passed(shape: tuple[int, ...], dtype: str, lay
     y, mean, variance = run_override("batch_norm_add_relu", given, OPTIONS)
     passed = cupy.where(y.astype(np.float64) <= 0, 0, g.astype(np.float64)).astype(g.dtype)
     name, given = "batch_norm_add_relu_backward", [g, x, w, y, mean, variance]
-    for needs in ((True, True, True, True), (True, False, True, True), (False, True, True, False)):
-        gx, gr, gw, gb = gradients(name, dtype, given, needs)
-        own = (needs[0], *needs[2:])
-        expected = gradients("batch_norm_backward", dtype, [passed, x, w, mean, variance], own)
+    for wanted in ((True, True, True, True), (True, False, True, True), (False, True, True, False)):
+        gx, gr, gw, gb = gradients(name, given, wanted)
+        own = (wanted[0], *wanted[2:])
+        expected = gradients("batch_norm_backward", [passed, x, w, mean, variance], own)
         for ours, theirs in zip((gx, gw, gb), expected, strict=True):
             if ours is not None:
                 np.testing.assert_array_equal(ours, theirs)
