@@ -54,8 +54,8 @@
 //              cross_entropy_backward_long<float, float, 4, false>: 96 registers, 0 bytes shared
 //              cross_entropy_backward_long<float, float, 4, true>: 96 registers, 0 bytes shared
 //              cross_entropy_backward_long<float, float, 1, true>: 96 registers, 0 bytes shared
-//              cross_entropy_backward_long<__half, float, 8, true>: 128 registers, 0 bytes shared
-//              cross_entropy_backward_long<__nv_bfloat16, float, 8, false>: 104 registers, 0 bytes shared
+//              cross_entropy_backward_long<__half, float, 8, true>: 144 registers, 0 bytes shared
+//              cross_entropy_backward_long<__nv_bfloat16, float, 8, false>: 128 registers, 0 bytes shared
 //              cross_entropy_backward_long<double, double, 2, true>: 96 registers, 0 bytes shared
 //              cross_entropy_backward_strided<float, float, 4, false>: 72 registers, 0 bytes shared
 //              cross_entropy_backward_strided<float, float, 1, true>: 40 registers, 0 bytes shared
@@ -64,7 +64,7 @@
 //              cross_entropy_backward_strided<double, double, 2, true>: 88 registers, 0 bytes shared
 // Source:      Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018)
 // Measured:    NVIDIA H200, 8192x50257 float32, 2026-11-22: forward 3.98 TB/s, 101 % of a copy;
-//              backward 3.51 TB/s, 89 %
+//              backward 2026-11-23: 3.72 TB/s, 94 %
 
 #include "common.cuh"
 #include "fault.cuh"

@@ -27,28 +27,29 @@
 //              depthwise_same<float,4,3,4,false>: 128 registers, 0 bytes shared
 //              depthwise_same<float,4,5,4,true>: 128 registers, 0 bytes shared
 //              depthwise_same<float,2,3,4,false>: 128 registers, 0 bytes shared
-//              depthwise_same<float,4,3,8,false>: 128 registers, 0 bytes shared
-//              depthwise_same<float,4,5,8,true>: 128 registers, 0 bytes shared
-//              depthwise_same<__half,8,3,4,false>: 128 registers, 0 bytes shared
-//              depthwise_same<__half,8,5,4,true>: 136 registers, 0 bytes shared
-//              depthwise_same<__nv_bfloat16,8,3,4,false>: 128 registers, 0 bytes shared
-//              depthwise_same<__nv_bfloat16,8,5,4,true>: 128 registers, 0 bytes shared
+//              depthwise_same<__half,8,3,2,false>: 128 registers, 0 bytes shared
+//              depthwise_same<__half,8,5,2,true>: 136 registers, 0 bytes shared
+//              depthwise_same<__nv_bfloat16,8,3,2,false>: 128 registers, 0 bytes shared
+//              depthwise_same<__nv_bfloat16,8,5,2,true>: 152 registers, 0 bytes shared
 //              depthwise_same<double,2,3,4,false>: 128 registers, 0 bytes shared
 //              depthwise_same<double,2,5,4,true>: 128 registers, 0 bytes shared
-//              depthwise_same_channels<float,4,2,2,false>: 128 registers, 0 bytes shared
-//              depthwise_same_channels<float,2,4,2,false>: 128 registers, 0 bytes shared
 //              depthwise_same_channels<float,2,4,4,false>: 128 registers, 0 bytes shared
-//              depthwise_same_channels<__half,4,4,1,false>: 128 registers, 0 bytes shared
-//              depthwise_same_channels<__nv_bfloat16,4,2,2,false>: 128 registers, 0 bytes shared
-//              depthwise_same_channels<__nv_bfloat16,2,4,2,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<float,1,4,4,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<__half,8,1,2,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<__half,1,1,2,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<__nv_bfloat16,8,1,2,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<__nv_bfloat16,2,1,2,false>: 128 registers, 0 bytes shared
 //              depthwise_same_channels<double,2,4,1,false>: 128 registers, 0 bytes shared
+//              depthwise_same_channels<double,1,4,1,false>: 128 registers, 0 bytes shared
 //              depthwise_backward_weight<float,float,false>: 104 registers, 1024 bytes shared
 //              depthwise_backward_weight<__half,float,true>: 104 registers, 1024 bytes shared
 //              depthwise_backward_weight<__nv_bfloat16,float,false>: 104 registers, 1024 bytes shared
 //              depthwise_backward_weight<double,double,true>: 120 registers, 2048 bytes shared
 // Source:      Howard et al., MobileNets, 2017
-// Measured:    NVIDIA H200, 3x3, 64x256x32x32 float32, 2026-11-22: forward 260 us, 0.52 TB/s, 13 % of a
-//              copy; gradient of x 254 us; 1.66 and 0.90 of PyTorch's time
+// Measured:    NVIDIA H200, 3x3, 64x256x32x32 float32, 2026-11-23, forward and gradient of x: same 35 us,
+//              3.8 TB/s, 96 % of a copy (one output a thread: 261 and 254 us; 2 or 8 rows a thread 36.4
+//              and 36.3); channels last 41 us, 3.3 TB/s (2 channels of 4 x 4; of 4 x 2 44.7); 5x5 51 us;
+//              bfloat16 33 us, 2.0 TB/s; channels last 47 us (8 channels of 1 x 2; 4 of 2 x 2 51)
 
 #include "common.cuh"
 

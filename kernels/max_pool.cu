@@ -35,7 +35,7 @@
 //              max_pool_backward_channels<__nv_bfloat16, 8>: 64 registers, 0 bytes shared
 //              max_pool_backward_channels<double, 2>: 80 registers, 0 bytes shared
 // Source:      none
-// Measured:    H200, 128x64x112x112 3/2/1 float32, 2026-11-22, % of a copy: 50, 44
+// Measured:    NVIDIA H200, 128x64x112x112 3/1/1 float32, 2026-11-23: 1010 and 817 us, 22 and 27 % of a copy
 
 #include "common.cuh"
 #include "pool.cuh"

@@ -36,7 +36,8 @@
 //              max_pool_backward_channels_strips<__half, 8, 3>: 96 registers, 0 bytes shared
 //              max_pool_backward_channels_strips<double, 2, 3>: 96 registers, 0 bytes shared
 // Source:      none
-// Measured:    not yet
+// Measured:    NVIDIA H200, 128x64x112x112 3/2/1 float32, 2026-11-23: forward 127 us, 4.24 TB/s, 107 % of
+//              a copy, backward 144 us, 3.74 TB/s; channels last 150 and 146 us; 2/2 126 and 145 us
 
 #include "common.cuh"
 #include "pool.cuh"

@@ -4,8 +4,8 @@
 //              nadam_products, asgd_rates
 // Math:        as ops/steps.py writes them, for the gradient h = (maximize ? -g : g) + decay p, or
 //              with decoupled decay p (1 - lr decay) and h = +-g. With s = -t ln b2 and L = 2 / (1 - b2)
-//              - 1, RAdam's rho_t = L - 2 t / expm1(s), and for s < 1/2 by its series in s, as the two
-//              terms are alike then
+//              - 1, RAdam's rho_t = L - 2 t / expm1(s), in float for s < 1/2 by its series in s, as the
+//              two terms are alike then
 // Layout:      any dense one, the same for all tensors at one place of the lists
 // Launch:      block 256, grid the sum over tensors of ceil(n sizeof(T) / 16384);
 //              ruled_numbers: ceil(tensors / 256)
@@ -32,7 +32,8 @@
 //              ruled_numbers<NAdamProducts>: 32 registers, 0 bytes shared
 //              ruled_numbers<AsgdRates>: 32 registers, 0 bytes shared
 // Source:      the papers named in ops/steps.py
-// Measured:    not yet
+// Measured:    NVIDIA H200, 60 tensors of 0.5 million float32, 2026-11-23: 221 to 225 us, ASGD 160 us: 3.9 to
+//              4.0 TB/s, as AdamW and SGD
 
 #include "common.cuh"
 #include "tensors.cuh"
@@ -128,8 +129,9 @@ struct RAdam {
       const A t = n.cells[0], limit = A(2) / share2 - A(1);
       const A x = -n.values[5], s = x * t, s2 = s * s;
       const A series = A(1) - s * (A(1) / 6 - s2 * (A(1) / 360 - s2 / 15120));
-      const A length = s < A(0.5) ? x * (A(1) / 6 - x * x / 360) + t * series
-                                  : limit - A(2) * t / expm1(s);
+      const bool alike = sizeof(A) == 4 && s < A(0.5);
+      const A length = alike ? x * (A(1) / 6 - x * x / 360) + t * series
+                             : limit - A(2) * t / expm1(s);
       rectified = length > A(5);
       rate = n.values[0] / -expm1(t * n.values[2]);
       const A square = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length);

@@ -158,7 +158,7 @@ def test_numbers_of_tensors(stopped: bool) -> None:
     schedule = {"beta1": 0.9, "momentum_decay": 4e-3}
     rates = {"lr": 0.01, "lambd": 1e-2, "alpha": 0.75, "t0": 1000.0}
     for name, lists, options in (("nadam_products", 1, schedule), ("asgd_rates", 2, rates)):
-        start = [[float(x) for x in np.float32(rng.random(700))] for _ in range(lists)]
+        start = [rng.random(700).astype(np.float32).tolist() for _ in range(lists)]
         generic: Any = TABLE[name]
         true = generic(backends.load("cpu").F, *start, steps=steps, **options)
         cells = [[cell(x) for x in numbers] for numbers in start]

@@ -71,6 +71,7 @@ def check_maximum(x, layout, parameters):
     assert codes.dtype == np.uint8 and codes.shape == y.shape
     if layout == "channels_last":
         assert cupy.moveaxis(y, 1, -1).flags.c_contiguous
+        assert y.base is None, "a view, which is copied when it is handed on"
     settings = {key: value for key, value in parameters.items() if key != "ceil_mode"}
     exact = backends.load("cpu").F.max_pool(x, **parameters)[0]
     check("max_pool_winners", (laid, Laid(exact, same(layout))), settings)

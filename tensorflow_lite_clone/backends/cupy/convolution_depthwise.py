@@ -27,6 +27,8 @@ _same_channels = Kernel(
 _weight = Kernel(_FILE, "depthwise_backward_weight", params=("T", "A", "LAST"))
 _reduce = Kernel("conv2d.cu", "conv2d_backward_reduce", params=("T", "A", "PARTS"))
 
+# Channels, rows and columns that a thread of `depthwise_same_channels` has, by bytes of an element.
+_TILES = {2: (8, 1, 2), 4: (2, 4, 4), 8: (2, 4, 1)}
 _AXES = ("stride", "padding", "dilation")
 _RECORD = np.dtype(
     [(f"{name}_{part}", "i8") for name in "xg" for part in ("image", "channel", "row", "pixel")]
@@ -84,12 +86,14 @@ def _fill_same(x: Any, w: Any, b: Any, y: Any, geometry: tuple, flip: bool) -> b
     w, last = cupy.ascontiguousarray(w), is_last(y)
     if last:
         dense = kernel == (3, 3) and x.transpose(0, 2, 3, 1).flags.c_contiguous
-        vec, rows, columns = _vector(channels, 2, x, w), 4, 2
+        most, rows, columns = _TILES[x.itemsize]
+        vec = _vector(channels, most, x, w)
         strips = batch * ceil_div(height, rows) * ceil_div(width, columns) * (channels // vec)
         instance = _same_channels[x.dtype, vec, rows, columns, flip]
     else:
         dense = x.flags.c_contiguous
-        vec, rows = _vector(width, 16 // x.itemsize, x), 4
+        vec = _vector(width, 16 // x.itemsize, x)
+        rows = 4 if vec <= 4 else 2
         dense = dense and vec >= middle
         strips = batch * channels * ceil_div(height, rows) * (width // vec)
         instance = _same[x.dtype, vec, kernel[0], rows, flip]

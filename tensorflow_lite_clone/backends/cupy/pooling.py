@@ -14,6 +14,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, is_dense_last
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.norms import empty_last
 from tensorflow_lite_clone.core.windows import Ints, pooled_size
 from tensorflow_lite_clone.dispatch.table import override
 
@@ -70,10 +71,7 @@ def _laid(x: Any, last: bool) -> Any:
 
 
 def _empty(shape: tuple, dtype: Any, last: bool) -> Any:
-    if last:
-        n, c, h, w = shape
-        return cupy.empty((n, h, w, c), dtype).transpose(0, 3, 1, 2)
-    return cupy.empty(shape, dtype)
+    return empty_last(shape, dtype) if last else cupy.empty(shape, dtype)
 
 
 def _plane(size: Ints, filled: int) -> Ints:
@@ -188,7 +186,7 @@ def _maxima(
     last = _channels_last(x)
     x = _laid(x, last)
     y = _empty((*x.shape[:2], *count), x.dtype, last)
-    winners = _empty(y.shape, np.uint8, last)
+    winners = _empty(y.shape, np.dtype(np.uint8), last)
     halved = _halved(kernel, stride, padding, dilation)
     if halved and _maxima_by_strips(x, y, winners, halved, last):
         return y, winners

@@ -20,6 +20,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.faults import check_range
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
+from tensorflow_lite_clone.backends.cupy.norms import processors
 from tensorflow_lite_clone.backends.numpy.random_checks import (
     check_deviation,
     check_multinomial,
@@ -150,7 +151,7 @@ class Generator(Stream):
         """Fill `y` by a kernel that takes a counter for each `each` elements."""
         if y.size:
             groups = -(-y.size // each)
-            blocks = blocks_for(groups, 256)
+            blocks = min(blocks_for(groups, 256), 16 * processors())  # each draws several times
             instance(blocks, 256, self.ticket(groups), *arguments, y.size, y)
         return y
 
