@@ -12,9 +12,13 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, is_dense_last
+from tensorflow_lite_clone.backends.cupy.arrays import (
+    ACCUMULATORS,
+    ceil_div,
+    empty_last,
+    is_dense_last,
+)
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
-from tensorflow_lite_clone.backends.cupy.norms import empty_last
 from tensorflow_lite_clone.core.windows import Ints, pooled_size
 from tensorflow_lite_clone.dispatch.table import override
 
