@@ -99,14 +99,14 @@ struct Dropped {
 
 // Blocks a multiprocessor is to hold; 0: the compiler's choice, which where much is loaded would be
 // to spill rather than to have fewer than three.
-template <typename T, int D, int MASK, bool DROPOUT>
-constexpr int least_blocks = MASK != 0 || DROPOUT || (sizeof(T) == 4 && D > 64) ? 2 : 0;
+template <typename T, int D, int MASK, bool DROPOUT, bool MUCH = false>
+constexpr int least_blocks = MASK != 0 || DROPOUT || (sizeof(T) == 4 && (D > 64 || MUCH)) ? 2 : 0;
 
 // ---------------------------------------------------------------------------- kernels
 
 // A block serves 64 M rows of one head, a warp 16 M of them; keys and values pass by, N at a time.
 template <typename T, int D, int M, int N, bool CAUSAL, int MASK, bool DROPOUT, int PRODUCTS>
-__global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
+__global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)>)
     attention_forward(const T* __restrict__ q, const T* __restrict__ k, const T* __restrict__ v,
                       const bool* __restrict__ keep, const T* __restrict__ bias,
                       const uint64_t* __restrict__ ticket, const Problem problem, float scale,
@@ -163,8 +163,10 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
     cp_async_commit();
 
     float scores[M][N / 8][4];
-    multiply_rows<T, D, PRODUCTS>(scores, own, keys);
     const int live = at_most<N>(size - column), ahead = at_most<N + 16 * M>(row - column);
+    const bool busy = rows_left > 0 && !(CAUSAL && ahead <= -16 * M);  // the warp has a share
+    if (busy) {
+    multiply_rows<T, D, PRODUCTS>(scores, own, keys);
     const bool check = live < N || (CAUSAL && ahead < N);
     const int64_t corner = mask_at + (row + lane / 4) * row_stride +
                            (column + lane % 4 * 2) * column_stride;
@@ -237,13 +239,15 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
       }
     }
 
+    }
+
     cp_async_wait<0>();
     __syncthreads();
     if (column + N < end) {
       load_tile<T, D, N, THREADS>(keys, k, problem.k[2], column + N, size, problem.width);
       cp_async_commit();
     }
-    multiply_columns<T, D, PRODUCTS>(sums, scores, values);
+    if (busy) multiply_columns<T, D, PRODUCTS>(sums, scores, values);
   }
 
   float factors[M][2];
@@ -292,7 +296,7 @@ __global__ void __launch_bounds__(256)
 // pass at a time, through STAGES buffers.
 template <typename T, int D, int N, int STAGES, bool CAUSAL, int MASK, bool DROPOUT, int PRODUCTS,
           bool KEYS>
-__global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
+__global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
     attention_backward(const T* __restrict__ q, const T* __restrict__ k, const T* __restrict__ v,
                        const T* __restrict__ g, const float* __restrict__ lse,
                        const float* __restrict__ delta, const bool* __restrict__ keep,
@@ -329,11 +333,9 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
   const int64_t steps = end > begin ? (end - begin + N - 1) / N : 0;
   const int64_t count = KEYS ? steps * problem.groups : steps;
 
-  const auto load_step = [&](int64_t step) {
+  const auto load_step = [&](int64_t step, int64_t column, int64_t query_head) {
     T* to = passing + step % STAGES * 2 * N * L::PITCH;
-    const int64_t column = begin + step % steps * N;
     if constexpr (KEYS) {
-      const int64_t query_head = leader + step / steps;
       load_tile<T, D, N, THREADS>(to, q + query_head * problem.q[1], problem.q[2], column, length,
                                   problem.width);
       load_tile<T, D, N, THREADS>(to + N * L::PITCH, g + query_head * problem.g[1], problem.g[2],
@@ -362,7 +364,7 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
     load_tile<T, D, ROWS, THREADS>(rows_2, g + head * problem.g[1], problem.g[2], row0, length,
                                    problem.value_width);
   }
-  if (count > 0) load_step(0);
+  if (count > 0) load_step(0, begin, leader);
   cp_async_commit();
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -392,10 +394,17 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
     for (int e = 0; e < 4; ++e) sums_1[0][n][e] = sums_2[0][n][e] = 0.0f;
   }
 
+  int64_t next_column = begin, next_head = leader;
 #pragma unroll 1
   for (int64_t step = 0; step < count; ++step) {
+    const int64_t column = next_column, query_head = next_head;
+    next_column += N;
+    if (KEYS && next_column >= end) {
+      next_column = begin;
+      ++next_head;
+    }
     if constexpr (STAGES == 2) {
-      if (step + 1 < count) load_step(step + 1);
+      if (step + 1 < count) load_step(step + 1, next_column, next_head);
       cp_async_commit();
       cp_async_wait<1>();
     } else {
@@ -405,8 +414,6 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
     const T* tile_1 = passing + step % STAGES * 2 * N * L::PITCH;
     const T* tile_2 = tile_1 + N * L::PITCH;
     const float* values = numbers + step % STAGES * 2 * N;
-    const int64_t column = begin + step % steps * N;
-    const int64_t query_head = KEYS ? leader + step / steps : head;
     const int64_t mask_at = batch * problem.mask[0] + query_head * problem.mask[1];
 
     T* mask_gradient_corner = mask_gradient;
@@ -414,11 +421,13 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
       mask_gradient_corner += (at * length + row + lane / 4) * size + column + lane % 4 * 2;
     }
 
+    // row and column here are what the block owns and what passes: i and j, or j and i
+    const int live = at_most<N>(columns - column), ahead = at_most<N + 16>(row - column);
+    // of a causal tile a warp may have no share
+    if (rows_left > 0 && !(CAUSAL && (KEYS ? ahead >= N : ahead <= -16))) {
     float weights[1][N / 8][4], gradients[1][N / 8][4];
     multiply_rows<T, D, PRODUCTS>(weights, own_1, tile_1);
     multiply_rows<T, D, PRODUCTS>(gradients, own_2, tile_2);
-    // row and column here are what the block owns and what passes: i and j, or j and i
-    const int live = at_most<N>(columns - column), ahead = at_most<N + 16>(row - column);
     const bool check = KEYS ? CAUSAL && ahead > -16 : live < N || (CAUSAL && ahead < N);
     const int64_t corner = mask_at + (row + lane / 4) * own_stride +
                            (column + lane % 4 * 2) * passing_stride;
@@ -462,9 +471,10 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
     }
     multiply_columns<T, D, PRODUCTS>(sums_1, gradients, tile_1);
     if constexpr (KEYS) multiply_columns<T, D, PRODUCTS>(sums_2, weights, tile_2);
+    }
     __syncthreads();
     if constexpr (STAGES == 1) {
-      if (step + 1 < count) load_step(step + 1);
+      if (step + 1 < count) load_step(step + 1, next_column, next_head);
       cp_async_commit();
     }
   }

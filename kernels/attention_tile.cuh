@@ -24,17 +24,20 @@ __device__ __forceinline__ float power_of_two(float x) {
   return y;
 }
 
-// One side of a product: N registers, and what rounding to tf32 left of them if PRODUCTS is 3.
+// One side of a product: N registers, and what rounding to tf32 left of them if PRODUCTS is 3. The
+// tensor core reads the upper 19 bits. A remainder of a rounded number has 12 bits, of which it
+// reads 11: nothing is gained by rounding that as well. NaN may be lost in `high`, not in `low`.
 template <typename T, int N, int PRODUCTS>
 struct Operand {
   uint32_t high[N], low[N];
   __device__ __forceinline__ void set(int i, uint32_t bits) {
     if constexpr (sizeof(T) == 2) {
       high[i] = bits;
+    } else if constexpr (PRODUCTS == 1) {
+      high[i] = to_tf32(__uint_as_float(bits));
     } else {
-      const float x = __uint_as_float(bits);
-      high[i] = to_tf32(x) & 0xffffe000u;
-      if constexpr (PRODUCTS == 3) low[i] = to_tf32(x - __uint_as_float(high[i]));
+      high[i] = (bits + 0x1000u) & 0xffffe000u;
+      low[i] = __float_as_uint(__uint_as_float(bits) - __uint_as_float(high[i]));
     }
   }
 };
@@ -43,17 +46,29 @@ using Left = Operand<T, 4, PRODUCTS>;
 template <typename T, int PRODUCTS>
 using Right = Operand<T, 2, PRODUCTS>;
 
-template <typename T, int PRODUCTS>
-__device__ __forceinline__ void multiply(float (&c)[4], const Left<T, PRODUCTS>& a,
-                                         const Right<T, PRODUCTS>& b) {
-  if constexpr (sizeof(T) == 2) {
-    mma_16<T>(c, a.high, b.high);
-  } else {
-    if constexpr (PRODUCTS == 3) {
-      mma_tf32(c, a.low, b.high);
-      mma_tf32(c, a.high, b.low);
+// Tiles of eight columns that are multiplied together, so that products of one sum do not follow
+// each other.
+template <typename T, int M>
+constexpr int together = sizeof(T) == 2 || M > 1 ? 2 : 4;
+
+// Sums n, n + 1, ... of c += a b.
+template <typename T, int PRODUCTS, int M, int N, int COUNT>
+__device__ __forceinline__ void multiply(float (&c)[M][N][4], int n, const Left<T, PRODUCTS> (&a)[M],
+                                         const Right<T, PRODUCTS> (&b)[COUNT]) {
+#pragma unroll
+  for (int product = PRODUCTS - 1; product >= 0; --product) {  // the small ones first
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+        if constexpr (sizeof(T) == 2) {
+          mma_16<T>(c[m][n + i], a[m].high, b[i].high);
+        } else {
+          mma_tf32(c[m][n + i], product == 2 ? a[m].low : a[m].high,
+                   product == 1 ? b[i].low : b[i].high);
+        }
+      }
     }
-    mma_tf32(c, a.high, b.high);
   }
 }
 
@@ -62,6 +77,7 @@ template <typename T, int D, int PRODUCTS, int M, int N>
 __device__ __forceinline__ void multiply_rows(float (&scores)[M][N][4], const T* left,
                                               const T* right) {
   typedef Tile<T, D> L;
+  constexpr int COUNT = N % together<T, M> == 0 ? together<T, M> : 2;
   const int lane = threadIdx.x % 32;
   left += lane % 16 * L::PITCH + lane / 16 * L::PACK;
   right += (lane / 16 * 8 + lane % 8) * L::PITCH + lane / 8 % 2 * L::PACK;
@@ -83,16 +99,15 @@ __device__ __forceinline__ void multiply_rows(float (&scores)[M][N][4], const T*
       for (int i = 0; i < 4; ++i) a[m].set(i, bits[i]);
     }
 #pragma unroll
-    for (int n = 0; n < N; n += 2) {
-      Right<T, PRODUCTS> b[2];
-      ldmatrix<4>(bits, right + 8 * n * L::PITCH + column);
+    for (int n = 0; n < N; n += COUNT) {
+      Right<T, PRODUCTS> b[COUNT];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) b[i / 2].set(i % 2, bits[i]);
+      for (int c = 0; c < COUNT; c += 2) {
+        ldmatrix<4>(bits, right + 8 * (n + c) * L::PITCH + column);
 #pragma unroll
-      for (int m = 0; m < M; ++m) {
-        multiply<T, PRODUCTS>(scores[m][n], a[m], b[0]);
-        multiply<T, PRODUCTS>(scores[m][n + 1], a[m], b[1]);
+        for (int i = 0; i < 4; ++i) b[c + i / 2].set(i % 2, bits[i]);
       }
+      multiply<T, PRODUCTS>(scores, n, a, b);
     }
   }
 }
@@ -102,6 +117,7 @@ template <typename T, int D, int PRODUCTS, int M, int N>
 __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
                                                  const float (&weights)[M][N][4], const T* right) {
   typedef Tile<T, D> L;
+  constexpr int COUNT = together<T, M>;
   const int lane = threadIdx.x % 32;
   if constexpr (sizeof(T) == 2) {
     right += lane % 16 * L::PITCH + lane / 16 * 8;
@@ -128,25 +144,24 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
       }
     }
 #pragma unroll
-    for (int n = 0; n < D / 8; n += 2) {
-      const T* from = right + row * L::PITCH + 8 * n;
-      uint32_t bits[4];
-      if constexpr (sizeof(T) == 2) {
-        ldmatrix_transposed<4>(bits, from);
-      } else {
-        bits[0] = __float_as_uint(from[0]);
-        bits[1] = __float_as_uint(from[L::PITCH]);
-        bits[2] = __float_as_uint(from[8]);
-        bits[3] = __float_as_uint(from[L::PITCH + 8]);
-      }
-      Right<T, PRODUCTS> b[2];
+    for (int n = 0; n < D / 8; n += COUNT) {
+      Right<T, PRODUCTS> b[COUNT];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) b[i / 2].set(i % 2, bits[i]);
+      for (int c = 0; c < COUNT; c += 2) {
+        const T* from = right + row * L::PITCH + 8 * (n + c);
+        uint32_t bits[4];
+        if constexpr (sizeof(T) == 2) {
+          ldmatrix_transposed<4>(bits, from);
+        } else {
+          bits[0] = __float_as_uint(from[0]);
+          bits[1] = __float_as_uint(from[L::PITCH]);
+          bits[2] = __float_as_uint(from[8]);
+          bits[3] = __float_as_uint(from[L::PITCH + 8]);
+        }
 #pragma unroll
-      for (int m = 0; m < M; ++m) {
-        multiply<T, PRODUCTS>(sums[m][n], a[m], b[0]);
-        multiply<T, PRODUCTS>(sums[m][n + 1], a[m], b[1]);
+        for (int i = 0; i < 4; ++i) b[c + i / 2].set(i % 2, bits[i]);
       }
+      multiply<T, PRODUCTS>(sums, n, a, b);
     }
   }
 }
