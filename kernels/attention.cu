@@ -167,7 +167,6 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
     const bool busy = rows_left > 0 && !(CAUSAL && ahead <= -16 * M);  // the warp has a share
     if (busy) {
     multiply_rows<T, D, PRODUCTS>(scores, own, keys);
-    const bool check = live < N || (CAUSAL && ahead < N);
     const int64_t corner = mask_at + (row + lane / 4) * row_stride +
                            (column + lane % 4 * 2) * column_stride;
     const bool* keep_corner = MASK == 1 ? keep + corner : nullptr;
@@ -181,12 +180,23 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
           const int i = 16 * m + lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
           float& score = scores[m][n][e];
           score *= scale_2;
-          if (check && (j >= live || (CAUSAL && j - i > ahead))) {
-            score = -infinity();
-          } else if (MASK != 0 && i < rows_left) {
+          if (MASK != 0 && i < rows_left && j < live) {
             score = masked<T, MASK>(score, keep_corner, bias_corner,
                                     (16 * m + e / 2 * 8) * row_stride +
                                         (8 * n + e % 2) * column_stride);
+          }
+        }
+      }
+    }
+    if (live < N || (CAUSAL && ahead < N)) {
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+#pragma unroll
+        for (int n = 0; n < N / 8; ++n) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const int i = 16 * m + lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
+            if (j >= live || (CAUSAL && j - i > ahead)) scores[m][n][e] = -infinity();
           }
         }
       }
@@ -428,7 +438,6 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
     float weights[1][N / 8][4], gradients[1][N / 8][4];
     multiply_rows<T, D, PRODUCTS>(weights, own_1, tile_1);
     multiply_rows<T, D, PRODUCTS>(gradients, own_2, tile_2);
-    const bool check = KEYS ? CAUSAL && ahead > -16 : live < N || (CAUSAL && ahead < N);
     const int64_t corner = mask_at + (row + lane / 4) * own_stride +
                            (column + lane % 4 * 2) * passing_stride;
     const bool* keep_corner = MASK == 1 ? keep + corner : nullptr;
@@ -438,16 +447,33 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
-        const bool real = r < rows_left && c < live;
-        float x = weights[0][n][e] * scale_2;
-        if (check && ((!KEYS && c >= live) ||
-                      (CAUSAL && (KEYS ? c - r < ahead : c - r > ahead)))) {
-          x = -infinity();
-        } else if (MASK != 0 && real) {
+        float& x = weights[0][n][e];
+        x *= scale_2;
+        if (MASK != 0 && r < rows_left && c < live) {
           x = masked<T, MASK>(x, keep_corner, bias_corner,
                               e / 2 * 8 * own_stride + (8 * n + e % 2) * passing_stride);
         }
-        const float weight = power_of_two(x - (KEYS ? values[c] * LOG2_E : own_lse[e / 2]));
+      }
+    }
+    // queries beyond the last one are zeros, and so are what they add to the keys' gradients
+    if (KEYS ? CAUSAL && ahead > -16 : live < N || (CAUSAL && ahead < N)) {
+#pragma unroll
+      for (int n = 0; n < N / 8; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
+          if ((!KEYS && c >= live) || (CAUSAL && (KEYS ? c - r < ahead : c - r > ahead))) {
+            weights[0][n][e] = -infinity();
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < N / 8; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
+        const float weight = power_of_two(weights[0][n][e] - (KEYS ? values[c] * LOG2_E : own_lse[e / 2]));
         float kept = weight, gradient = gradients[0][n][e];
         if constexpr (DROPOUT) {
           const Dropped dropped(ticket, problem, factor);
@@ -462,7 +488,7 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
         gradient = weight * (gradient - (KEYS ? values[N + c] : own_delta[e / 2]));
         gradients[0][n][e] = gradient;
         if constexpr (MASK == 3) {
-          if (real) {
+          if (r < rows_left && c < live) {
             T* to = e < 2 ? mask_gradient_corner : mask_gradient_corner + 8 * size;
             to[8 * n + e % 2] = narrow<T>(gradient);
           }
