@@ -116,8 +116,7 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
   constexpr int ROWS = 64 * M, THREADS = 128;
   extern __shared__ __align__(16) unsigned char memory[];
   T* queries = reinterpret_cast<T*>(memory);
-  T* keys = queries + ROWS * L::PITCH;
-  T* values = keys + N * L::PITCH;
+  T* passing = queries + ROWS * L::PITCH;  // two buffers of keys, then values
 
   const int64_t length = problem.length, size = problem.size;
   const int64_t tiles = (length + ROWS - 1) / ROWS;
@@ -153,19 +152,24 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
 
   const int64_t end = CAUSAL && row0 + ROWS < size ? row0 + ROWS : size;
   load_tile<T, D, ROWS, THREADS>(queries, q, problem.q[2], row0, length, problem.width);
-  load_tile<T, D, N, THREADS>(keys, k, problem.k[2], 0, size, problem.width);
-  cp_async_commit();
+  const auto load_columns = [&](int64_t column) {
+    T* to = passing + column / N % 2 * 2 * N * L::PITCH;
+    load_tile<T, D, N, THREADS>(to, k, problem.k[2], column, size, problem.width);
+    load_tile<T, D, N, THREADS>(to + N * L::PITCH, v, problem.v[2], column, size,
+                                problem.value_width);
+    cp_async_commit();
+  };
+  load_columns(0);
 #pragma unroll 1
   for (int64_t column = 0; column < end; column += N) {
     cp_async_wait<0>();
-    __syncthreads();
-    load_tile<T, D, N, THREADS>(values, v, problem.v[2], column, size, problem.value_width);
-    cp_async_commit();
+    __syncthreads();  // the buffer of the columns before these is free as well
+    if (column + N < end) load_columns(column + N);
 
-    float scores[M][N / 8][4];
     const int live = at_most<N>(size - column), ahead = at_most<N + 16 * M>(row - column);
-    const bool busy = rows_left > 0 && !(CAUSAL && ahead <= -16 * M);  // the warp has a share
-    if (busy) {
+    if (rows_left <= 0 || (CAUSAL && ahead <= -16 * M)) continue;  // the warp has no share
+    const T* keys = passing + column / N % 2 * 2 * N * L::PITCH;
+    float scores[M][N / 8][4], shrink[M][2];
     multiply_rows<T, D, PRODUCTS>(scores, own, keys);
     const int64_t corner = mask_at + (row + lane / 4) * row_stride +
                            (column + lane % 4 * 2) * column_stride;
@@ -213,9 +217,9 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
         peak = fmaxf(peak, __shfl_xor_sync(0xffffffffu, peak, 1));
         peak = fmaxf(peak, __shfl_xor_sync(0xffffffffu, peak, 2));
         const float base = peak == -infinity() ? 0.0f : peak;
-        const float shrink = power_of_two(top[m][h] - base);
+        shrink[m][h] = power_of_two(top[m][h] - base);
         top[m][h] = peak;
-        total[m][h] *= shrink;
+        total[m][h] *= shrink[m][h];
 #pragma unroll
         for (int n = 0; n < N / 8; ++n) {
 #pragma unroll
@@ -223,11 +227,6 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
             scores[m][n][e] = power_of_two(scores[m][n][e] - base);
             total[m][h] += scores[m][n][e];
           }
-        }
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          sums[m][n][2 * h] *= shrink;
-          sums[m][n][2 * h + 1] *= shrink;
         }
       }
     }
@@ -249,15 +248,7 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
       }
     }
 
-    }
-
-    cp_async_wait<0>();
-    __syncthreads();
-    if (column + N < end) {
-      load_tile<T, D, N, THREADS>(keys, k, problem.k[2], column + N, size, problem.width);
-      cp_async_commit();
-    }
-    if (busy) multiply_columns<T, D, PRODUCTS>(sums, scores, values);
+    multiply_columns<T, D, PRODUCTS>(sums, shrink, scores, keys + N * L::PITCH);
   }
 
   float factors[M][2];
@@ -301,11 +292,11 @@ __global__ void __launch_bounds__(256)
   if (place < rows && column == 0) delta[place] = sum;
 }
 
-// KEYS: a block serves 64 keys of one head, queries pass by, `first` and `second` are the gradients
-// of k and v. Else it serves 64 queries, keys pass by, and `first` is the gradient of q. N rows
-// pass at a time, through STAGES buffers.
-template <typename T, int D, int N, int STAGES, bool CAUSAL, int MASK, bool DROPOUT, int PRODUCTS,
-          bool KEYS>
+// KEYS: a block serves 64 M keys of one head, queries pass by, `first` and `second` are the
+// gradients of k and v. Else it serves 64 M queries, keys pass by, and `first` is the gradient of q.
+// N rows pass at a time, through STAGES buffers.
+template <typename T, int D, int M, int N, int STAGES, bool CAUSAL, int MASK, bool DROPOUT,
+          int PRODUCTS, bool KEYS>
 __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
     attention_backward(const T* __restrict__ q, const T* __restrict__ k, const T* __restrict__ v,
                        const T* __restrict__ g, const float* __restrict__ lse,
@@ -317,7 +308,7 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
   static_assert(STAGES == 1 || STAGES == 2, "one buffer or two");
   static_assert(MASK < 3 || !KEYS, "queries write the mask's gradient");
   typedef Tile<T, D> L;
-  constexpr int ROWS = 64, THREADS = 128;
+  constexpr int ROWS = 64 * M, THREADS = 128;
   extern __shared__ __align__(16) unsigned char memory[];
   T* rows_1 = reinterpret_cast<T*>(memory);  // k or q
   T* rows_2 = rows_1 + ROWS * L::PITCH;      // v or g
@@ -378,30 +369,33 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
   cp_async_commit();
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t row = row0 + warp * 16;
-  T* own_1 = rows_1 + warp * 16 * L::PITCH;
-  T* own_2 = rows_2 + warp * 16 * L::PITCH;
-  const int rows_left = at_most<16>(rows - row);
+  const int64_t row = row0 + warp * 16 * M;
+  T* own_1 = rows_1 + warp * 16 * M * L::PITCH;
+  T* own_2 = rows_2 + warp * 16 * M * L::PITCH;
+  const int rows_left = at_most<16 * M>(rows - row);
   const int own_stride = static_cast<int>(problem.mask[KEYS ? 3 : 2]);
   const int passing_stride = static_cast<int>(problem.mask[KEYS ? 2 : 3]);
   const float scale_2 = scale * LOG2_E;
-  float own_lse[2] = {0.0f, 0.0f}, own_delta[2] = {0.0f, 0.0f};
+  float own_lse[M][2] = {}, own_delta[M][2] = {};
   if constexpr (!KEYS) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int64_t i = row + 8 * h + lane / 4;
-      if (i < length) {
-        own_lse[h] = lse[at * length + i] * LOG2_E;
-        own_delta[h] = delta[at * length + i];
+    for (int m = 0; m < M; ++m) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int64_t i = row + 16 * m + 8 * h + lane / 4;
+        if (i < length) {
+          own_lse[m][h] = lse[at * length + i] * LOG2_E;
+          own_delta[m][h] = delta[at * length + i];
+        }
       }
     }
   }
 
-  float sums_1[1][D / 8][4], sums_2[1][D / 8][4];
+  float sums_1[M][D / 8][4] = {}, sums_2[M][D / 8][4] = {}, ones[M][2], scales[M][2];
 #pragma unroll
-  for (int n = 0; n < D / 8; ++n) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) sums_1[0][n][e] = sums_2[0][n][e] = 0.0f;
+  for (int m = 0; m < M; ++m) {
+    ones[m][0] = ones[m][1] = 1.0f;
+    scales[m][0] = scales[m][1] = scale;
   }
 
   int64_t next_column = begin, next_head = leader;
@@ -413,14 +407,12 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
       next_column = begin;
       ++next_head;
     }
+    cp_async_wait<0>();
+    __syncthreads();  // of two buffers, that of the step before is free as well
     if constexpr (STAGES == 2) {
       if (step + 1 < count) load_step(step + 1, next_column, next_head);
       cp_async_commit();
-      cp_async_wait<1>();
-    } else {
-      cp_async_wait<0>();
     }
-    __syncthreads();
     const T* tile_1 = passing + step % STAGES * 2 * N * L::PITCH;
     const T* tile_2 = tile_1 + N * L::PITCH;
     const float* values = numbers + step % STAGES * 2 * N;
@@ -432,10 +424,10 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
     }
 
     // row and column here are what the block owns and what passes: i and j, or j and i
-    const int live = at_most<N>(columns - column), ahead = at_most<N + 16>(row - column);
+    const int live = at_most<N>(columns - column), ahead = at_most<N + 16 * M>(row - column);
     // of a causal tile a warp may have no share
-    if (rows_left > 0 && !(CAUSAL && (KEYS ? ahead >= N : ahead <= -16))) {
-    float weights[1][N / 8][4], gradients[1][N / 8][4];
+    if (rows_left > 0 && !(CAUSAL && (KEYS ? ahead >= N : ahead <= -16 * M))) {
+    float weights[M][N / 8][4], gradients[M][N / 8][4];
     multiply_rows<T, D, PRODUCTS>(weights, own_1, tile_1);
     multiply_rows<T, D, PRODUCTS>(gradients, own_2, tile_2);
     const int64_t corner = mask_at + (row + lane / 4) * own_stride +
@@ -443,38 +435,46 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
     const bool* keep_corner = MASK == 1 ? keep + corner : nullptr;
     const T* bias_corner = MASK >= 2 ? bias + corner : nullptr;
 #pragma unroll
+    for (int m = 0; m < M; ++m) {
+#pragma unroll
     for (int n = 0; n < N / 8; ++n) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
-        float& x = weights[0][n][e];
+        const int r = 16 * m + lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
+        float& x = weights[m][n][e];
         x *= scale_2;
         if (MASK != 0 && r < rows_left && c < live) {
           x = masked<T, MASK>(x, keep_corner, bias_corner,
-                              e / 2 * 8 * own_stride + (8 * n + e % 2) * passing_stride);
+                              (16 * m + e / 2 * 8) * own_stride + (8 * n + e % 2) * passing_stride);
         }
       }
     }
+    }
     // queries beyond the last one are zeros, and so are what they add to the keys' gradients
-    if (KEYS ? CAUSAL && ahead > -16 : live < N || (CAUSAL && ahead < N)) {
+    if (KEYS ? CAUSAL && ahead > -16 * M : live < N || (CAUSAL && ahead < N)) {
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
 #pragma unroll
       for (int n = 0; n < N / 8; ++n) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
+          const int r = 16 * m + lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
           if ((!KEYS && c >= live) || (CAUSAL && (KEYS ? c - r < ahead : c - r > ahead))) {
-            weights[0][n][e] = -infinity();
+            weights[m][n][e] = -infinity();
           }
         }
       }
+      }
     }
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
-        const float weight = power_of_two(weights[0][n][e] - (KEYS ? values[c] * LOG2_E : own_lse[e / 2]));
-        float kept = weight, gradient = gradients[0][n][e];
+        const int r = 16 * m + lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
+        const float weight = power_of_two(weights[m][n][e] - (KEYS ? values[c] * LOG2_E : own_lse[m][e / 2]));
+        float kept = weight, gradient = gradients[m][n][e];
         if constexpr (DROPOUT) {
           const Dropped dropped(ticket, problem, factor);
           const int64_t i = KEYS ? column + c : row + r, j = KEYS ? row + r : column + c;
@@ -484,22 +484,23 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
           kept *= f;
           gradient *= f;
         }
-        weights[0][n][e] = kept;
-        gradient = weight * (gradient - (KEYS ? values[N + c] : own_delta[e / 2]));
-        gradients[0][n][e] = gradient;
+        weights[m][n][e] = kept;
+        gradient = weight * (gradient - (KEYS ? values[N + c] : own_delta[m][e / 2]));
+        gradients[m][n][e] = gradient;
         if constexpr (MASK == 3) {
           if (r < rows_left && c < live) {
-            T* to = e < 2 ? mask_gradient_corner : mask_gradient_corner + 8 * size;
+            T* to = mask_gradient_corner + (16 * m + e / 2 * 8) * size;
             to[8 * n + e % 2] = narrow<T>(gradient);
           }
         }
       }
     }
-    multiply_columns<T, D, PRODUCTS>(sums_1, gradients, tile_1);
-    if constexpr (KEYS) multiply_columns<T, D, PRODUCTS>(sums_2, weights, tile_2);
     }
-    __syncthreads();
+    multiply_columns<T, D, PRODUCTS>(sums_1, ones, gradients, tile_1);
+    if constexpr (KEYS) multiply_columns<T, D, PRODUCTS>(sums_2, ones, weights, tile_2);
+    }
     if constexpr (STAGES == 1) {
+      __syncthreads();
       if (step + 1 < count) load_step(step + 1, next_column, next_head);
       cp_async_commit();
     }
@@ -507,7 +508,6 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
   cp_async_wait<0>();
   __syncthreads();  // also where no step waited for the rows, whose place the results take
 
-  const float scales[1][2] = {{scale, scale}}, ones[1][2] = {{1.0f, 1.0f}};
   first += batch * problem.first[0] + head * problem.first[1];
   store_rows<T, D>(sums_1, scales, own_1, first, problem.first[2], row, rows, problem.width);
   if constexpr (KEYS) {

@@ -114,43 +114,67 @@ __device__ __forceinline__ void multiply_rows(float (&scores)[M][N][4], const T*
   }
 }
 
-// sums += weights right: the weights are scores of 8 N columns, which are rows of `right`.
+// The left side of products whose sums run over 8 N scores: weights, or their gradients.
+template <typename T, int PRODUCTS, int M, int N>
+__device__ __forceinline__ void take_left(Left<T, PRODUCTS> (&a)[M], const float (&weights)[M][N][4],
+                                          int n) {
+#pragma unroll
+  for (int m = 0; m < M; ++m) {
+    const float(&w)[4] = weights[m][n];
+    if constexpr (sizeof(T) == 2) {
+      const float(&x)[4] = weights[m][n + 1];
+      a[m].set(0, pack_16<T>(w[0], w[1]));
+      a[m].set(1, pack_16<T>(w[2], w[3]));
+      a[m].set(2, pack_16<T>(x[0], x[1]));
+      a[m].set(3, pack_16<T>(x[2], x[3]));
+    } else {  // the sum over eight runs in the order 0, 2, 4, 6, 1, 3, 5, 7 on both sides
+      a[m].set(0, __float_as_uint(w[0]));
+      a[m].set(1, __float_as_uint(w[2]));
+      a[m].set(2, __float_as_uint(w[1]));
+      a[m].set(3, __float_as_uint(w[3]));
+    }
+  }
+}
+
+// sums = factors sums + weights right: the weights are scores of 8 N columns, which are rows of
+// `right`; row m + 8 h of a lane is multiplied by factors[m][h]. The tensor core cuts its sums off,
+// always towards zero: so the sums of single precision are added up here, tile by tile.
 template <typename T, int D, int PRODUCTS, int M, int N>
 __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
+                                                 const float (&factors)[M][2],
                                                  const float (&weights)[M][N][4], const T* right) {
   typedef Tile<T, D> L;
-  constexpr int COUNT = together<T, M>;
+  constexpr int COUNT = together<T, M>, STEPS = 8 * N / L::DEPTH;
   const int lane = threadIdx.x % 32;
   if constexpr (sizeof(T) == 2) {
     right += lane % 16 * L::PITCH + lane / 16 * 8;
   } else {
     right += lane % 4 * 2 * L::PITCH + lane / 4;
   }
+  Left<T, PRODUCTS> a[STEPS][M];
 #pragma unroll
-  for (int row = 0; row < 8 * N; row += L::DEPTH) {
-    Left<T, PRODUCTS> a[M];
+  for (int step = 0; step < STEPS; ++step) {
+    take_left<T, PRODUCTS>(a[step], weights, step * L::DEPTH / 8);
+  }
+#pragma unroll
+  for (int n = 0; n < D / 8; n += COUNT) {
+    float part[M][COUNT][4];
 #pragma unroll
     for (int m = 0; m < M; ++m) {
-      const float(&w)[4] = weights[m][row / 8];
-      if constexpr (sizeof(T) == 2) {
-        const float(&x)[4] = weights[m][row / 8 + 1];
-        a[m].set(0, pack_16<T>(w[0], w[1]));
-        a[m].set(1, pack_16<T>(w[2], w[3]));
-        a[m].set(2, pack_16<T>(x[0], x[1]));
-        a[m].set(3, pack_16<T>(x[2], x[3]));
-      } else {  // the sum over eight runs in the order 0, 2, 4, 6, 1, 3, 5, 7 on both sides
-        a[m].set(0, __float_as_uint(w[0]));
-        a[m].set(1, __float_as_uint(w[2]));
-        a[m].set(2, __float_as_uint(w[1]));
-        a[m].set(3, __float_as_uint(w[3]));
+#pragma unroll
+      for (int c = 0; c < COUNT; ++c) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          part[m][c][e] = sizeof(T) == 2 ? sums[m][n + c][e] * factors[m][e / 2] : 0.0f;
+        }
       }
     }
 #pragma unroll
-    for (int n = 0; n < D / 8; n += COUNT) {
+    for (int step = 0; step < STEPS; ++step) {
       Right<T, PRODUCTS> b[COUNT];
 #pragma unroll
       for (int c = 0; c < COUNT; c += 2) {
-        const T* from = right + row * L::PITCH + 8 * (n + c);
+        const T* from = right + step * L::DEPTH * L::PITCH + 8 * (n + c);
         uint32_t bits[4];
         if constexpr (sizeof(T) == 2) {
           ldmatrix_transposed<4>(bits, from);
@@ -163,7 +187,18 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
 #pragma unroll
         for (int i = 0; i < 4; ++i) b[c + i / 2].set(i % 2, bits[i]);
       }
-      multiply<T, PRODUCTS>(sums, n, a, b);
+      multiply<T, PRODUCTS>(part, 0, a[step], b);
+    }
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+#pragma unroll
+      for (int c = 0; c < COUNT; ++c) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          float& sum = sums[m][n + c][e];
+          sum = sizeof(T) == 2 ? part[m][c][e] : fmaf(sum, factors[m][e / 2], part[m][c][e]);
+        }
+      }
     }
   }
 }

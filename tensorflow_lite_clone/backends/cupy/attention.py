@@ -21,14 +21,13 @@ _FORWARD = Kernel(
 _BACKWARD = Kernel(
     _FILE,
     "attention_backward",
-    params=("T", "D", "N", "STAGES", "CAUSAL", "MASK", "DROPOUT", "PRODUCTS", "KEYS"),
+    params=("T", "D", "M", "N", "STAGES", "CAUSAL", "MASK", "DROPOUT", "PRODUCTS", "KEYS"),
 )
 _DELTA = Kernel(_FILE, "attention_backward_delta", params=("T", "LANES"))
 _NOISE = Kernel(_FILE, "attention_forward_noise", params=("T",))
 
 _FLOATS = ("float32", "float16", "bfloat16")
 _WIDEST = 128  # columns of a head
-_SHARED = 99 * 1024  # bytes that every device has from sm_80 on
 _MOST_BLOCKS = 2**31 - 1
 _NO_MASK, _KEEP, _ADD, _ADD_AND_WRITE = range(4)
 
@@ -89,6 +88,12 @@ def _call(q: Any, k: Any, v: Any, mask: Any, groups: int) -> _Call | None:
 @cache
 def _capability(device: int) -> int:
     return int(cupy.cuda.Device(device).compute_capability)
+
+
+@cache
+def _block_memory(device: int) -> int:
+    """Bytes of shared memory that a block may have."""
+    return int(cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"])
 
 
 def _four(x: Any) -> Any:
@@ -192,7 +197,7 @@ def _forward(
     out = _Target(call.lead, length, v.shape[-1], call.v.shape[3], call.q)
     lse = cupy.empty((*call.lead, length), np.float32)
     several, columns = _forward_tiles(call, length, bool(p))
-    shared = (64 * several + 2 * columns) * _row_bytes(call)
+    shared = (64 * several + 4 * columns) * _row_bytes(call)
     kernel = _FORWARD[
         q.dtype, call.bucket, several, columns, causal, call.kind, bool(p), call.products
     ]
@@ -213,26 +218,30 @@ def _forward_tiles(call: _Call, length: int, dropout: bool) -> tuple[int, int]:
     wide = call.bucket > 64
     if call.kind or dropout:
         return 1, 16 if wide or call.q.itemsize == 4 else 32
-    if call.q.itemsize == 4:
+    if call.q.itemsize == 4 and (wide or length <= 64):
         return 1, 16 if wide else 32
     if wide or length <= 64:
         return 1, 64
     return 2, 32
 
 
-def _backward_tiles(call: _Call, busy: bool, keys: bool) -> tuple[int, int]:
-    """The template arguments N and STAGES."""
+def _backward_tiles(call: _Call, busy: bool, keys: bool) -> tuple[int, int, int]:
+    """The template arguments M, N and STAGES."""
     wide = call.bucket > 64
     if call.q.itemsize == 4:
         columns = 16 if wide or busy else 32
     else:
         columns = 16 if wide and (busy or not keys) else 32
-    stages = 2 if _backward_shared(call, columns, 2) <= _SHARED else 1
-    return columns, stages
+    room = _block_memory(cupy.cuda.runtime.getDevice())
+    several, long = 1, call.q.shape[2] > 64
+    if call.q.itemsize == 4 and long and not (wide or busy or keys):
+        several = 2 if _backward_shared(call, 2, columns, 2) <= room else 1
+    stages = 2 if _backward_shared(call, several, columns, 2) <= room else 1
+    return several, columns, stages
 
 
-def _backward_shared(call: _Call, columns: int, stages: int) -> int:
-    return (128 + 2 * stages * columns) * _row_bytes(call) + 8 * stages * columns
+def _backward_shared(call: _Call, several: int, columns: int, stages: int) -> int:
+    return (128 * several + 2 * stages * columns) * _row_bytes(call) + 8 * stages * columns
 
 
 def _backward(
@@ -266,15 +275,17 @@ def _backward(
     busy = bool(call.kind or p)
 
     def launch(keys: bool, kind: int, first: Any, second: Any, gmask: Any) -> None:
-        columns, stages = _backward_tiles(call, busy, keys)
+        several, columns, stages = _backward_tiles(call, busy, keys)
         kernel = _BACKWARD[
-            q.dtype, call.bucket, columns, stages, causal, kind, bool(p), call.products, keys
-        ]
+            q.dtype, call.bucket, several, columns, stages, causal, kind, bool(p), call.products,
+            keys,
+        ]  # fmt: skip
         rows, blocks = (size, heads // groups) if keys else (length, heads)
         kernel(
-            blocks * -(-rows // 64), 128, call.q, call.k, call.v, g, lse, delta, *_masks(call),
-            ticket, _problem(call, groups, p, g, first, second), scale, 1 / (1 - p), first, second,
-            gmask, shared=_backward_shared(call, columns, stages),
+            blocks * -(-rows // (64 * several)), 128, call.q, call.k, call.v, g, lse, delta,
+            *_masks(call), ticket, _problem(call, groups, p, g, first, second), scale,
+            1 / (1 - p), first, second, gmask,
+            shared=_backward_shared(call, several, columns, stages),
         )  # fmt: skip
 
     gq = gk = gv = gmask = None
