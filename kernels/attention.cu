@@ -51,51 +51,9 @@
 #include "mma.cuh"
 #include "philox.cuh"
 #include "attention_tile.cuh"
+#include "attention_problem.cuh"
 
 // ---------------------------------------------------------------------------- device helpers
-
-// Sizes, and strides in elements; the host packs it as one row of 64-bit integers.
-struct Problem {
-  int64_t heads, groups, length, size;  // of q; query heads of a key head; rows of q; rows of k
-  int64_t width, value_width;           // of q and k; of v: whole packs
-  int64_t threshold;                    // words of philox below it keep a weight
-  int64_t q[3], k[3], v[3], g[3];       // batch, head, row; g: of out in the forward pass
-  int64_t first[3], second[3];          // of the gradients
-  int64_t mask[4];                      // batch, head, row, column
-};
-
-// A distance between rows or columns as an int, which is only compared with numbers up to MOST.
-template <int MOST>
-__device__ __forceinline__ int at_most(int64_t distance) {
-  return static_cast<int>(distance < -MOST ? -MOST : (distance > MOST ? MOST : distance));
-}
-
-// A score with its mask: 0 is none, 1 keeps where it is true, 2 is added, 3 is added and wants a
-// gradient. In powers of two.
-template <typename T, int MASK>
-__device__ __forceinline__ float masked(float score, const bool* keep, const T* bias, int at) {
-  if constexpr (MASK == 1) return keep[at] ? score : -infinity();
-  if constexpr (MASK >= 2) return score + widen(bias[at]) * LOG2_E;
-  return score;
-}
-
-// What dropout multiplies weights with. Rows of weights are padded to whole counters.
-struct Dropped {
-  uint64_t seed, first, threshold;
-  int64_t counters;  // of a row
-  float factor;
-  __device__ __forceinline__ Dropped(const uint64_t* ticket, const Problem& p, float factor)
-      : seed(ticket[0]), first(ticket[1]), threshold(p.threshold), counters((p.size + 3) / 4),
-        factor(factor) {}
-  __device__ __forceinline__ Words words(int64_t row, int64_t column) const {
-    return philox(seed, first + row * counters + column / 4);
-  }
-  __device__ __forceinline__ float of(const Words& words, int column) const {
-    const uint32_t a = column & 1 ? words.word[1] : words.word[0];
-    const uint32_t b = column & 1 ? words.word[3] : words.word[2];
-    return (column & 2 ? b : a) < threshold ? factor : 0.0f;
-  }
-};
 
 // Blocks a multiprocessor is to hold; 0: the compiler's choice, which where much is loaded would be
 // to spill rather than to have fewer than three.
@@ -138,17 +96,9 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
   const int rows_left = at_most<16 * M>(length - row);
   const float scale_2 = scale * LOG2_E;
 
-  float sums[M][D / 8][4], top[M][2], total[M][2];
+  float sums[M][D / 8][4] = {}, top[M][2], total[M][2] = {};
 #pragma unroll
-  for (int m = 0; m < M; ++m) {
-#pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) sums[m][n][e] = 0.0f;
-    }
-    top[m][0] = top[m][1] = -infinity();
-    total[m][0] = total[m][1] = 0.0f;
-  }
+  for (int m = 0; m < M; ++m) top[m][0] = top[m][1] = -infinity();
 
   const int64_t end = CAUSAL && row0 + ROWS < size ? row0 + ROWS : size;
   load_tile<T, D, ROWS, THREADS>(queries, q, problem.q[2], row0, length, problem.width);
@@ -175,35 +125,21 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
                            (column + lane % 4 * 2) * column_stride;
     const bool* keep_corner = MASK == 1 ? keep + corner : nullptr;
     const T* bias_corner = MASK >= 2 ? bias + corner : nullptr;
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int i = 16 * m + lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
-          float& score = scores[m][n][e];
-          score *= scale_2;
-          if (MASK != 0 && i < rows_left && j < live) {
-            score = masked<T, MASK>(score, keep_corner, bias_corner,
-                                    (16 * m + e / 2 * 8) * row_stride +
-                                        (8 * n + e % 2) * column_stride);
-          }
-        }
+    each<M, N / 8>([&](int m, int n, int e) {
+      const int i = 16 * m + lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
+      float& score = scores[m][n][e];
+      score *= scale_2;
+      if (MASK != 0 && i < rows_left && j < live) {
+        score = masked<T, MASK>(
+            score, keep_corner, bias_corner,
+            (16 * m + e / 2 * 8) * row_stride + (8 * n + e % 2) * column_stride);
       }
-    }
+    });
     if (live < N || (CAUSAL && ahead < N)) {
-#pragma unroll
-      for (int m = 0; m < M; ++m) {
-#pragma unroll
-        for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            const int i = 16 * m + lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
-            if (j >= live || (CAUSAL && j - i > ahead)) scores[m][n][e] = -infinity();
-          }
-        }
-      }
+      each<M, N / 8>([&](int m, int n, int e) {
+        const int i = 16 * m + lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
+        if (j >= live || (CAUSAL && j - i > ahead)) scores[m][n][e] = -infinity();
+      });
     }
 #pragma unroll
     for (int m = 0; m < M; ++m) {
@@ -247,7 +183,6 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
         }
       }
     }
-
     multiply_columns<T, D, PRODUCTS>(sums, shrink, scores, keys + N * L::PITCH);
   }
 
@@ -267,254 +202,6 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
     }
   }
   store_rows<T, D>(sums, factors, own, out, problem.g[2], row, length, problem.value_width);
-}
-
-// delta[row] = sum(g * out), LANES threads a row.
-template <typename T, int LANES>
-__global__ void __launch_bounds__(256)
-    attention_backward_delta(const T* __restrict__ g, const T* __restrict__ out,
-                             const Problem problem, int64_t rows, float* __restrict__ delta) {
-  constexpr int PACK = 16 / sizeof(T);
-  const int64_t place = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) / LANES;
-  const int64_t column = threadIdx.x % LANES * PACK;
-  float sum = 0.0f;
-  if (place < rows && column < problem.value_width) {
-    const int64_t row = place % problem.length, at = place / problem.length;
-    const int64_t batch = at / problem.heads, head = at % problem.heads;
-    const Pack<T, PACK> x = load<PACK>(g + batch * problem.g[0] + head * problem.g[1] +
-                                       row * problem.g[2] + column);
-    const Pack<T, PACK> y = load<PACK>(out + batch * problem.first[0] + head * problem.first[1] +
-                                       row * problem.first[2] + column);
-#pragma unroll
-    for (int i = 0; i < PACK; ++i) sum += widen(x[i]) * widen(y[i]);
-  }
-  sum = warp_reduce<Sum, LANES>(sum);
-  if (place < rows && column == 0) delta[place] = sum;
-}
-
-// KEYS: a block serves 64 M keys of one head, queries pass by, `first` and `second` are the
-// gradients of k and v. Else it serves 64 M queries, keys pass by, and `first` is the gradient of q.
-// N rows pass at a time, through STAGES buffers.
-template <typename T, int D, int M, int N, int STAGES, bool CAUSAL, int MASK, bool DROPOUT,
-          int PRODUCTS, bool KEYS>
-__global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
-    attention_backward(const T* __restrict__ q, const T* __restrict__ k, const T* __restrict__ v,
-                       const T* __restrict__ g, const float* __restrict__ lse,
-                       const float* __restrict__ delta, const bool* __restrict__ keep,
-                       const T* __restrict__ bias, const uint64_t* __restrict__ ticket,
-                       const Problem problem, float scale, float factor, T* __restrict__ first,
-                       T* __restrict__ second, T* __restrict__ mask_gradient) {
-  static_assert(D % 32 == 0 && D <= 128 && N % 16 == 0 && 64 % N == 0, "whole products");
-  static_assert(STAGES == 1 || STAGES == 2, "one buffer or two");
-  static_assert(MASK < 3 || !KEYS, "queries write the mask's gradient");
-  typedef Tile<T, D> L;
-  constexpr int ROWS = 64 * M, THREADS = 128;
-  extern __shared__ __align__(16) unsigned char memory[];
-  T* rows_1 = reinterpret_cast<T*>(memory);  // k or q
-  T* rows_2 = rows_1 + ROWS * L::PITCH;      // v or g
-  T* passing = rows_2 + ROWS * L::PITCH;     // per stage: q or k, then g or v
-  float* numbers = reinterpret_cast<float*>(passing + STAGES * 2 * N * L::PITCH);  // lse, delta
-
-  const int64_t length = problem.length, size = problem.size;
-  const int64_t rows = KEYS ? size : length, columns = KEYS ? length : size;
-  const int64_t heads = KEYS ? problem.heads / problem.groups : problem.heads;
-  const int64_t tiles = (rows + ROWS - 1) / ROWS;
-  const int64_t place = blockIdx.x % tiles, at = blockIdx.x / tiles;
-  const int64_t row0 = (CAUSAL && !KEYS ? tiles - 1 - place : place) * ROWS;
-  const int64_t batch = at / heads, head = at % heads;
-  const int64_t shared = KEYS ? head : head / problem.groups;
-  const int64_t leader = KEYS ? head * problem.groups : head;  // the first query head
-  q += batch * problem.q[0];
-  k += batch * problem.k[0] + shared * problem.k[1];
-  v += batch * problem.v[0] + shared * problem.v[1];
-  g += batch * problem.g[0];
-
-  const int64_t begin = CAUSAL && KEYS ? row0 : 0;  // row0 is a multiple of N
-  const int64_t end = CAUSAL && !KEYS && row0 + ROWS < size ? row0 + ROWS : columns;
-  const int64_t steps = end > begin ? (end - begin + N - 1) / N : 0;
-  const int64_t count = KEYS ? steps * problem.groups : steps;
-
-  const auto load_step = [&](int64_t step, int64_t column, int64_t query_head) {
-    T* to = passing + step % STAGES * 2 * N * L::PITCH;
-    if constexpr (KEYS) {
-      load_tile<T, D, N, THREADS>(to, q + query_head * problem.q[1], problem.q[2], column, length,
-                                  problem.width);
-      load_tile<T, D, N, THREADS>(to + N * L::PITCH, g + query_head * problem.g[1], problem.g[2],
-                                  column, length, problem.value_width);
-      float* values = numbers + step % STAGES * 2 * N;
-      if (threadIdx.x < 2 * N) {
-        const int i = threadIdx.x % N;
-        const float* from = threadIdx.x < N ? lse : delta;
-        const bool wanted = column + i < length;
-        from += (batch * problem.heads + query_head) * length;
-        cp_async<4>(values + threadIdx.x, wanted ? from + column + i : from, wanted);
-      }
-    } else {
-      load_tile<T, D, N, THREADS>(to, k, problem.k[2], column, size, problem.width);
-      load_tile<T, D, N, THREADS>(to + N * L::PITCH, v, problem.v[2], column, size,
-                                  problem.value_width);
-    }
-  };
-
-  if constexpr (KEYS) {
-    load_tile<T, D, ROWS, THREADS>(rows_1, k, problem.k[2], row0, size, problem.width);
-    load_tile<T, D, ROWS, THREADS>(rows_2, v, problem.v[2], row0, size, problem.value_width);
-  } else {
-    load_tile<T, D, ROWS, THREADS>(rows_1, q + head * problem.q[1], problem.q[2], row0, length,
-                                   problem.width);
-    load_tile<T, D, ROWS, THREADS>(rows_2, g + head * problem.g[1], problem.g[2], row0, length,
-                                   problem.value_width);
-  }
-  if (count > 0) load_step(0, begin, leader);
-  cp_async_commit();
-
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t row = row0 + warp * 16 * M;
-  T* own_1 = rows_1 + warp * 16 * M * L::PITCH;
-  T* own_2 = rows_2 + warp * 16 * M * L::PITCH;
-  const int rows_left = at_most<16 * M>(rows - row);
-  const int own_stride = static_cast<int>(problem.mask[KEYS ? 3 : 2]);
-  const int passing_stride = static_cast<int>(problem.mask[KEYS ? 2 : 3]);
-  const float scale_2 = scale * LOG2_E;
-  float own_lse[M][2] = {}, own_delta[M][2] = {};
-  if constexpr (!KEYS) {
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int64_t i = row + 16 * m + 8 * h + lane / 4;
-        if (i < length) {
-          own_lse[m][h] = lse[at * length + i] * LOG2_E;
-          own_delta[m][h] = delta[at * length + i];
-        }
-      }
-    }
-  }
-
-  float sums_1[M][D / 8][4] = {}, sums_2[M][D / 8][4] = {}, ones[M][2], scales[M][2];
-#pragma unroll
-  for (int m = 0; m < M; ++m) {
-    ones[m][0] = ones[m][1] = 1.0f;
-    scales[m][0] = scales[m][1] = scale;
-  }
-
-  int64_t next_column = begin, next_head = leader;
-#pragma unroll 1
-  for (int64_t step = 0; step < count; ++step) {
-    const int64_t column = next_column, query_head = next_head;
-    next_column += N;
-    if (KEYS && next_column >= end) {
-      next_column = begin;
-      ++next_head;
-    }
-    cp_async_wait<0>();
-    __syncthreads();  // of two buffers, that of the step before is free as well
-    if constexpr (STAGES == 2) {
-      if (step + 1 < count) load_step(step + 1, next_column, next_head);
-      cp_async_commit();
-    }
-    const T* tile_1 = passing + step % STAGES * 2 * N * L::PITCH;
-    const T* tile_2 = tile_1 + N * L::PITCH;
-    const float* values = numbers + step % STAGES * 2 * N;
-    const int64_t mask_at = batch * problem.mask[0] + query_head * problem.mask[1];
-
-    T* mask_gradient_corner = mask_gradient;
-    if constexpr (MASK == 3) {
-      mask_gradient_corner += (at * length + row + lane / 4) * size + column + lane % 4 * 2;
-    }
-
-    // row and column here are what the block owns and what passes: i and j, or j and i
-    const int live = at_most<N>(columns - column), ahead = at_most<N + 16 * M>(row - column);
-    // of a causal tile a warp may have no share
-    if (rows_left > 0 && !(CAUSAL && (KEYS ? ahead >= N : ahead <= -16 * M))) {
-    float weights[M][N / 8][4], gradients[M][N / 8][4];
-    multiply_rows<T, D, PRODUCTS>(weights, own_1, tile_1);
-    multiply_rows<T, D, PRODUCTS>(gradients, own_2, tile_2);
-    const int64_t corner = mask_at + (row + lane / 4) * own_stride +
-                           (column + lane % 4 * 2) * passing_stride;
-    const bool* keep_corner = MASK == 1 ? keep + corner : nullptr;
-    const T* bias_corner = MASK >= 2 ? bias + corner : nullptr;
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-    for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int r = 16 * m + lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
-        float& x = weights[m][n][e];
-        x *= scale_2;
-        if (MASK != 0 && r < rows_left && c < live) {
-          x = masked<T, MASK>(x, keep_corner, bias_corner,
-                              (16 * m + e / 2 * 8) * own_stride + (8 * n + e % 2) * passing_stride);
-        }
-      }
-    }
-    }
-    // queries beyond the last one are zeros, and so are what they add to the keys' gradients
-    if (KEYS ? CAUSAL && ahead > -16 * M : live < N || (CAUSAL && ahead < N)) {
-#pragma unroll
-      for (int m = 0; m < M; ++m) {
-#pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int r = 16 * m + lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
-          if ((!KEYS && c >= live) || (CAUSAL && (KEYS ? c - r < ahead : c - r > ahead))) {
-            weights[m][n][e] = -infinity();
-          }
-        }
-      }
-      }
-    }
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-    for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int r = 16 * m + lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
-        const float weight = power_of_two(weights[m][n][e] - (KEYS ? values[c] * LOG2_E : own_lse[m][e / 2]));
-        float kept = weight, gradient = gradients[m][n][e];
-        if constexpr (DROPOUT) {
-          const Dropped dropped(ticket, problem, factor);
-          const int64_t i = KEYS ? column + c : row + r, j = KEYS ? row + r : column + c;
-          const Words words =
-              dropped.words((batch * problem.heads + query_head) * length + i, j);
-          const float f = dropped.of(words, static_cast<int>(j & 3));
-          kept *= f;
-          gradient *= f;
-        }
-        weights[m][n][e] = kept;
-        gradient = weight * (gradient - (KEYS ? values[N + c] : own_delta[m][e / 2]));
-        gradients[m][n][e] = gradient;
-        if constexpr (MASK == 3) {
-          if (r < rows_left && c < live) {
-            T* to = mask_gradient_corner + (16 * m + e / 2 * 8) * size;
-            to[8 * n + e % 2] = narrow<T>(gradient);
-          }
-        }
-      }
-    }
-    }
-    multiply_columns<T, D, PRODUCTS>(sums_1, ones, gradients, tile_1);
-    if constexpr (KEYS) multiply_columns<T, D, PRODUCTS>(sums_2, ones, weights, tile_2);
-    }
-    if constexpr (STAGES == 1) {
-      __syncthreads();
-      if (step + 1 < count) load_step(step + 1, next_column, next_head);
-      cp_async_commit();
-    }
-  }
-  cp_async_wait<0>();
-  __syncthreads();  // also where no step waited for the rows, whose place the results take
-
-  first += batch * problem.first[0] + head * problem.first[1];
-  store_rows<T, D>(sums_1, scales, own_1, first, problem.first[2], row, rows, problem.width);
-  if constexpr (KEYS) {
-    second += batch * problem.second[0] + head * problem.second[1];
-    store_rows<T, D>(sums_2, ones, own_2, second, problem.second[2], row, rows,
-                     problem.value_width);
-  }
 }
 
 // The factors of dropout, (rows, size), for what differentiates them again.

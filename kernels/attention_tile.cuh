@@ -9,6 +9,19 @@ constexpr float LOG2_E = 1.44269504f, LN_2 = 0.69314718f;
 
 __device__ __forceinline__ float infinity() { return __int_as_float(0x7f800000); }
 
+// f(m, n, e) for every score that a lane holds.
+template <int M, int N, typename F>
+__device__ __forceinline__ void each(F f) {
+#pragma unroll
+  for (int m = 0; m < M; ++m) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) f(m, n, e);
+    }
+  }
+}
+
 // How tiles of T with D columns lie in shared memory: a pack of 16 bytes after each row keeps eight
 // rows at one column in different banks.
 template <typename T, int D>
@@ -83,13 +96,7 @@ __device__ __forceinline__ void multiply_rows(float (&scores)[M][N][4], const T*
   const int lane = threadIdx.x % 32;
   left += lane % 16 * L::PITCH + lane / 16 * L::PACK;
   right += (lane / 16 * 8 + lane % 8) * L::PITCH + lane / 8 % 2 * L::PACK;
-#pragma unroll
-  for (int m = 0; m < M; ++m) {
-#pragma unroll
-    for (int n = 0; n < N; ++n) {
-      scores[m][n][0] = scores[m][n][1] = scores[m][n][2] = scores[m][n][3] = 0.0f;
-    }
-  }
+  each<M, N>([&](int m, int n, int e) { scores[m][n][e] = 0.0f; });
 #pragma unroll
   for (int column = 0; column < D; column += L::DEPTH) {
     uint32_t bits[4];
@@ -159,16 +166,9 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
 #pragma unroll
   for (int n = 0; n < D / 8; n += COUNT) {
     float part[M][COUNT][4];
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-      for (int c = 0; c < COUNT; ++c) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          part[m][c][e] = sizeof(T) == 2 ? sums[m][n + c][e] * factors[m][e / 2] : 0.0f;
-        }
-      }
-    }
+    each<M, COUNT>([&](int m, int c, int e) {
+      part[m][c][e] = sizeof(T) == 2 ? sums[m][n + c][e] * factors[m][e / 2] : 0.0f;
+    });
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
       Right<T, PRODUCTS> b[COUNT];
@@ -189,17 +189,10 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
       }
       multiply<T, PRODUCTS>(part, 0, a[step], b);
     }
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-      for (int c = 0; c < COUNT; ++c) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          float& sum = sums[m][n + c][e];
-          sum = sizeof(T) == 2 ? part[m][c][e] : fmaf(sum, factors[m][e / 2], part[m][c][e]);
-        }
-      }
-    }
+    each<M, COUNT>([&](int m, int c, int e) {
+      float& sum = sums[m][n + c][e];
+      sum = sizeof(T) == 2 ? part[m][c][e] : fmaf(sum, factors[m][e / 2], part[m][c][e]);
+    });
   }
 }
 

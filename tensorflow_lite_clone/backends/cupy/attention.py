@@ -14,17 +14,18 @@ from tensorflow_lite_clone.backends.cupy.random import threshold
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch.table import override
 
-_FILE = "attention.cu"
 _FORWARD = Kernel(
-    _FILE, "attention_forward", params=("T", "D", "M", "N", "CAUSAL", "MASK", "DROPOUT", "PRODUCTS")
+    "attention.cu",
+    "attention_forward",
+    params=("T", "D", "M", "N", "CAUSAL", "MASK", "DROPOUT", "PRODUCTS"),
 )
 _BACKWARD = Kernel(
-    _FILE,
+    "attention_backward.cu",
     "attention_backward",
     params=("T", "D", "M", "N", "STAGES", "CAUSAL", "MASK", "DROPOUT", "PRODUCTS", "KEYS"),
 )
-_DELTA = Kernel(_FILE, "attention_backward_delta", params=("T", "LANES"))
-_NOISE = Kernel(_FILE, "attention_forward_noise", params=("T",))
+_DELTA = Kernel("attention_backward.cu", "attention_backward_delta", params=("T", "LANES"))
+_NOISE = Kernel("attention.cu", "attention_forward_noise", params=("T",))
 
 _FLOATS = ("float32", "float16", "bfloat16")
 _WIDEST = 128  # columns of a head
