@@ -1,51 +1,36 @@
-// Attention without its matrix of weights: online softmax forward, weights again backward.
+// The gradients of attention: its weights are computed again.
 //
-// Op:          attention, attention_backward, attention_dropout, attention_dropout_backward,
-//              attention_noise
-// Math:        s = scale q k^T + mask, lse = log(sum(exp(s))), p = exp(s - lse), out = (p n) v;
-//              delta = sum(g out), ds = p (n (g v^T) - delta), gq = scale ds k, gk = scale ds^T q,
-//              gv = (p n)^T g, gmask = ds; n: factors of dropout, by counter (see Dropped)
-// Layout:      q, k, v, g, out: rows of unit stride and whole packs of 16 bytes, strides of batch,
-//              head and row whole packs; masks: any strides; lse, delta: contiguous. Results lie as
-//              q, k, v do: a view of (batch, rows, heads, columns), or contiguous
-// Launch:      forward: grid heads ceil(L / 64 M), block 128, shared (64 M + 2 N) P; backward: grid
-//              heads ceil(rows / 64), block 128, shared (128 + 2 STAGES N) P + 8 STAGES N, where
-//              P = D sizeof(T) + 16; delta: LANES threads a row, block 256
-// Cost:        4 L S E FLOPs a head forward, 14 L S E backward, half of it if causal; q, k, v, out
-//              once where they stay in L2: bound by the tensor cores
+// Op:          attention_backward, attention_dropout_backward
+// Math:        p = exp(s - lse) as in attention.cu; delta = sum(g out), ds = p (n (g v^T) - delta),
+//              gq = scale ds k, gk = scale ds^T q, gv = (p n)^T g, gmask = ds; n: factors of dropout
+// Layout:      as in attention.cu; delta: contiguous
+// Launch:      grid heads ceil(rows / 64 M), block 128, shared
+//              (128 M + 2 STAGES N) (D sizeof(T) + 16) + 8 STAGES N; delta: LANES threads a row,
+//              block 256
+// Cost:        14 L S E FLOPs a head, half of it if causal, PRODUCTS times; bound by the tensor cores
 // Types:       half, bfloat16, float -> float
 // Determinism: bit for bit: no atomics, the gradients of keys and of queries are two launches
-// Limits:      below sm_80; head sizes above 128; float64; the gradient of a mask beside dropout;
-//              at most 99 KB of shared memory are used, so that sm_86 and sm_89 run everything
-// Variants:    PRODUCTS: 1 for two-byte types and where TF32 is allowed, else 3. MASK: 0 none, 1
-//              keeps, 2 is added, 3 is added and gets a gradient. D: the head size, rounded up.
-//              With a mask or dropout fewer columns pass at a time, for registers; of D 96 and 128
-//              some of these spill up to 200 bytes all the same
-// Instances:   attention_forward_noise<float>: 32 registers, 0 bytes shared
-//   attention_forward<__nv_bfloat16,32,2,32,false,0,false,1>: 128 registers, 0 bytes shared
-//   attention_forward<__nv_bfloat16,64,2,32,true,0,false,1>: 168 registers, 0 bytes shared
-//   attention_forward<__half,64,1,64,false,0,false,1>: 136 registers, 0 bytes shared
-//   attention_forward<__nv_bfloat16,128,1,64,true,0,false,1>: 240 registers, 0 bytes shared
-//   attention_forward<__half,96,1,16,false,2,false,1>: 200 registers, 0 bytes shared
-//   attention_forward<float,64,1,32,true,0,false,3>: 168 registers, 0 bytes shared
-//   attention_forward<float,64,1,32,true,0,false,1>: 128 registers, 0 bytes shared
-//   attention_forward<float,128,1,16,false,0,true,3>: 208 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,64,32,2,true,0,false,1,true>: 168 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,64,32,2,true,0,false,1,false>: 128 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,128,32,2,true,0,false,1,true>: 255 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,128,16,2,true,0,false,1,false>: 160 registers, 0 bytes shared
-//   attention_backward<__half,64,32,2,false,1,true,1,true>: 255 registers, 0 bytes shared
-//   attention_backward<__half,32,32,2,false,2,false,1,false>: 160 registers, 0 bytes shared
-//   attention_backward<float,64,32,2,true,0,false,3,true>: 208 registers, 0 bytes shared
-//   attention_backward<float,64,32,2,true,0,false,3,false>: 168 registers, 0 bytes shared
-//   attention_backward<float,64,32,2,true,0,false,1,true>: 168 registers, 0 bytes shared
-//   attention_backward<float,64,16,2,false,3,false,3,false>: 255 registers, 0 bytes shared
-//   attention_backward<float,128,16,1,true,0,false,3,true>: 255 registers, 0 bytes shared
-//   attention_backward<float,128,16,1,false,0,false,3,false>: 224 registers, 0 bytes shared
-//   attention_backward_delta<__nv_bfloat16,8>: 32 registers, 0 bytes shared
-// Source:      Dao, FlashAttention-2 (2023); Milakov and Gimelshein, Online softmax (2018)
-// Measured:    NVIDIA H200, 16x12x1024x64 causal, 2026-11-20: bfloat16 forward 177 us, 146 TFLOP/s,
-//              0.47 of PyTorch; backward 482 us; float32 forward 728 us, backward 2767 us
+// Limits:      as in attention.cu; the gradient of a mask beside dropout
+// Variants:    PRODUCTS, MASK, D: as in attention.cu; MASK 3 is added and gets a gradient. M: 2 for
+//              the gradient of queries, where a block may have 105 KB of shared memory. With a mask
+//              or dropout fewer columns pass at a time; of D 96 and 128 some of these spill up to
+//              200 bytes all the same
+// Instances:   attention_backward_delta<__nv_bfloat16,8>: 32 registers, 0 bytes shared
+//   attention_backward<__nv_bfloat16,64,1,32,2,true,0,false,1,true>: 168 registers, 0 bytes shared
+//   attention_backward<__nv_bfloat16,64,1,32,2,true,0,false,1,false>: 168 registers, 0 bytes shared
+//   attention_backward<__nv_bfloat16,128,1,32,2,true,0,false,1,true>: 255 registers, 0 bytes shared
+//   attention_backward<__nv_bfloat16,128,1,16,2,true,0,false,1,false>: 168 registers, 0 bytes shared
+//   attention_backward<__half,64,1,32,2,false,1,true,1,true>: 255 registers, 0 bytes shared
+//   attention_backward<__half,32,1,32,2,false,2,false,1,false>: 168 registers, 0 bytes shared
+//   attention_backward<float,64,1,32,2,true,0,false,3,true>: 255 registers, 0 bytes shared
+//   attention_backward<float,64,2,32,2,true,0,false,3,false>: 255 registers, 0 bytes shared
+//   attention_backward<float,64,1,32,2,true,0,false,3,false>: 168 registers, 0 bytes shared
+//   attention_backward<float,64,1,32,2,true,0,false,1,true>: 255 registers, 0 bytes shared
+//   attention_backward<float,64,1,16,2,false,3,false,3,false>: 255 registers, 0 bytes shared
+//   attention_backward<float,128,1,16,2,true,0,false,3,true>: 255 registers, 0 bytes shared
+//   attention_backward<float,128,1,16,1,false,0,false,3,false>: 255 registers, 0 bytes shared
+// Source:      as in attention.cu
+// Measured:    @@
 
 #include "common.cuh"
 #include "mma.cuh"

@@ -3,7 +3,7 @@
 // Scores lie in registers as mma.cuh's `c` does: of 16 rows and 8 columns a lane holds rows
 // lane / 4 and lane / 4 + 8, columns lane % 4 * 2 and the next one. Single precision runs on the
 // tensor cores as well: rounded to tf32 (PRODUCTS == 1), or as a sum of two tf32 numbers, of whose
-// products the smallest is left out (PRODUCTS == 3), which is about as exact as single precision.
+// products the smallest is left out (PRODUCTS == 3), which is as exact as single precision.
 
 constexpr float LOG2_E = 1.44269504f, LN_2 = 0.69314718f;
 
@@ -68,7 +68,8 @@ constexpr int together = sizeof(T) == 2 || M > 1 ? 2 : 4;
 
 // Sums n, n + 1, ... of c += a b.
 template <typename T, int PRODUCTS, int M, int N, int COUNT>
-__device__ __forceinline__ void multiply(float (&c)[M][N][4], int n, const Left<T, PRODUCTS> (&a)[M],
+__device__ __forceinline__ void multiply(float (&c)[M][N][4], int n,
+                                         const Left<T, PRODUCTS> (&a)[M],
                                          const Right<T, PRODUCTS> (&b)[COUNT]) {
 #pragma unroll
   for (int product = PRODUCTS - 1; product >= 0; --product) {  // the small ones first
@@ -123,8 +124,8 @@ __device__ __forceinline__ void multiply_rows(float (&scores)[M][N][4], const T*
 
 // The left side of products whose sums run over 8 N scores: weights, or their gradients.
 template <typename T, int PRODUCTS, int M, int N>
-__device__ __forceinline__ void take_left(Left<T, PRODUCTS> (&a)[M], const float (&weights)[M][N][4],
-                                          int n) {
+__device__ __forceinline__ void take_left(Left<T, PRODUCTS> (&a)[M],
+                                          const float (&weights)[M][N][4], int n) {
 #pragma unroll
   for (int m = 0; m < M; ++m) {
     const float(&w)[4] = weights[m][n];
@@ -152,6 +153,7 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
                                                  const float (&weights)[M][N][4], const T* right) {
   typedef Tile<T, D> L;
   constexpr int COUNT = together<T, M>, STEPS = 8 * N / L::DEPTH;
+  constexpr bool EXACT = sizeof(T) == 4 && PRODUCTS == 3;
   const int lane = threadIdx.x % 32;
   if constexpr (sizeof(T) == 2) {
     right += lane % 16 * L::PITCH + lane / 16 * 8;
@@ -167,7 +169,7 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
   for (int n = 0; n < D / 8; n += COUNT) {
     float part[M][COUNT][4];
     each<M, COUNT>([&](int m, int c, int e) {
-      part[m][c][e] = sizeof(T) == 2 ? sums[m][n + c][e] * factors[m][e / 2] : 0.0f;
+      part[m][c][e] = EXACT ? 0.0f : sums[m][n + c][e] * factors[m][e / 2];
     });
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
@@ -191,7 +193,7 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
     }
     each<M, COUNT>([&](int m, int c, int e) {
       float& sum = sums[m][n + c][e];
-      sum = sizeof(T) == 2 ? part[m][c][e] : fmaf(sum, factors[m][e / 2], part[m][c][e]);
+      sum = EXACT ? fmaf(sum, factors[m][e / 2], part[m][c][e]) : part[m][c][e];
     });
   }
 }
