@@ -18,17 +18,18 @@
 //              rows, no mask, no dropout, and registers enough. With a mask or dropout fewer columns
 //              pass at a time, for registers
 // Instances:   attention_forward_noise<float>: 32 registers, 0 bytes shared
-//   attention_forward<__nv_bfloat16,32,2,32,false,0,false,1>: 168 registers, 0 bytes shared
-//   attention_forward<__nv_bfloat16,64,2,32,true,0,false,1>: 168 registers, 0 bytes shared
-//   attention_forward<__half,64,1,64,false,0,false,1>: 168 registers, 0 bytes shared
-//   attention_forward<__nv_bfloat16,128,1,64,true,0,false,1>: 255 registers, 0 bytes shared
-//   attention_forward<__half,96,1,16,false,2,false,1>: 200 registers, 0 bytes shared
-//   attention_forward<float,32,2,32,false,0,false,3>: 255 registers, 0 bytes shared
-//   attention_forward<float,64,2,32,true,0,false,3>: 255 registers, 0 bytes shared
-//   attention_forward<float,64,2,32,true,0,false,1>: 255 registers, 0 bytes shared
-//   attention_forward<float,64,1,32,false,0,false,3>: 168 registers, 0 bytes shared
-//   attention_forward<float,64,1,16,false,2,false,3>: 255 registers, 0 bytes shared
-//   attention_forward<float,128,1,16,false,0,true,3>: 255 registers, 0 bytes shared
+//   attention_forward<__nv_bfloat16,32,2,32,false,0,false,1,false>: 168 registers, 0 bytes shared
+//   attention_forward<__nv_bfloat16,64,2,32,true,0,false,1,false>: 168 registers, 0 bytes shared
+//   attention_forward<__half,64,1,64,false,0,false,1,false>: 168 registers, 0 bytes shared
+//   attention_forward<__nv_bfloat16,128,1,64,true,0,false,1,false>: 255 registers, 0 bytes shared
+//   attention_forward<__half,96,1,16,false,2,false,1,false>: 200 registers, 0 bytes shared
+//   attention_forward<float,32,2,32,false,0,false,3,true>: 255 registers, 0 bytes shared
+//   attention_forward<float,64,2,32,true,0,false,3,true>: 255 registers, 0 bytes shared
+//   attention_forward<float,64,2,32,true,0,false,3,false>: 255 registers, 0 bytes shared
+//   attention_forward<float,64,2,32,true,0,false,1,false>: 255 registers, 0 bytes shared
+//   attention_forward<float,64,1,32,false,0,false,3,false>: 208 registers, 0 bytes shared
+//   attention_forward<float,64,1,16,false,2,false,3,false>: 255 registers, 0 bytes shared
+//   attention_forward<float,128,1,16,false,0,true,3,false>: 255 registers, 0 bytes shared
 // Source:      Dao, FlashAttention-2 (2023); Milakov and Gimelshein, Online softmax (2018); Ootomo
 //              and Yokota, Recovering single precision accuracy from tensor cores (2022)
 // Measured:    @@
@@ -41,26 +42,29 @@
 
 // ---------------------------------------------------------------------------- device helpers
 
-// Blocks a multiprocessor is to hold; 0: the compiler's choice, which where much is loaded would be
-// to spill rather than to have fewer than three.
-template <typename T, int D, int MASK, bool DROPOUT, bool MUCH = false>
-constexpr int least_blocks = MASK != 0 || DROPOUT || (sizeof(T) == 4 && (D > 64 || MUCH)) ? 2 : 0;
+// Blocks a multiprocessor is to hold, as many as leave enough registers; 0: the compiler's choice.
+template <typename T, int D, int M, int MASK, bool DROPOUT>
+constexpr int least_blocks = MASK != 0 || DROPOUT || (sizeof(T) == 4 && (D > 64 || M > 1)) ? 2
+                             : D == 32 && M > 1                                           ? 3
+                                                                                          : 0;
 
 // ---------------------------------------------------------------------------- kernels
 
-// A block serves 64 M rows of one head, a warp 16 M of them; keys and values pass by, N at a time.
-template <typename T, int D, int M, int N, bool CAUSAL, int MASK, bool DROPOUT, int PRODUCTS>
-__global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)>)
+// A block serves 64 M rows of one head, a warp 16 M of them; keys and values pass by, N at a time,
+// through two buffers. SPLIT: floats that pass are split once for all warps.
+template <typename T, int D, int M, int N, bool CAUSAL, int MASK, bool DROPOUT, int PRODUCTS,
+          bool SPLIT>
+__global__ void __launch_bounds__(128, least_blocks<T, D, M, MASK, DROPOUT>)
     attention_forward(const T* __restrict__ q, const T* __restrict__ k, const T* __restrict__ v,
                       const bool* __restrict__ keep, const T* __restrict__ bias,
                       const uint64_t* __restrict__ ticket, const Problem problem, float scale,
                       float factor, T* __restrict__ out, float* __restrict__ lse) {
   static_assert(D % 32 == 0 && D <= 128 && N % 16 == 0, "whole products");
   typedef Tile<T, D> L;
-  constexpr int ROWS = 64 * M, THREADS = 128;
+  constexpr int ROWS = 64 * M, THREADS = 128, TILE = N * L::PITCH, LOW = SPLIT ? 2 * TILE : 0;
   extern __shared__ __align__(16) unsigned char memory[];
   T* queries = reinterpret_cast<T*>(memory);
-  T* passing = queries + ROWS * L::PITCH;  // two buffers of keys, then values
+  T* passing = queries + ROWS * L::PITCH;  // per buffer: keys, values, and what they are short of
 
   const int64_t length = problem.length, size = problem.size;
   const int64_t tiles = (length + ROWS - 1) / ROWS;
@@ -89,24 +93,29 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
   const int64_t end = CAUSAL && row0 + ROWS < size ? row0 + ROWS : size;
   load_tile<T, D, ROWS, THREADS>(queries, q, problem.q[2], row0, length, problem.width);
   const auto load_columns = [&](int64_t column) {
-    T* to = passing + column / N % 2 * 2 * N * L::PITCH;
+    T* to = passing + column / N % 2 * (2 * TILE + LOW);
     load_tile<T, D, N, THREADS>(to, k, problem.k[2], column, size, problem.width);
-    load_tile<T, D, N, THREADS>(to + N * L::PITCH, v, problem.v[2], column, size,
-                                problem.value_width);
+    load_tile<T, D, N, THREADS>(to + TILE, v, problem.v[2], column, size, problem.value_width);
     cp_async_commit();
   };
   load_columns(0);
 #pragma unroll 1
   for (int64_t column = 0; column < end; column += N) {
     cp_async_wait<0>();
+    T* keys = passing + column / N % 2 * (2 * TILE + LOW);
+    T* values = keys + TILE;
+    if constexpr (SPLIT) {
+      split_tile<T, D, N, THREADS>(keys, keys + LOW);
+      split_tile<T, D, N, THREADS>(values, values + LOW);
+    }
     __syncthreads();  // the buffer of the columns before these is free as well
     if (column + N < end) load_columns(column + N);
 
     const int live = at_most<N>(size - column), ahead = at_most<N + 16 * M>(row - column);
     if (rows_left <= 0 || (CAUSAL && ahead <= -16 * M)) continue;  // the warp has no share
-    const T* keys = passing + column / N % 2 * 2 * N * L::PITCH;
-    float scores[M][N / 8][4], shrink[M][2];
-    multiply_rows<T, D, PRODUCTS>(scores, own, keys);
+    float products[1][M][N / 8][4], shrink[M][2];
+    multiply_rows<T, D, PRODUCTS, LOW>(products, {own}, {keys});
+    auto& scores = products[0];
     const int64_t corner = mask_at + (row + lane / 4) * row_stride +
                            (column + lane % 4 * 2) * column_stride;
     const bool* keep_corner = MASK == 1 ? keep + corner : nullptr;
@@ -169,7 +178,7 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, (M > 1)
         }
       }
     }
-    multiply_columns<T, D, PRODUCTS>(sums, shrink, scores, keys + N * L::PITCH);
+    multiply_columns<T, D, PRODUCTS, LOW>(sums, shrink, scores, values);
   }
 
   float factors[M][2];
