@@ -1,123 +1,70 @@
-// Attention without its matrix of weights: online softmax forward, weights again backward.
+// Attention without its matrix of weights: an online softmax.
 //
-// Op:          attention, attention_backward, attention_dropout, attention_dropout_backward,
-//              attention_noise
+// Op:          attention, attention_dropout, attention_noise
 // Math:        s = scale q k^T + mask, lse = log(sum(exp(s))), p = exp(s - lse), out = (p n) v;
-//              delta = sum(g out), ds = p (n (g v^T) - delta), gq = scale ds k, gk = scale ds^T q,
-//              gv = (p n)^T g, gmask = ds; n: factors of dropout, by counter (see Dropped)
-// Layout:      q, k, v, g, out: rows of unit stride and whole packs of 16 bytes, strides of batch,
-//              head and row whole packs; masks: any strides; lse, delta: contiguous. Results lie as
-//              q, k, v do: a view of (batch, rows, heads, columns), or contiguous
-// Launch:      forward: grid heads ceil(L / 64 M), block 128, shared (64 M + 2 N) P; backward: grid
-//              heads ceil(rows / 64), block 128, shared (128 + 2 STAGES N) P + 8 STAGES N, where
-//              P = D sizeof(T) + 16; delta: LANES threads a row, block 256
-// Cost:        4 L S E FLOPs a head forward, 14 L S E backward, half of it if causal; q, k, v, out
-//              once where they stay in L2: bound by the tensor cores
+//              n: factors of dropout, by counter (see Dropped)
+// Layout:      q, k, v, out: rows of unit stride and whole packs of 16 bytes, strides of batch,
+//              head and row whole packs; masks: any strides; lse: contiguous. Results lie as
+//              q does: a view of (batch, rows, heads, columns), or contiguous
+// Launch:      grid heads ceil(L / 64 M), block 128, shared (64 M + 4 N) (D sizeof(T) + 16)
+// Cost:        4 L S E FLOPs a head, half of it if causal, PRODUCTS times; q, k, v, out once where
+//              they stay in L2: bound by the tensor cores
 // Types:       half, bfloat16, float -> float
-// Determinism: bit for bit: no atomics, the gradients of keys and of queries are two launches
-// Limits:      below sm_80; head sizes above 128; float64; the gradient of a mask beside dropout;
-//              at most 99 KB of shared memory are used, so that sm_86 and sm_89 run everything
+// Determinism: bit for bit
+// Limits:      below sm_80; head sizes above 128; float64; float32 numbers beyond 2^114; at most
+//              99 KB of shared memory are used, so that sm_86 and sm_89 run everything
 // Variants:    PRODUCTS: 1 for two-byte types and where TF32 is allowed, else 3. MASK: 0 none, 1
-//              keeps, 2 is added, 3 is added and gets a gradient. D: the head size, rounded up.
-//              With a mask or dropout fewer columns pass at a time, for registers; of D 96 and 128
-//              some of these spill up to 200 bytes all the same
+//              keeps, 2 is added. D: the head size, rounded up. M: 2 where there are more than 64
+//              rows, no mask, no dropout, and registers enough. With a mask or dropout fewer columns
+//              pass at a time, for registers
 // Instances:   attention_forward_noise<float>: 32 registers, 0 bytes shared
-//   attention_forward<__nv_bfloat16,32,2,32,false,0,false,1>: 128 registers, 0 bytes shared
-//   attention_forward<__nv_bfloat16,64,2,32,true,0,false,1>: 168 registers, 0 bytes shared
-//   attention_forward<__half,64,1,64,false,0,false,1>: 136 registers, 0 bytes shared
-//   attention_forward<__nv_bfloat16,128,1,64,true,0,false,1>: 240 registers, 0 bytes shared
-//   attention_forward<__half,96,1,16,false,2,false,1>: 200 registers, 0 bytes shared
-//   attention_forward<float,64,1,32,true,0,false,3>: 168 registers, 0 bytes shared
-//   attention_forward<float,64,1,32,true,0,false,1>: 128 registers, 0 bytes shared
-//   attention_forward<float,128,1,16,false,0,true,3>: 208 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,64,32,2,true,0,false,1,true>: 168 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,64,32,2,true,0,false,1,false>: 128 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,128,32,2,true,0,false,1,true>: 255 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,128,16,2,true,0,false,1,false>: 160 registers, 0 bytes shared
-//   attention_backward<__half,64,32,2,false,1,true,1,true>: 255 registers, 0 bytes shared
-//   attention_backward<__half,32,32,2,false,2,false,1,false>: 160 registers, 0 bytes shared
-//   attention_backward<float,64,32,2,true,0,false,3,true>: 208 registers, 0 bytes shared
-//   attention_backward<float,64,32,2,true,0,false,3,false>: 168 registers, 0 bytes shared
-//   attention_backward<float,64,32,2,true,0,false,1,true>: 168 registers, 0 bytes shared
-//   attention_backward<float,64,16,2,false,3,false,3,false>: 255 registers, 0 bytes shared
-//   attention_backward<float,128,16,1,true,0,false,3,true>: 255 registers, 0 bytes shared
-//   attention_backward<float,128,16,1,false,0,false,3,false>: 224 registers, 0 bytes shared
-//   attention_backward_delta<__nv_bfloat16,8>: 32 registers, 0 bytes shared
-// Source:      Dao, FlashAttention-2 (2023); Milakov and Gimelshein, Online softmax (2018)
-// Measured:    NVIDIA H200, 16x12x1024x64 causal, 2026-11-20: bfloat16 forward 177 us, 146 TFLOP/s,
-//              0.47 of PyTorch; backward 482 us; float32 forward 728 us, backward 2767 us
+//   attention_forward<__nv_bfloat16,32,2,32,false,0,false,1,false>: 168 registers, 0 bytes shared
+//   attention_forward<__nv_bfloat16,64,2,32,true,0,false,1,false>: 168 registers, 0 bytes shared
+//   attention_forward<__half,64,1,64,false,0,false,1,false>: 168 registers, 0 bytes shared
+//   attention_forward<__nv_bfloat16,128,1,64,true,0,false,1,false>: 255 registers, 0 bytes shared
+//   attention_forward<__half,96,1,16,false,2,false,1,false>: 200 registers, 0 bytes shared
+//   attention_forward<float,32,2,32,false,0,false,3,true>: 255 registers, 0 bytes shared
+//   attention_forward<float,64,2,32,true,0,false,3,true>: 255 registers, 0 bytes shared
+//   attention_forward<float,64,2,32,true,0,false,3,false>: 255 registers, 0 bytes shared
+//   attention_forward<float,64,2,32,true,0,false,1,false>: 255 registers, 0 bytes shared
+//   attention_forward<float,64,1,32,false,0,false,3,false>: 208 registers, 0 bytes shared
+//   attention_forward<float,64,1,16,false,2,false,3,false>: 255 registers, 0 bytes shared
+//   attention_forward<float,128,1,16,false,0,true,3,false>: 255 registers, 0 bytes shared
+// Source:      Dao, FlashAttention-2 (2023); Milakov and Gimelshein, Online softmax (2018); Ootomo
+//              and Yokota, Recovering single precision accuracy from tensor cores (2022)
+// Measured:    @@
 
 #include "common.cuh"
 #include "mma.cuh"
 #include "philox.cuh"
 #include "attention_tile.cuh"
+#include "attention_problem.cuh"
 
 // ---------------------------------------------------------------------------- device helpers
 
-// Sizes, and strides in elements; the host packs it as one row of 64-bit integers.
-struct Problem {
-  int64_t heads, groups, length, size;  // of q; query heads of a key head; rows of q; rows of k
-  int64_t width, value_width;           // of q and k; of v: whole packs
-  int64_t threshold;                    // words of philox below it keep a weight
-  int64_t q[3], k[3], v[3], g[3];       // batch, head, row; g: of out in the forward pass
-  int64_t first[3], second[3];          // of the gradients
-  int64_t mask[4];                      // batch, head, row, column
-};
-
-// A distance between rows or columns as an int, which is only compared with numbers up to MOST.
-template <int MOST>
-__device__ __forceinline__ int at_most(int64_t distance) {
-  return static_cast<int>(distance < -MOST ? -MOST : (distance > MOST ? MOST : distance));
-}
-
-// A score with its mask: 0 is none, 1 keeps where it is true, 2 is added, 3 is added and wants a
-// gradient. In powers of two.
-template <typename T, int MASK>
-__device__ __forceinline__ float masked(float score, const bool* keep, const T* bias, int at) {
-  if constexpr (MASK == 1) return keep[at] ? score : -infinity();
-  if constexpr (MASK >= 2) return score + widen(bias[at]) * LOG2_E;
-  return score;
-}
-
-// What dropout multiplies weights with. Rows of weights are padded to whole counters.
-struct Dropped {
-  uint64_t seed, first, threshold;
-  int64_t counters;  // of a row
-  float factor;
-  __device__ __forceinline__ Dropped(const uint64_t* ticket, const Problem& p, float factor)
-      : seed(ticket[0]), first(ticket[1]), threshold(p.threshold), counters((p.size + 3) / 4),
-        factor(factor) {}
-  __device__ __forceinline__ Words words(int64_t row, int64_t column) const {
-    return philox(seed, first + row * counters + column / 4);
-  }
-  __device__ __forceinline__ float of(const Words& words, int column) const {
-    const uint32_t a = column & 1 ? words.word[1] : words.word[0];
-    const uint32_t b = column & 1 ? words.word[3] : words.word[2];
-    return (column & 2 ? b : a) < threshold ? factor : 0.0f;
-  }
-};
-
-// Blocks a multiprocessor is to hold; 0: the compiler's choice, which where much is loaded would be
-// to spill rather than to have fewer than three.
-template <typename T, int D, int MASK, bool DROPOUT>
-constexpr int least_blocks = MASK != 0 || DROPOUT || (sizeof(T) == 4 && D > 64) ? 2 : 0;
+// Blocks a multiprocessor is to hold, as many as leave enough registers; 0: the compiler's choice.
+template <typename T, int D, int M, int MASK, bool DROPOUT>
+constexpr int least_blocks = MASK != 0 || DROPOUT || (sizeof(T) == 4 && (D > 64 || M > 1)) ? 2
+                             : D == 32 && M > 1                                           ? 3
+                                                                                          : 0;
 
 // ---------------------------------------------------------------------------- kernels
 
-// A block serves 64 M rows of one head, a warp 16 M of them; keys and values pass by, N at a time.
-template <typename T, int D, int M, int N, bool CAUSAL, int MASK, bool DROPOUT, int PRODUCTS>
-__global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
+// A block serves 64 M rows of one head, a warp 16 M of them; keys and values pass by, N at a time,
+// through two buffers. SPLIT: floats that pass are split once for all warps.
+template <typename T, int D, int M, int N, bool CAUSAL, int MASK, bool DROPOUT, int PRODUCTS,
+          bool SPLIT>
+__global__ void __launch_bounds__(128, least_blocks<T, D, M, MASK, DROPOUT>)
     attention_forward(const T* __restrict__ q, const T* __restrict__ k, const T* __restrict__ v,
                       const bool* __restrict__ keep, const T* __restrict__ bias,
                       const uint64_t* __restrict__ ticket, const Problem problem, float scale,
                       float factor, T* __restrict__ out, float* __restrict__ lse) {
   static_assert(D % 32 == 0 && D <= 128 && N % 16 == 0, "whole products");
   typedef Tile<T, D> L;
-  constexpr int ROWS = 64 * M, THREADS = 128;
+  constexpr int ROWS = 64 * M, THREADS = 128, TILE = N * L::PITCH, LOW = SPLIT ? 2 * TILE : 0;
   extern __shared__ __align__(16) unsigned char memory[];
   T* queries = reinterpret_cast<T*>(memory);
-  T* keys = queries + ROWS * L::PITCH;
-  T* values = keys + N * L::PITCH;
+  T* passing = queries + ROWS * L::PITCH;  // per buffer: keys, values, and what they are short of
 
   const int64_t length = problem.length, size = problem.size;
   const int64_t tiles = (length + ROWS - 1) / ROWS;
@@ -139,55 +86,55 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
   const int rows_left = at_most<16 * M>(length - row);
   const float scale_2 = scale * LOG2_E;
 
-  float sums[M][D / 8][4], top[M][2], total[M][2];
+  float sums[M][D / 8][4] = {}, top[M][2], total[M][2] = {};
 #pragma unroll
-  for (int m = 0; m < M; ++m) {
-#pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) sums[m][n][e] = 0.0f;
-    }
-    top[m][0] = top[m][1] = -infinity();
-    total[m][0] = total[m][1] = 0.0f;
-  }
+  for (int m = 0; m < M; ++m) top[m][0] = top[m][1] = -infinity();
 
   const int64_t end = CAUSAL && row0 + ROWS < size ? row0 + ROWS : size;
   load_tile<T, D, ROWS, THREADS>(queries, q, problem.q[2], row0, length, problem.width);
-  load_tile<T, D, N, THREADS>(keys, k, problem.k[2], 0, size, problem.width);
-  cp_async_commit();
+  const auto load_columns = [&](int64_t column) {
+    T* to = passing + column / N % 2 * (2 * TILE + LOW);
+    load_tile<T, D, N, THREADS>(to, k, problem.k[2], column, size, problem.width);
+    load_tile<T, D, N, THREADS>(to + TILE, v, problem.v[2], column, size, problem.value_width);
+    cp_async_commit();
+  };
+  load_columns(0);
 #pragma unroll 1
   for (int64_t column = 0; column < end; column += N) {
     cp_async_wait<0>();
-    __syncthreads();
-    load_tile<T, D, N, THREADS>(values, v, problem.v[2], column, size, problem.value_width);
-    cp_async_commit();
+    T* keys = passing + column / N % 2 * (2 * TILE + LOW);
+    T* values = keys + TILE;
+    if constexpr (SPLIT) {
+      split_tile<T, D, N, THREADS>(keys, keys + LOW);
+      split_tile<T, D, N, THREADS>(values, values + LOW);
+    }
+    __syncthreads();  // the buffer of the columns before these is free as well
+    if (column + N < end) load_columns(column + N);
 
-    float scores[M][N / 8][4];
-    multiply_rows<T, D, PRODUCTS>(scores, own, keys);
     const int live = at_most<N>(size - column), ahead = at_most<N + 16 * M>(row - column);
-    const bool check = live < N || (CAUSAL && ahead < N);
+    if (rows_left <= 0 || (CAUSAL && ahead <= -16 * M)) continue;  // the warp has no share
+    float products[1][M][N / 8][4], shrink[M][2];
+    multiply_rows<T, D, PRODUCTS, LOW>(products, {own}, {keys});
+    auto& scores = products[0];
     const int64_t corner = mask_at + (row + lane / 4) * row_stride +
                            (column + lane % 4 * 2) * column_stride;
     const bool* keep_corner = MASK == 1 ? keep + corner : nullptr;
     const T* bias_corner = MASK >= 2 ? bias + corner : nullptr;
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int i = 16 * m + lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
-          float& score = scores[m][n][e];
-          score *= scale_2;
-          if (check && (j >= live || (CAUSAL && j - i > ahead))) {
-            score = -infinity();
-          } else if (MASK != 0 && i < rows_left) {
-            score = masked<T, MASK>(score, keep_corner, bias_corner,
-                                    (16 * m + e / 2 * 8) * row_stride +
-                                        (8 * n + e % 2) * column_stride);
-          }
-        }
+    each<M, N / 8>([&](int m, int n, int e) {
+      const int i = 16 * m + lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
+      float& score = scores[m][n][e];
+      score *= scale_2;
+      if (MASK != 0 && i < rows_left && j < live) {
+        score = masked<T, MASK>(
+            score, keep_corner, bias_corner,
+            (16 * m + e / 2 * 8) * row_stride + (8 * n + e % 2) * column_stride);
       }
+    });
+    if (live < N || (CAUSAL && ahead < N)) {
+      each<M, N / 8>([&](int m, int n, int e) {
+        const int i = 16 * m + lane / 4 + e / 2 * 8, j = 8 * n + lane % 4 * 2 + e % 2;
+        if (j >= live || (CAUSAL && j - i > ahead)) scores[m][n][e] = -infinity();
+      });
     }
 #pragma unroll
     for (int m = 0; m < M; ++m) {
@@ -201,9 +148,9 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
         peak = fmaxf(peak, __shfl_xor_sync(0xffffffffu, peak, 1));
         peak = fmaxf(peak, __shfl_xor_sync(0xffffffffu, peak, 2));
         const float base = peak == -infinity() ? 0.0f : peak;
-        const float shrink = power_of_two(top[m][h] - base);
+        shrink[m][h] = power_of_two(top[m][h] - base);
         top[m][h] = peak;
-        total[m][h] *= shrink;
+        total[m][h] *= shrink[m][h];
 #pragma unroll
         for (int n = 0; n < N / 8; ++n) {
 #pragma unroll
@@ -211,11 +158,6 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
             scores[m][n][e] = power_of_two(scores[m][n][e] - base);
             total[m][h] += scores[m][n][e];
           }
-        }
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          sums[m][n][2 * h] *= shrink;
-          sums[m][n][2 * h + 1] *= shrink;
         }
       }
     }
@@ -236,14 +178,7 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
         }
       }
     }
-
-    cp_async_wait<0>();
-    __syncthreads();
-    if (column + N < end) {
-      load_tile<T, D, N, THREADS>(keys, k, problem.k[2], column + N, size, problem.width);
-      cp_async_commit();
-    }
-    multiply_columns<T, D, PRODUCTS>(sums, scores, values);
+    multiply_columns<T, D, PRODUCTS, LOW>(sums, shrink, scores, values);
   }
 
   float factors[M][2];
@@ -262,223 +197,6 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
     }
   }
   store_rows<T, D>(sums, factors, own, out, problem.g[2], row, length, problem.value_width);
-}
-
-// delta[row] = sum(g * out), LANES threads a row.
-template <typename T, int LANES>
-__global__ void __launch_bounds__(256)
-    attention_backward_delta(const T* __restrict__ g, const T* __restrict__ out,
-                             const Problem problem, int64_t rows, float* __restrict__ delta) {
-  constexpr int PACK = 16 / sizeof(T);
-  const int64_t place = (static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x) / LANES;
-  const int64_t column = threadIdx.x % LANES * PACK;
-  float sum = 0.0f;
-  if (place < rows && column < problem.value_width) {
-    const int64_t row = place % problem.length, at = place / problem.length;
-    const int64_t batch = at / problem.heads, head = at % problem.heads;
-    const Pack<T, PACK> x = load<PACK>(g + batch * problem.g[0] + head * problem.g[1] +
-                                       row * problem.g[2] + column);
-    const Pack<T, PACK> y = load<PACK>(out + batch * problem.first[0] + head * problem.first[1] +
-                                       row * problem.first[2] + column);
-#pragma unroll
-    for (int i = 0; i < PACK; ++i) sum += widen(x[i]) * widen(y[i]);
-  }
-  sum = warp_reduce<Sum, LANES>(sum);
-  if (place < rows && column == 0) delta[place] = sum;
-}
-
-// KEYS: a block serves 64 keys of one head, queries pass by, `first` and `second` are the gradients
-// of k and v. Else it serves 64 queries, keys pass by, and `first` is the gradient of q. N rows
-// pass at a time, through STAGES buffers.
-template <typename T, int D, int N, int STAGES, bool CAUSAL, int MASK, bool DROPOUT, int PRODUCTS,
-          bool KEYS>
-__global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT>)
-    attention_backward(const T* __restrict__ q, const T* __restrict__ k, const T* __restrict__ v,
-                       const T* __restrict__ g, const float* __restrict__ lse,
-                       const float* __restrict__ delta, const bool* __restrict__ keep,
-                       const T* __restrict__ bias, const uint64_t* __restrict__ ticket,
-                       const Problem problem, float scale, float factor, T* __restrict__ first,
-                       T* __restrict__ second, T* __restrict__ mask_gradient) {
-  static_assert(D % 32 == 0 && D <= 128 && N % 16 == 0 && 64 % N == 0, "whole products");
-  static_assert(STAGES == 1 || STAGES == 2, "one buffer or two");
-  static_assert(MASK < 3 || !KEYS, "queries write the mask's gradient");
-  typedef Tile<T, D> L;
-  constexpr int ROWS = 64, THREADS = 128;
-  extern __shared__ __align__(16) unsigned char memory[];
-  T* rows_1 = reinterpret_cast<T*>(memory);  // k or q
-  T* rows_2 = rows_1 + ROWS * L::PITCH;      // v or g
-  T* passing = rows_2 + ROWS * L::PITCH;     // per stage: q or k, then g or v
-  float* numbers = reinterpret_cast<float*>(passing + STAGES * 2 * N * L::PITCH);  // lse, delta
-
-  const int64_t length = problem.length, size = problem.size;
-  const int64_t rows = KEYS ? size : length, columns = KEYS ? length : size;
-  const int64_t heads = KEYS ? problem.heads / problem.groups : problem.heads;
-  const int64_t tiles = (rows + ROWS - 1) / ROWS;
-  const int64_t place = blockIdx.x % tiles, at = blockIdx.x / tiles;
-  const int64_t row0 = (CAUSAL && !KEYS ? tiles - 1 - place : place) * ROWS;
-  const int64_t batch = at / heads, head = at % heads;
-  const int64_t shared = KEYS ? head : head / problem.groups;
-  const int64_t leader = KEYS ? head * problem.groups : head;  // the first query head
-  q += batch * problem.q[0];
-  k += batch * problem.k[0] + shared * problem.k[1];
-  v += batch * problem.v[0] + shared * problem.v[1];
-  g += batch * problem.g[0];
-
-  const int64_t begin = CAUSAL && KEYS ? row0 : 0;  // row0 is a multiple of N
-  const int64_t end = CAUSAL && !KEYS && row0 + ROWS < size ? row0 + ROWS : columns;
-  const int64_t steps = end > begin ? (end - begin + N - 1) / N : 0;
-  const int64_t count = KEYS ? steps * problem.groups : steps;
-
-  const auto load_step = [&](int64_t step) {
-    T* to = passing + step % STAGES * 2 * N * L::PITCH;
-    const int64_t column = begin + step % steps * N;
-    if constexpr (KEYS) {
-      const int64_t query_head = leader + step / steps;
-      load_tile<T, D, N, THREADS>(to, q + query_head * problem.q[1], problem.q[2], column, length,
-                                  problem.width);
-      load_tile<T, D, N, THREADS>(to + N * L::PITCH, g + query_head * problem.g[1], problem.g[2],
-                                  column, length, problem.value_width);
-      float* values = numbers + step % STAGES * 2 * N;
-      if (threadIdx.x < 2 * N) {
-        const int i = threadIdx.x % N;
-        const float* from = threadIdx.x < N ? lse : delta;
-        const bool wanted = column + i < length;
-        from += (batch * problem.heads + query_head) * length;
-        cp_async<4>(values + threadIdx.x, wanted ? from + column + i : from, wanted);
-      }
-    } else {
-      load_tile<T, D, N, THREADS>(to, k, problem.k[2], column, size, problem.width);
-      load_tile<T, D, N, THREADS>(to + N * L::PITCH, v, problem.v[2], column, size,
-                                  problem.value_width);
-    }
-  };
-
-  if constexpr (KEYS) {
-    load_tile<T, D, ROWS, THREADS>(rows_1, k, problem.k[2], row0, size, problem.width);
-    load_tile<T, D, ROWS, THREADS>(rows_2, v, problem.v[2], row0, size, problem.value_width);
-  } else {
-    load_tile<T, D, ROWS, THREADS>(rows_1, q + head * problem.q[1], problem.q[2], row0, length,
-                                   problem.width);
-    load_tile<T, D, ROWS, THREADS>(rows_2, g + head * problem.g[1], problem.g[2], row0, length,
-                                   problem.value_width);
-  }
-  if (count > 0) load_step(0);
-  cp_async_commit();
-
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int64_t row = row0 + warp * 16;
-  T* own_1 = rows_1 + warp * 16 * L::PITCH;
-  T* own_2 = rows_2 + warp * 16 * L::PITCH;
-  const int rows_left = at_most<16>(rows - row);
-  const int own_stride = static_cast<int>(problem.mask[KEYS ? 3 : 2]);
-  const int passing_stride = static_cast<int>(problem.mask[KEYS ? 2 : 3]);
-  const float scale_2 = scale * LOG2_E;
-  float own_lse[2] = {0.0f, 0.0f}, own_delta[2] = {0.0f, 0.0f};
-  if constexpr (!KEYS) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int64_t i = row + 8 * h + lane / 4;
-      if (i < length) {
-        own_lse[h] = lse[at * length + i] * LOG2_E;
-        own_delta[h] = delta[at * length + i];
-      }
-    }
-  }
-
-  float sums_1[1][D / 8][4], sums_2[1][D / 8][4];
-#pragma unroll
-  for (int n = 0; n < D / 8; ++n) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) sums_1[0][n][e] = sums_2[0][n][e] = 0.0f;
-  }
-
-#pragma unroll 1
-  for (int64_t step = 0; step < count; ++step) {
-    if constexpr (STAGES == 2) {
-      if (step + 1 < count) load_step(step + 1);
-      cp_async_commit();
-      cp_async_wait<1>();
-    } else {
-      cp_async_wait<0>();
-    }
-    __syncthreads();
-    const T* tile_1 = passing + step % STAGES * 2 * N * L::PITCH;
-    const T* tile_2 = tile_1 + N * L::PITCH;
-    const float* values = numbers + step % STAGES * 2 * N;
-    const int64_t column = begin + step % steps * N;
-    const int64_t query_head = KEYS ? leader + step / steps : head;
-    const int64_t mask_at = batch * problem.mask[0] + query_head * problem.mask[1];
-
-    T* mask_gradient_corner = mask_gradient;
-    if constexpr (MASK == 3) {
-      mask_gradient_corner += (at * length + row + lane / 4) * size + column + lane % 4 * 2;
-    }
-
-    float weights[1][N / 8][4], gradients[1][N / 8][4];
-    multiply_rows<T, D, PRODUCTS>(weights, own_1, tile_1);
-    multiply_rows<T, D, PRODUCTS>(gradients, own_2, tile_2);
-    // row and column here are what the block owns and what passes: i and j, or j and i
-    const int live = at_most<N>(columns - column), ahead = at_most<N + 16>(row - column);
-    const bool check = KEYS ? CAUSAL && ahead > -16 : live < N || (CAUSAL && ahead < N);
-    const int64_t corner = mask_at + (row + lane / 4) * own_stride +
-                           (column + lane % 4 * 2) * passing_stride;
-    const bool* keep_corner = MASK == 1 ? keep + corner : nullptr;
-    const T* bias_corner = MASK >= 2 ? bias + corner : nullptr;
-#pragma unroll
-    for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int r = lane / 4 + e / 2 * 8, c = 8 * n + lane % 4 * 2 + e % 2;
-        const bool real = r < rows_left && c < live;
-        float x = weights[0][n][e] * scale_2;
-        if (check && ((!KEYS && c >= live) ||
-                      (CAUSAL && (KEYS ? c - r < ahead : c - r > ahead)))) {
-          x = -infinity();
-        } else if (MASK != 0 && real) {
-          x = masked<T, MASK>(x, keep_corner, bias_corner,
-                              e / 2 * 8 * own_stride + (8 * n + e % 2) * passing_stride);
-        }
-        const float weight = power_of_two(x - (KEYS ? values[c] * LOG2_E : own_lse[e / 2]));
-        float kept = weight, gradient = gradients[0][n][e];
-        if constexpr (DROPOUT) {
-          const Dropped dropped(ticket, problem, factor);
-          const int64_t i = KEYS ? column + c : row + r, j = KEYS ? row + r : column + c;
-          const Words words =
-              dropped.words((batch * problem.heads + query_head) * length + i, j);
-          const float f = dropped.of(words, static_cast<int>(j & 3));
-          kept *= f;
-          gradient *= f;
-        }
-        weights[0][n][e] = kept;
-        gradient = weight * (gradient - (KEYS ? values[N + c] : own_delta[e / 2]));
-        gradients[0][n][e] = gradient;
-        if constexpr (MASK == 3) {
-          if (real) {
-            T* to = e < 2 ? mask_gradient_corner : mask_gradient_corner + 8 * size;
-            to[8 * n + e % 2] = narrow<T>(gradient);
-          }
-        }
-      }
-    }
-    multiply_columns<T, D, PRODUCTS>(sums_1, gradients, tile_1);
-    if constexpr (KEYS) multiply_columns<T, D, PRODUCTS>(sums_2, weights, tile_2);
-    __syncthreads();
-    if constexpr (STAGES == 1) {
-      if (step + 1 < count) load_step(step + 1);
-      cp_async_commit();
-    }
-  }
-  cp_async_wait<0>();
-  __syncthreads();  // also where no step waited for the rows, whose place the results take
-
-  const float scales[1][2] = {{scale, scale}}, ones[1][2] = {{1.0f, 1.0f}};
-  first += batch * problem.first[0] + head * problem.first[1];
-  store_rows<T, D>(sums_1, scales, own_1, first, problem.first[2], row, rows, problem.width);
-  if constexpr (KEYS) {
-    second += batch * problem.second[0] + head * problem.second[1];
-    store_rows<T, D>(sums_2, ones, own_2, second, problem.second[2], row, rows,
-                     problem.value_width);
-  }
 }
 
 // The factors of dropout, (rows, size), for what differentiates them again.

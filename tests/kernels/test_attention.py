@@ -228,6 +228,43 @@ def test_other_ranks_and_broadcasting() -> None:
             np.testing.assert_allclose(x.get(), t, atol=1e-5)
 
 
+# Sizes of queries and keys, of values, numbers of rows, and the error allowed.
+MAGNITUDES = {
+    "ordinary": (1.0, 1.0, 130, 2e-6),
+    "many rows": (1.0, 1.0, 1100, 2e-6),
+    # Of a logit of 80 about 1e-5 is rounding, and its weight is as uncertain as that.
+    "large logits": (4.5, 1e4, 130, 2e-5),
+    "large values": (1e-3, 1e30, 130, 2e-6),
+    "tiny": (1e-12, 1e-12, 130, 2e-6),
+}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("name", MAGNITUDES)
+def test_single_precision(name: str, width: int, causal: bool) -> None:
+    """Products on tensor cores are as exact as single precision, and so are their long sums."""
+    from tensorflow_lite_clone import backends
+
+    cpu = backends.load("cpu")
+    size, value_size, rows, allowed = MAGNITUDES[name]
+    shape = (1, 2, rows, width)
+    q, k = (on_device(draw(*shape, seed=i) * size, "float32") for i in (0, 1))
+    v = on_device(draw(*shape, seed=2) * value_size, "float32")
+    g = on_device(draw(*shape, seed=3), "float32")
+    options: dict[str, Any] = {"scale": 1 / math.sqrt(width), "causal": causal, "groups": 1}
+    mine = run_override("attention", [q, k, v, None], options)
+    true = body("attention", cpu)(*map(exact, (q, k, v)), None, **options)
+    options["needs"] = (True, True, True, False)
+    mine += run_override("attention_backward", [g, q, k, v, None, *mine], options)[:3]
+    true += body("attention_backward", cpu)(
+        exact(g), *map(exact, (q, k, v)), None, *true, **options
+    )[:3]
+    for what, x, t in zip(("out", "lse", "gq", "gk", "gv"), mine, true, strict=True):
+        error = np.linalg.norm(exact(x) - t) / np.linalg.norm(t)
+        assert error <= allowed, (what, error)
+
+
 def test_rounded_to_tf32() -> None:
     flags.matmul_allow_tf32 = True
     try:
