@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from tensorflow_lite_clone.kernels.header import FIELDS, Instance, fields, instances, purpose
+from tensorflow_lite_clone.kernels.header import (
+    FIELDS,
+    Instance,
+    fields,
+    instances,
+    kernel_names,
+    purpose,
+)
 from tensorflow_lite_clone.kernels.listing import with_index
 from tests.kernels.header import (
     KERNELS,
@@ -27,6 +34,11 @@ def test_a_good_file_has_no_problems() -> None:
     assert instances(GOOD)[1] == Instance("scale_rows<__half>", 24, 0)
     assert purpose(GOOD) == "Scales rows, forward and backward."
     assert purpose("// Sums over\n// a row. Fast ones.\n\nint i;") == "Sums over a row."
+
+
+def test_a_kernel_may_have_several_attributes() -> None:
+    code = "__global__ void __launch_bounds__(N, 1) __cluster_dims__(2, 1, 1)\n    f(int n) {}"
+    assert kernel_names(code) == ["f"]
 
 
 BAD = {
