@@ -1,21 +1,39 @@
 // The weight's gradient of a convolution by 3x3 on Hopper's products of warpgroups.
 //
 // Op:          conv_backward_weight
-// Math:        see conv2d_weight.cu; a product's step sums over a column of rows of the output
+// Math:        gw[o, c, k] = sum over images n, pixels p of g[n, o, p] x[n, c, p s - pad + k]: for
+//              each tap a product over the pixels. A product's step takes one column of 16 (tf32:
+//              8) rows of the output, of one image or of several, and the next step the next
+//              column. So all taps read one tile of x in shared memory, each from another row and
+//              column of it on
 // Layout:      g and x by pixels (NHWC), channels padded to 16 bytes, as in conv2d.cu
-// Launch:      x
-// Cost:        x
+// Launch:      grid (output tiles * channel tiles, splits of the sets of rows), block 384, shared
+//              4 stages of 128 (4 or 8 columns * 17 + MET (slots + 1)), of tf32 4 stages of
+//              9216 + 272 MET slots, and 12288 MET for what is turned; slots = STRIDE (rows + 3 -
+//              STRIDE) images, MET = columns STRIDE + 3 - STRIDE
+// Cost:        18 n p o c FLOPs, on tensor cores. Of L2, g once for every 64 channels, and x 1.4 to
+//              2.3 times (more for images below 8 rows) for every 64 outputs
 // Types:       float -> float (rounded to tf32), half, bfloat16 -> float
 // Determinism: bit for bit: fixed order; conv2d_weight_reduce sums the splits in order
-// Limits:      x
-// Variants:    x
+// Limits:      kernels of 3x3, no dilation, no groups, 33 channels and outputs or more; stride 1,
+//              of 16-bit types also 2. A NaN or infinity in x may reach taps that do not meet it
+// Variants:    16-bit types: both operands MN-major from shared memory, a row of taps is a product
+//              of 192 columns. tf32 takes K-major ones only: each warpgroup turns the columns of x
+//              its row of taps meets while the products before run, and holds g in registers
+//              Slower, kernel alone, 64 channels of 32x32 (68 us tf32, 30 bfloat16): a warpgroup
+//              that copies (69, 31); what is turned swizzled (73). Without its copies tf32 takes 46 us,
+//              without its products 50: the copies' instructions are the next thing to save
 // Instances:   conv2d_weight_warpgroups<float,4,1>: 168 registers, 1280 bytes shared
 //   conv2d_weight_warpgroups<__half,4,1>: 168 registers, 1280 bytes shared
 //   conv2d_weight_warpgroups<__nv_bfloat16,8,1>: 168 registers, 1280 bytes shared
-//   conv2d_weight_warpgroups<__half,8,2>: 168 registers, 1280 bytes shared
+//   conv2d_weight_warpgroups<__half,4,2>: 168 registers, 1280 bytes shared
 //   conv2d_weight_warpgroups<__nv_bfloat16,4,2>: 168 registers, 1280 bytes shared
-// Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
-// Measured:    to be
+// Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014; PTX ISA,
+//              matrices of wgmma in shared memory
+// Measured:    NVIDIA H200, with the reduction, 128 images, 2026-11-23: tf32, 64 channels of 32x32
+//              72 us (134 TFLOP/s; cuDNN 109 us), 128 of 16x16 74, 256 of 8x8 74, 512 of 4x4 81;
+//              bfloat16 35 (276 TFLOP/s; cuDNN 36), 34, 34, 39; 512 images, bfloat16: 90 (430
+//              TFLOP/s), 106 for 512 of 4x4
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -30,9 +48,9 @@ constexpr int TILE = 64;        // outputs and channels of a block
 constexpr int MOST_SLOTS = 64;  // rows of x that a set of output rows meets
 
 // A stage is COLUMNS columns of RUNS output rows, and the columns of x they meet. In shared memory,
-// 16-bit types: a column is [8 channels][row][16 bytes], an odd number of rows (one is not used), so
-// that the pieces of a pixel lie in different banks, and any 8 neighbouring rows are 128 bytes in
-// order, as products take them. float: a column is [row][channels].
+// 16-bit types: a column is [8 channels][row][16 bytes], an odd number of rows (one is not used),
+// so that the pieces of a pixel lie in different banks, and any 8 neighbouring rows are 128 bytes
+// in order, as products take them. float: a column is [row][channels].
 template <typename T, int COLUMNS, int STRIDE>
 struct Stage {
   static constexpr bool WIDE = sizeof(T) == 4;
