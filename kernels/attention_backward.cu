@@ -1,13 +1,15 @@
 // The gradients of attention: its weights are computed again.
 //
 // Op:          attention_backward, attention_dropout_backward
-// Math:        p = exp(s - lse) as in attention.cu; delta = sum(g out), ds = p (n (g v^T) - delta),
-//              gq = scale ds k, gk = scale ds^T q, gv = (p n)^T g, gmask = ds; n: factors of dropout
+// Math:        p = exp(s - lse) as in attention.cu; delta = sum(g out);
+//              ds = p (n (g v^T) - delta), gq = scale ds k, gk = scale ds^T q, gv = (p n)^T g,
+//              gmask = ds; n: factors of dropout
 // Layout:      as in attention.cu; delta: contiguous
 // Launch:      grid heads ceil(rows / 64 M), block 128, shared
 //              (128 M + 2 STAGES N) (D sizeof(T) + 16) + 8 STAGES N; delta: LANES threads a row,
 //              block 256
-// Cost:        14 L S E FLOPs a head, half of it if causal, PRODUCTS times; bound by the tensor cores
+// Cost:        14 L S E FLOPs a head, half of it if causal, PRODUCTS times: bound by the tensor
+//              cores
 // Types:       half, bfloat16, float -> float
 // Determinism: bit for bit: no atomics, the gradients of keys and of queries are two launches
 // Limits:      as in attention.cu; the gradient of a mask beside dropout
@@ -16,23 +18,24 @@
 //              or dropout fewer columns pass at a time; of D 96 and 128 some of these spill up to
 //              200 bytes all the same
 // Instances:   attention_backward_delta<__nv_bfloat16,8>: 32 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,64,1,32,2,true,0,false,1,true,false>: 168 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,64,1,32,2,true,0,false,1,false,false>: 168 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,128,1,32,2,true,0,false,1,true,false>: 255 registers, 0 bytes shared
-//   attention_backward<__nv_bfloat16,128,1,16,2,true,0,false,1,false,false>: 168 registers, 0 bytes shared
-//   attention_backward<__half,64,1,32,2,false,1,true,1,true,false>: 255 registers, 0 bytes shared
-//   attention_backward<__half,32,1,32,2,false,2,false,1,false,false>: 168 registers, 0 bytes shared
-//   attention_backward<float,64,1,32,2,true,0,false,3,true,true>: 255 registers, 0 bytes shared
-//   attention_backward<float,64,1,32,2,true,0,false,3,true,false>: 255 registers, 0 bytes shared
-//   attention_backward<float,32,1,32,2,false,0,false,3,true,true>: 255 registers, 0 bytes shared
-//   attention_backward<float,64,2,32,2,true,0,false,3,false,false>: 255 registers, 0 bytes shared
-//   attention_backward<float,64,1,32,2,true,0,false,3,false,false>: 168 registers, 0 bytes shared
-//   attention_backward<float,64,1,32,2,true,0,false,1,true,false>: 255 registers, 0 bytes shared
-//   attention_backward<float,64,1,16,2,false,3,false,3,false,false>: 255 registers, 0 bytes shared
-//   attention_backward<float,128,1,16,2,true,0,false,3,true,false>: 255 registers, 0 bytes shared
-//   attention_backward<float,128,1,16,1,false,0,false,3,false,false>: 255 registers, 0 bytes shared
+//   attention_backward<__nv_bfloat16,64,1,32,2,true,0,false,1,true>: 168 registers, 0 bytes shared
+//   attention_backward<__nv_bfloat16,64,1,32,2,true,0,false,1,false>: 168 registers, 0 bytes shared
+//   attention_backward<__nv_bfloat16,128,1,32,2,true,0,false,1,true>: 255 registers, 0 bytes shared
+//   attention_backward<__half,128,1,16,2,true,0,false,1,false>: 168 registers, 0 bytes shared
+//   attention_backward<__half,64,1,32,2,false,1,true,1,true>: 255 registers, 0 bytes shared
+//   attention_backward<__half,32,1,32,2,false,2,false,1,false>: 184 registers, 0 bytes shared
+//   attention_backward<float,64,1,32,2,true,0,false,3,true>: 255 registers, 0 bytes shared
+//   attention_backward<float,64,2,32,2,true,0,false,3,false>: 255 registers, 0 bytes shared
+//   attention_backward<float,64,1,32,2,true,0,false,3,false>: 168 registers, 0 bytes shared
+//   attention_backward<float,64,1,32,2,true,0,false,1,true>: 255 registers, 0 bytes shared
+//   attention_backward<float,64,1,16,2,false,3,false,3,false>: 255 registers, 0 bytes shared
+//   attention_backward<float,128,1,16,2,true,0,false,3,true>: 255 registers, 0 bytes shared
+//   attention_backward<float,128,1,16,1,false,0,false,3,false>: 255 registers, 0 bytes shared
 // Source:      as in attention.cu
-// Measured:    @@
+// Measured:    NVIDIA H200, 16x12x1024x64 causal, 2026-11-23: float32 1678 us (2767 before; PyTorch
+//              2246): keys and values 953, queries 694 (770 by 64 a block), delta 31; of TF32
+//              951 us. N 16: 9 and 19 % slower; a single buffer: 4 %. Scores and weights' gradients
+//              side by side in one loop gain nothing, queries split once for all warps 2 %
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -44,8 +47,8 @@
 
 // Blocks a multiprocessor is to hold; 0: the compiler's choice, which where much is loaded would be
 // to spill rather than to have fewer than three.
-template <typename T, int D, int MASK, bool DROPOUT, bool MUCH = false>
-constexpr int least_blocks = MASK != 0 || DROPOUT || (sizeof(T) == 4 && (D > 64 || MUCH)) ? 2 : 0;
+template <typename T, int D, int MASK, bool DROPOUT, bool KEYS>
+constexpr int least_blocks = MASK != 0 || DROPOUT || (sizeof(T) == 4 && (D > 64 || KEYS)) ? 2 : 0;
 
 // ---------------------------------------------------------------------------- kernels
 
@@ -73,11 +76,10 @@ __global__ void __launch_bounds__(256)
 }
 
 // KEYS: a block serves 64 M keys of one head, queries pass by, `first` and `second` are the
-// gradients of k and v. Else it serves 64 M queries, keys pass by, and `first` is the gradient of q.
-// N rows pass at a time, through STAGES buffers. SPLIT: floats that pass are split once for all
-// warps.
+// gradients of k and v. Else it serves 64 M queries, keys pass by, and `first` is the gradient of
+// q. N rows pass at a time, through STAGES buffers.
 template <typename T, int D, int M, int N, int STAGES, bool CAUSAL, int MASK, bool DROPOUT,
-          int PRODUCTS, bool KEYS, bool SPLIT>
+          int PRODUCTS, bool KEYS>
 __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
     attention_backward(const T* __restrict__ q, const T* __restrict__ k, const T* __restrict__ v,
                        const T* __restrict__ g, const float* __restrict__ lse,
@@ -89,12 +91,12 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
   static_assert(STAGES == 1 || STAGES == 2, "one buffer or two");
   static_assert(MASK < 3 || !KEYS, "queries write the mask's gradient");
   typedef Tile<T, D> L;
-  constexpr int ROWS = 64 * M, THREADS = 128, TILE = N * L::PITCH, LOW = SPLIT ? 2 * TILE : 0;
+  constexpr int ROWS = 64 * M, THREADS = 128;
   extern __shared__ __align__(16) unsigned char memory[];
   T* rows_1 = reinterpret_cast<T*>(memory);  // k or q
   T* rows_2 = rows_1 + ROWS * L::PITCH;      // v or g
-  T* passing = rows_2 + ROWS * L::PITCH;     // per stage: q or k, g or v, what they are short of
-  float* numbers = reinterpret_cast<float*>(passing + STAGES * (2 * TILE + LOW));  // lse, delta
+  T* passing = rows_2 + ROWS * L::PITCH;     // per stage: q or k, then g or v
+  float* numbers = reinterpret_cast<float*>(passing + STAGES * 2 * N * L::PITCH);  // lse, delta
 
   const int64_t length = problem.length, size = problem.size;
   const int64_t rows = KEYS ? size : length, columns = KEYS ? length : size;
@@ -116,11 +118,11 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
   const int64_t count = KEYS ? steps * problem.groups : steps;
 
   const auto load_step = [&](int64_t step, int64_t column, int64_t query_head) {
-    T* to = passing + step % STAGES * (2 * TILE + LOW);
+    T* to = passing + step % STAGES * 2 * N * L::PITCH;
     if constexpr (KEYS) {
       load_tile<T, D, N, THREADS>(to, q + query_head * problem.q[1], problem.q[2], column, length,
                                   problem.width);
-      load_tile<T, D, N, THREADS>(to + TILE, g + query_head * problem.g[1], problem.g[2],
+      load_tile<T, D, N, THREADS>(to + N * L::PITCH, g + query_head * problem.g[1], problem.g[2],
                                   column, length, problem.value_width);
       float* values = numbers + step % STAGES * 2 * N;
       if (threadIdx.x < 2 * N) {
@@ -132,7 +134,7 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
       }
     } else {
       load_tile<T, D, N, THREADS>(to, k, problem.k[2], column, size, problem.width);
-      load_tile<T, D, N, THREADS>(to + TILE, v, problem.v[2], column, size,
+      load_tile<T, D, N, THREADS>(to + N * L::PITCH, v, problem.v[2], column, size,
                                   problem.value_width);
     }
   };
@@ -189,17 +191,13 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
       ++next_head;
     }
     cp_async_wait<0>();
-    T* tile_1 = passing + step % STAGES * (2 * TILE + LOW);
-    T* tile_2 = tile_1 + TILE;
-    if constexpr (SPLIT) {
-      split_tile<T, D, N, THREADS>(tile_1, tile_1 + LOW);
-      split_tile<T, D, N, THREADS>(tile_2, tile_2 + LOW);
-    }
     __syncthreads();  // of two buffers, that of the step before is free as well
     if constexpr (STAGES == 2) {
       if (step + 1 < count) load_step(step + 1, next_column, next_head);
       cp_async_commit();
     }
+    const T* tile_1 = passing + step % STAGES * 2 * N * L::PITCH;
+    const T* tile_2 = tile_1 + N * L::PITCH;
     const float* values = numbers + step % STAGES * 2 * N;
     const int64_t mask_at = batch * problem.mask[0] + query_head * problem.mask[1];
 
@@ -211,9 +209,9 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
     // row and column here are what the block owns and what passes: i and j, or j and i
     const int live = at_most<N>(columns - column), ahead = at_most<N + 16 * M>(row - column);
     if (rows_left > 0 && !(CAUSAL && (KEYS ? ahead >= N : ahead <= -16 * M))) {  // it has a share
-      float products[2][M][N / 8][4];
-      multiply_rows<T, D, PRODUCTS, LOW>(products, {own_1, own_2}, {tile_1, tile_2});
-      auto &weights = products[0], &gradients = products[1];
+      float weights[M][N / 8][4], gradients[M][N / 8][4];
+      multiply_rows<T, D, PRODUCTS>(weights, own_1, tile_1);
+      multiply_rows<T, D, PRODUCTS>(gradients, own_2, tile_2);
       const int64_t corner = mask_at + (row + lane / 4) * own_stride +
                              (column + lane % 4 * 2) * passing_stride;
       const bool* keep_corner = MASK == 1 ? keep + corner : nullptr;
@@ -259,8 +257,8 @@ __global__ void __launch_bounds__(128, least_blocks<T, D, MASK, DROPOUT, KEYS>)
           }
         }
       });
-      multiply_columns<T, D, PRODUCTS, LOW>(sums_1, ones, gradients, tile_1);
-      if constexpr (KEYS) multiply_columns<T, D, PRODUCTS, LOW>(sums_2, ones, weights, tile_2);
+      multiply_columns<T, D, PRODUCTS>(sums_1, ones, gradients, tile_1);
+      if constexpr (KEYS) multiply_columns<T, D, PRODUCTS>(sums_2, ones, weights, tile_2);
     }
     if constexpr (STAGES == 1) {
       __syncthreads();

@@ -55,95 +55,67 @@ struct Operand {
       if constexpr (PRODUCTS == 3) low[i] = __float_as_uint(__fmaf_rn(x, 8193.0f, -far));
     }
   }
-  __device__ __forceinline__ void set(int i, uint32_t bits, uint32_t rest) {
-    high[i] = bits;
-    low[i] = rest;
-  }
 };
 template <typename T, int PRODUCTS>
 using Left = Operand<T, 4, PRODUCTS>;
 template <typename T, int PRODUCTS>
 using Right = Operand<T, 2, PRODUCTS>;
 
-// Tiles of eight columns that are multiplied together: a product of the same sum has to wait for
-// the one before.
-template <typename T, int D, int M>
-constexpr int together = sizeof(T) == 2 || M > 1 || D > 64 ? 2 : 4;
+// Tiles of eight columns that are multiplied together, so that products of one sum do not follow
+// each other.
+template <typename T>
+constexpr int together = sizeof(T) == 2 ? 2 : 4;
 
-// Sums n, n + 1, ... of c += a b, for each of SIDES matrices.
-template <typename T, int PRODUCTS, int SIDES, int M, int N, int COUNT>
-__device__ __forceinline__ void multiply(float (&c)[SIDES][M][N][4], int n,
-                                         const Left<T, PRODUCTS> (&a)[SIDES][M],
-                                         const Right<T, PRODUCTS> (&b)[SIDES][COUNT]) {
+// Sums n, n + 1, ... of c += a b.
+template <typename T, int PRODUCTS, int M, int N, int COUNT>
+__device__ __forceinline__ void multiply(float (&c)[M][N][4], int n,
+                                         const Left<T, PRODUCTS> (&a)[M],
+                                         const Right<T, PRODUCTS> (&b)[COUNT]) {
 #pragma unroll
   for (int product = PRODUCTS - 1; product >= 0; --product) {  // the small ones first
 #pragma unroll
-    for (int side = 0; side < SIDES; ++side) {
+    for (int i = 0; i < COUNT; ++i) {
 #pragma unroll
-      for (int i = 0; i < COUNT; ++i) {
-#pragma unroll
-        for (int m = 0; m < M; ++m) {
-          if constexpr (sizeof(T) == 2) {
-            mma_16<T>(c[side][m][n + i], a[side][m].high, b[side][i].high);
-          } else {
-            mma_tf32(c[side][m][n + i], product == 2 ? a[side][m].low : a[side][m].high,
-                     product == 1 ? b[side][i].low : b[side][i].high);
-          }
+      for (int m = 0; m < M; ++m) {
+        if constexpr (sizeof(T) == 2) {
+          mma_16<T>(c[m][n + i], a[m].high, b[i].high);
+        } else {
+          mma_tf32(c[m][n + i], product == 2 ? a[m].low : a[m].high,
+                   product == 1 ? b[i].low : b[i].high);
         }
       }
     }
   }
 }
 
-// scores = left right^T over D columns: 16 M rows of `left`, 8 N rows of `right`. More than one
-// such product run side by side, so that they do not wait for each other. What `right` is short of
-// lies LOW elements behind it (see split_tile); LOW == 0: it is split here.
-template <typename T, int D, int PRODUCTS, int LOW, int SIDES, int M, int N>
-__device__ __forceinline__ void multiply_rows(float (&scores)[SIDES][M][N][4],
-                                              const T* const (&left)[SIDES],
-                                              const T* const (&right)[SIDES]) {
+// scores = left right^T over D columns: 16 M rows of `left`, 8 N rows of `right`.
+template <typename T, int D, int PRODUCTS, int M, int N>
+__device__ __forceinline__ void multiply_rows(float (&scores)[M][N][4], const T* left,
+                                              const T* right) {
   typedef Tile<T, D> L;
-  constexpr int COUNT = N % together<T, D, M> == 0 ? together<T, D, M> : 2;
+  constexpr int COUNT = N % together<T> == 0 ? together<T> : 2;
   const int lane = threadIdx.x % 32;
-  const int left_at = lane % 16 * L::PITCH + lane / 16 * L::PACK;
-  const int right_at = (lane / 16 * 8 + lane % 8) * L::PITCH + lane / 8 % 2 * L::PACK;
-#pragma unroll
-  for (int side = 0; side < SIDES; ++side) {
-    each<M, N>([&](int m, int n, int e) { scores[side][m][n][e] = 0.0f; });
-  }
+  left += lane % 16 * L::PITCH + lane / 16 * L::PACK;
+  right += (lane / 16 * 8 + lane % 8) * L::PITCH + lane / 8 % 2 * L::PACK;
+  each<M, N>([&](int m, int n, int e) { scores[m][n][e] = 0.0f; });
 #pragma unroll
   for (int column = 0; column < D; column += L::DEPTH) {
     uint32_t bits[4];
-    Left<T, PRODUCTS> a[SIDES][M];
+    Left<T, PRODUCTS> a[M];
 #pragma unroll
-    for (int side = 0; side < SIDES; ++side) {
+    for (int m = 0; m < M; ++m) {
+      ldmatrix<4>(bits, left + 16 * m * L::PITCH + column);
 #pragma unroll
-      for (int m = 0; m < M; ++m) {
-        ldmatrix<4>(bits, left[side] + left_at + 16 * m * L::PITCH + column);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) a[side][m].set(i, bits[i]);
-      }
+      for (int i = 0; i < 4; ++i) a[m].set(i, bits[i]);
     }
 #pragma unroll
     for (int n = 0; n < N; n += COUNT) {
-      Right<T, PRODUCTS> b[SIDES][COUNT];
+      Right<T, PRODUCTS> b[COUNT];
 #pragma unroll
-      for (int side = 0; side < SIDES; ++side) {
+      for (int c = 0; c < COUNT; c += 2) {
+        ldmatrix<4>(bits, right + 8 * (n + c) * L::PITCH + column);
 #pragma unroll
-        for (int c = 0; c < COUNT; c += 2) {
-          const T* from = right[side] + right_at + 8 * (n + c) * L::PITCH + column;
-          ldmatrix<4>(bits, from);
-          uint32_t rest[4];
-          if constexpr (LOW > 0) ldmatrix<4>(rest, from + LOW);
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            if constexpr (LOW > 0) {
-              b[side][c + i / 2].set(i % 2, bits[i], rest[i]);
-            } else {
-              b[side][c + i / 2].set(i % 2, bits[i]);
-            }
-          }
-        }
+        for (int i = 0; i < 4; ++i) b[c + i / 2].set(i % 2, bits[i]);
       }
       multiply<T, PRODUCTS>(scores, n, a, b);
     }
@@ -172,30 +144,15 @@ __device__ __forceinline__ void take_left(Left<T, PRODUCTS> (&a)[M],
   }
 }
 
-// The right side of products whose sums run over rows of a tile, for sixteen columns.
-template <int PITCH, typename T>
-__device__ __forceinline__ void load_columns(uint32_t (&bits)[4], const T* from) {
-  if constexpr (sizeof(T) == 2) {
-    ldmatrix_transposed<4>(bits, from);
-  } else {
-    bits[0] = __float_as_uint(from[0]);
-    bits[1] = __float_as_uint(from[PITCH]);
-    bits[2] = __float_as_uint(from[8]);
-    bits[3] = __float_as_uint(from[PITCH + 8]);
-  }
-}
-
 // sums = factors sums + weights right: the weights are scores of 8 N columns, which are rows of
 // `right`; row m + 8 h of a lane is multiplied by factors[m][h]. The tensor core cuts its sums off,
-// always towards zero: so the sums of single precision are added up here, tile by tile. LOW: as of
-// multiply_rows.
-template <typename T, int D, int PRODUCTS, int LOW, int M, int N>
+// always towards zero: so the sums of single precision are added up here, tile by tile.
+template <typename T, int D, int PRODUCTS, int M, int N>
 __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
                                                  const float (&factors)[M][2],
                                                  const float (&weights)[M][N][4], const T* right) {
   typedef Tile<T, D> L;
-  constexpr int COUNT = together<T, D, M>;
-  constexpr int STEPS = 8 * N / L::DEPTH;
+  constexpr int COUNT = together<T>, STEPS = 8 * N / L::DEPTH;
   constexpr bool EXACT = sizeof(T) == 4 && PRODUCTS == 3;
   const int lane = threadIdx.x % 32;
   if constexpr (sizeof(T) == 2) {
@@ -203,40 +160,40 @@ __device__ __forceinline__ void multiply_columns(float (&sums)[M][D / 8][4],
   } else {
     right += lane % 4 * 2 * L::PITCH + lane / 4;
   }
-  Left<T, PRODUCTS> a[STEPS][1][M];
+  Left<T, PRODUCTS> a[STEPS][M];
 #pragma unroll
   for (int step = 0; step < STEPS; ++step) {
-    take_left<T, PRODUCTS>(a[step][0], weights, step * L::DEPTH / 8);
+    take_left<T, PRODUCTS>(a[step], weights, step * L::DEPTH / 8);
   }
 #pragma unroll
   for (int n = 0; n < D / 8; n += COUNT) {
-    float part[1][M][COUNT][4];
+    float part[M][COUNT][4];
     each<M, COUNT>([&](int m, int c, int e) {
-      part[0][m][c][e] = EXACT ? 0.0f : sums[m][n + c][e] * factors[m][e / 2];
+      part[m][c][e] = EXACT ? 0.0f : sums[m][n + c][e] * factors[m][e / 2];
     });
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
-      Right<T, PRODUCTS> b[1][COUNT];
+      Right<T, PRODUCTS> b[COUNT];
 #pragma unroll
       for (int c = 0; c < COUNT; c += 2) {
         const T* from = right + step * L::DEPTH * L::PITCH + 8 * (n + c);
-        uint32_t bits[4], rest[4];
-        load_columns<L::PITCH>(bits, from);
-        if constexpr (LOW > 0) load_columns<L::PITCH>(rest, from + LOW);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          if constexpr (LOW > 0) {
-            b[0][c + i / 2].set(i % 2, bits[i], rest[i]);
-          } else {
-            b[0][c + i / 2].set(i % 2, bits[i]);
-          }
+        uint32_t bits[4];
+        if constexpr (sizeof(T) == 2) {
+          ldmatrix_transposed<4>(bits, from);
+        } else {
+          bits[0] = __float_as_uint(from[0]);
+          bits[1] = __float_as_uint(from[L::PITCH]);
+          bits[2] = __float_as_uint(from[8]);
+          bits[3] = __float_as_uint(from[L::PITCH + 8]);
         }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) b[c + i / 2].set(i % 2, bits[i]);
       }
       multiply<T, PRODUCTS>(part, 0, a[step], b);
     }
     each<M, COUNT>([&](int m, int c, int e) {
       float& sum = sums[m][n + c][e];
-      sum = EXACT ? fmaf(sum, factors[m][e / 2], part[0][m][c][e]) : part[0][m][c][e];
+      sum = EXACT ? fmaf(sum, factors[m][e / 2], part[m][c][e]) : part[m][c][e];
     });
   }
 }
@@ -255,29 +212,6 @@ __device__ __forceinline__ void load_tile(T* tile, const T* from, int64_t stride
     const bool wanted = row + r < length && column < width;
     cp_async<16>(tile + r * L::PITCH + column,
                  wanted ? from + (row + r) * stride + column : from, wanted);
-  }
-}
-
-// Splits what this thread has loaded of a tile by load_tile: `low` gets what rounding leaves over.
-template <typename T, int D, int ROWS, int THREADS>
-__device__ __forceinline__ void split_tile(T* tile, T* low) {
-  typedef Tile<T, D> L;
-  constexpr int packs = D / L::PACK;
-  static_assert(sizeof(T) == 4 && ROWS * packs % THREADS == 0, "a whole tile of floats");
-#pragma unroll
-  for (int i = 0; i < ROWS * packs / THREADS; ++i) {
-    const int place = i * THREADS + threadIdx.x;
-    const int at = place / packs * L::PITCH + place % packs * L::PACK;
-    Pack<T, 4> pack = load<4>(tile + at), rest;
-    Operand<T, 4, 3> parts;
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      parts.set(e, __float_as_uint(pack[e]));
-      pack[e] = __uint_as_float(parts.high[e]);
-      rest[e] = __uint_as_float(parts.low[e]);
-    }
-    store<4>(tile + at, pack);
-    store<4>(low + at, rest);
   }
 }
 

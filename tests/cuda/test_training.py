@@ -15,11 +15,11 @@ pytestmark = pytest.mark.cuda
 nn = tlc.nn
 #: What one training step of each model runs; a kernel that declines would show here.
 KERNELS = {
-    "mlp": "linear linear_backward_weight relu cross_entropy cross_entropy_backward adam_step",
+    "mlp": "linear linear_backward_weight cross_entropy cross_entropy_backward adam_step",
     "cnn": "conv conv_backward_weight conv_backward_input max_pool max_pool_backward dropout "
-    "linear relu cross_entropy_backward adam_step",
-    "vit": "attention_dropout attention_dropout_backward layer_norm layer_norm_backward gelu "
-    "gelu_backward linear dropout cross_entropy adam_step",
+    "linear cross_entropy_backward adam_step",
+    "vit": "attention_dropout attention_dropout_backward layer_norm layer_norm_backward "
+    "linear dropout cross_entropy adam_step",
 }
 
 

@@ -1,4 +1,4 @@
-"""Attention on the GPU: what attention.cu serves, and how its operands lie."""
+"""Attention on the GPU: what attention*.cu serve, and how their operands lie."""
 
 from __future__ import annotations
 
@@ -18,28 +18,14 @@ from tensorflow_lite_clone.dispatch.table import override
 _FORWARD = Kernel(
     "attention.cu",
     "attention_forward",
-    params=("T", "D", "M", "N", "CAUSAL", "MASK", "DROPOUT", "PRODUCTS", "SPLIT"),
+    params=("T", "D", "M", "N", "CAUSAL", "MASK", "DROPOUT", "PRODUCTS"),
 )
 _BACKWARD = Kernel(
     "attention_backward.cu",
     "attention_backward",
-    params=(
-        "T",
-        "D",
-        "M",
-        "N",
-        "STAGES",
-        "CAUSAL",
-        "MASK",
-        "DROPOUT",
-        "PRODUCTS",
-        "KEYS",
-        "SPLIT",
-    ),
+    params=("T", "D", "M", "N", "STAGES", "CAUSAL", "MASK", "DROPOUT", "PRODUCTS", "KEYS"),
 )
-_DELTA = Kernel(
-    "attention_backward.cu", "attention_backward_delta", params=("T", "LANES")
-)
+_DELTA = Kernel("attention_backward.cu", "attention_backward_delta", params=("T", "LANES"))
 _NOISE = Kernel("attention.cu", "attention_forward_noise", params=("T",))
 
 _FLOATS = ("float32", "float16", "bfloat16")
@@ -65,10 +51,7 @@ def _call(q: Any, k: Any, v: Any, mask: Any, groups: int) -> _Call | None:
     """The operands in four axes and whole packs, None where the kernels do not serve them."""
     if q.dtype.name not in _FLOATS or max(q.ndim, k.ndim, v.ndim) > 4:
         return None
-    if (
-        not (q.size and k.size and v.size)
-        or _capability(cupy.cuda.runtime.getDevice()) < 80
-    ):
+    if not (q.size and k.size and v.size) or _capability(cupy.cuda.runtime.getDevice()) < 80:
         return None
     pack = 16 // q.itemsize
     widest = max(q.shape[-1], v.shape[-1])
@@ -110,13 +93,9 @@ def _capability(device: int) -> int:
 
 
 @cache
-def _shared_memory(device: int) -> tuple[int, int]:
-    """Bytes of shared memory that a block may have, and that a multiprocessor has."""
-    attributes = cupy.cuda.Device(device).attributes
-    return (
-        int(attributes["MaxSharedMemoryPerBlockOptin"]),
-        int(attributes["MaxSharedMemoryPerMultiprocessor"]),
-    )
+def _block_memory(device: int) -> int:
+    """Bytes of shared memory that a block may have."""
+    return int(cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"])
 
 
 def _four(x: Any) -> Any:
@@ -135,9 +114,7 @@ def _packed(x: Any, pack: int) -> Any:
         return x
     padded = -(-width // pack) * pack
     # not ascontiguousarray, which returns contiguous arrays that start anywhere as they are
-    y = (cupy.empty if padded == width else cupy.zeros)(
-        (*x.shape[:-1], padded), x.dtype
-    )
+    y = (cupy.empty if padded == width else cupy.zeros)((*x.shape[:-1], padded), x.dtype)
     y[..., :width] = x
     return y
 
@@ -168,9 +145,7 @@ def _result(lead: tuple, rows: int, width: int, like: Any) -> Any:
 class _Target:
     """A result, and the four-axis array of whole packs that a kernel writes it through."""
 
-    def __init__(
-        self, lead: tuple, rows: int, width: int, padded: int, like: Any
-    ) -> None:
+    def __init__(self, lead: tuple, rows: int, width: int, padded: int, like: Any) -> None:
         self.result = _result(lead, rows, width, like)
         self.width = width
         self.array = _four(self.result)
@@ -226,22 +201,15 @@ def _forward(
     if not p and attention_hopper.serves(call, _capability(q.device.id), scale):
         attention_hopper.forward(call, groups, scale, causal, out.array, lse)
         return (out.finished(), lse, ticket)
-    several, columns, split = _forward_tiles(call, length, bool(p))
+    several, columns = _forward_tiles(call, length, bool(p))
+    shared = (64 * several + 4 * columns) * _row_bytes(call)
     kernel = _FORWARD[
-        q.dtype,
-        call.bucket,
-        several,
-        columns,
-        causal,
-        call.kind,
-        bool(p),
-        call.products,
-        split,
+        q.dtype, call.bucket, several, columns, causal, call.kind, bool(p), call.products
     ]
     kernel(
         math.prod(call.lead) * -(-length // (64 * several)), 128, call.q, call.k, call.v,
         *_masks(call), ticket, _problem(call, groups, p, out.array), scale, 1 / (1 - p),
-        out.array, lse, shared=_forward_shared(call, several, columns, split),
+        out.array, lse, shared=shared,
     )  # fmt: skip
     return (out.finished(), lse, ticket)
 
@@ -250,51 +218,35 @@ def _row_bytes(call: _Call) -> int:
     return call.bucket * call.q.itemsize + 16
 
 
-def _forward_tiles(call: _Call, length: int, dropout: bool) -> tuple[int, int, bool]:
-    """The template arguments M, N and SPLIT: as much as fits into registers."""
+def _forward_tiles(call: _Call, length: int, dropout: bool) -> tuple[int, int]:
+    """The template arguments M and N: as much as fits into registers."""
     wide = call.bucket > 64
     if call.kind or dropout:
-        return 1, 16 if wide or call.q.itemsize == 4 else 32, False
+        return 1, 16 if wide or call.q.itemsize == 4 else 32
     if call.q.itemsize == 4 and (wide or length <= 64):
-        return 1, 16 if wide else 32, False
+        return 1, 16 if wide else 32
     if wide or length <= 64:
-        return 1, 64, False
-    return 2, 32, _splits(call, _forward_shared(call, 2, 32, True))
+        return 1, 32 if wide else 64
+    return 2, 32
 
 
-def _forward_shared(call: _Call, several: int, columns: int, split: bool) -> int:
-    return (64 * several + 4 * columns * (1 + split)) * _row_bytes(call)
-
-
-def _splits(call: _Call, shared: int) -> bool:
-    """Whether tiles that pass are split once for all warps: if two blocks still have room."""
-    memory = _shared_memory(cupy.cuda.runtime.getDevice())[1]
-    return call.products == 3 and 2 * (shared + 1024) <= memory
-
-
-def _backward_tiles(call: _Call, busy: bool, keys: bool) -> tuple[int, int, int, bool]:
-    """The template arguments M, N, STAGES and SPLIT."""
+def _backward_tiles(call: _Call, busy: bool, keys: bool) -> tuple[int, int, int]:
+    """The template arguments M, N and STAGES."""
     wide = call.bucket > 64
     if call.q.itemsize == 4:
         columns = 16 if wide or busy else 32
     else:
         columns = 16 if wide and (busy or not keys) else 32
-    several, split = 1, False
-    room = _shared_memory(cupy.cuda.runtime.getDevice())[0]
-    if call.q.itemsize == 4 and not (wide or busy) and call.q.shape[2] > 64:
-        if keys:
-            split = _splits(call, _backward_shared(call, 1, columns, 2, True))
-        elif _backward_shared(call, 2, columns, 2, False) <= room:
-            several = 2
-    stages = 2 if _backward_shared(call, several, columns, 2, split) <= room else 1
-    return several, columns, stages, split
+    room = _block_memory(cupy.cuda.runtime.getDevice())
+    several, long = 1, call.q.shape[2] > 64
+    if call.q.itemsize == 4 and long and not (wide or busy or keys):
+        several = 2 if _backward_shared(call, 2, columns, 2) <= room else 1
+    stages = 2 if _backward_shared(call, several, columns, 2) <= room else 1
+    return several, columns, stages
 
 
-def _backward_shared(
-    call: _Call, several: int, columns: int, stages: int, split: bool
-) -> int:
-    rows = 128 * several + 2 * stages * columns * (1 + split)
-    return rows * _row_bytes(call) + 8 * stages * columns
+def _backward_shared(call: _Call, several: int, columns: int, stages: int) -> int:
+    return (128 * several + 2 * stages * columns) * _row_bytes(call) + 8 * stages * columns
 
 
 def _backward(
@@ -329,17 +281,17 @@ def _backward(
                 call, groups, g, out, lse, numbers, scale, causal, first, second
             )
             return
-        several, columns, stages, split = _backward_tiles(call, busy, keys)
+        several, columns, stages = _backward_tiles(call, busy, keys)
         kernel = _BACKWARD[
             q.dtype, call.bucket, several, columns, stages, causal, kind, bool(p), call.products,
-            keys, split,
+            keys,
         ]  # fmt: skip
         rows, blocks = (size, heads // groups) if keys else (length, heads)
         kernel(
             blocks * -(-rows // (64 * several)), 128, call.q, call.k, call.v, g, lse, numbers,
             *_masks(call), ticket, _problem(call, groups, p, g, first, second), scale,
             1 / (1 - p), first, second, gmask,
-            shared=_backward_shared(call, several, columns, stages, split),
+            shared=_backward_shared(call, several, columns, stages),
         )  # fmt: skip
 
     gq = gk = gv = gmask = None
@@ -373,15 +325,7 @@ def _delta(call: _Call, groups: int, g: Any, out: Any) -> Any:
 
 @override("attention", backend="cupy")
 def attention(
-    F: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
-    *,
-    scale: float,
-    causal: bool,
-    groups: int,
+    F: Any, q: Any, k: Any, v: Any, mask: Any, *, scale: float, causal: bool, groups: int
 ) -> Any:
     result = _forward(q, k, v, mask, scale, causal, groups, None, 0.0)
     return result if result is NotImplemented else result[:2]
@@ -403,23 +347,12 @@ def attention_backward(
     groups: int,
     needs: tuple[bool, ...],
 ) -> Any:
-    return _backward(
-        g, q, k, v, mask, out, lse, scale, causal, groups, needs, None, 0.0
-    )
+    return _backward(g, q, k, v, mask, out, lse, scale, causal, groups, needs, None, 0.0)
 
 
 @override("attention_dropout", backend="cupy")
 def attention_dropout(
-    F: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
-    *,
-    scale: float,
-    causal: bool,
-    groups: int,
-    p: float,
+    F: Any, q: Any, k: Any, v: Any, mask: Any, *, scale: float, causal: bool, groups: int, p: float
 ) -> Any:
     if p >= 1:
         return NotImplemented
