@@ -107,11 +107,11 @@ class Backend:
     alone = True  # whether `guarded` gives back the call itself
 
     def __init__(self) -> None:
+        #: What is called in place of the gradient functions of ops, and what does ops in place.
+        self.gradients, self.writers = _Made(self.gradient), _Made(self.writer)
         self.F = Raw(self)
         #: ``x + y`` and ``x += y`` for gradients, which come together outside of any op.
         self.add, self.add_to = self.guarded(add), self.guarded(iadd)
-        #: What is called in place of the gradient functions of ops, and what does ops in place.
-        self.gradients, self.writers = _Made(self.gradient), _Made(self.writer)
 
     def asarray(self, data: Any, dtype: DType | None = None) -> Any:
         """A native array of `data` (a native array, host array, scalar or nested sequence)."""

@@ -28,14 +28,22 @@ def override(name: str, backend: str) -> Callable[[Callable[..., Any]], Callable
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         overrides[name, backend] = function
-        op = TABLE.get(name)
-        if is_op(op):
-            op.calls.clear()
-        for namespace in namespaces:
-            vars(namespace).pop(name, None)
+        _forget()
         return function
 
     return register
+
+
+def _forget() -> None:
+    """Let everything be resolved anew: what calls a composite may have taken in its formula."""
+    for op in TABLE.values():
+        if is_op(op):
+            op.calls.clear()
+    for namespace in namespaces:
+        for word in [word for word in vars(namespace) if word in TABLE]:
+            delattr(namespace, word)
+        namespace.backend.gradients.clear()
+        namespace.backend.writers.clear()
 
 
 def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., Any]:
