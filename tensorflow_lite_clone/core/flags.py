@@ -11,7 +11,7 @@ class Flags:
     """How float32 products are computed, and what else was asked for; PyTorch's defaults.
 
     `torch.backends` and the functions of `ops/settings.py` and `ops/precision.py` set them, device
-    backends read the first three.
+    backends read the first three and `free_layouts`.
     """
 
     __slots__ = (
