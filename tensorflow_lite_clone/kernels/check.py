@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.kernels.header import instances, kernel_names
 from tensorflow_lite_clone.kernels.signature import template_parameters
-from tensorflow_lite_clone.kernels.sources import Source
+from tensorflow_lite_clone.kernels.sources import Source, architecture_of
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
@@ -66,10 +66,10 @@ def check_file(path: Path, architecture: str) -> Report:
 def check_files(
     paths: Iterable[Path], architectures: tuple[str, ...], jobs: int
 ) -> Iterator[tuple[Path, list[Report]]]:
-    """Compile files for all architectures in `jobs` processes; yields them in order."""
+    """Compile files for their architectures in `jobs` processes; yields them in order."""
     paths = [path.resolve() for path in paths]
     # What takes longest begins first, so that no process is left alone with it at the end.
-    tasks = [(path, architecture) for path in paths for architecture in architectures]
+    tasks = [(path, name) for path in paths for name in architectures_for(path, architectures)]
     tasks.sort(key=lambda task: -task[0].stat().st_size)
     # Processes that start afresh, as NVRTC may be in use here already.
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
@@ -77,7 +77,14 @@ def check_files(
             task: pool.submit(check_file, *task) for task in tasks
         }
         for path in paths:
-            yield path, [reports[path, architecture].result() for architecture in architectures]
+            names = architectures_for(path, architectures)
+            yield path, [reports[path, name].result() for name in names]
+
+
+def architectures_for(path: Path, architectures: tuple[str, ...]) -> tuple[str, ...]:
+    """What to compile a file for: a file for one architecture is not compiled for others."""
+    only = architecture_of(path)
+    return architectures if only is None else (only,)
 
 
 def missing() -> str | None:
@@ -110,7 +117,8 @@ def check(
     start = time.monotonic()
     count = wrong = 0
     for path, reports in check_files(paths, architectures, jobs or os.cpu_count() or 1):
-        print(f"\n{path.name} ({', '.join(architectures)})")
+        compiled_for = architectures_for(path, architectures)
+        print(f"\n{path.name} ({', '.join(compiled_for)})")
         names = dict.fromkeys(name for report in reports for name in report.usage)
         for name in names:
             used = [report.usage[name] for report in reports if name in report.usage]
@@ -120,7 +128,7 @@ def check(
                 f"{_series(spilled)} spilled"
             )
         count += len(names)
-        for architecture, report in zip(architectures, reports):
+        for architecture, report in zip(compiled_for, reports):
             for problem in report.problems:
                 print(f"  PROBLEM ({architecture}): {problem.replace(chr(10), chr(10) + '    ')}")
             wrong += len(report.problems)

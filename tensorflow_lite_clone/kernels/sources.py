@@ -17,6 +17,8 @@ from pathlib import Path
 VARIABLE = "TENSORFLOW_LITE_CLONE_KERNELS"
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"[^\n]*$', re.MULTILINE)
+#: A file whose name ends so uses the own instructions of one architecture.
+_ARCHITECTURES = {"_sm90": "sm_90a"}
 _PATIENCE = 0.25  # seconds between two looks at a file's time of change
 
 
@@ -26,6 +28,14 @@ def package_folder() -> Path:
     package = Path(__file__).resolve().parents[1]
     checkout = package.parent / "kernels"
     return checkout if (checkout / "common.cuh").is_file() else package / "_kernels"
+
+
+def architecture_of(path: Path) -> str | None:
+    """The one architecture a file is compiled for, by its name; None where any will do."""
+    for ending, architecture in _ARCHITECTURES.items():
+        if path.stem.endswith(ending):
+            return architecture
+    return None
 
 
 def folders() -> list[Path]:
@@ -39,6 +49,7 @@ class Source:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.architecture = architecture_of(path)
         self.version = 0  # how often the text has changed
         self.text = ""
         self._times: dict[Path, int] = {}

@@ -94,6 +94,16 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.nvrtc
 @SKIPPED
+def test_a_file_for_one_architecture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    fence = '  asm volatile("wgmma.fence.sync.aligned;");\n'  # an instruction of sm_90a alone
+    path = tmp_path / "twice_sm90.cu"
+    path.write_text(PLAIN.replace("  const int i", fence + "  const int i"))
+    assert main(["check", "--arch", "sm_80,sm_90", "--jobs", "1", str(path)]) == 0
+    assert "twice_sm90.cu (sm_90a)" in capfd.readouterr().out
+
+
+@pytest.mark.nvrtc
+@SKIPPED
 def test_the_kernel_of_the_page_compiles(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "adding_a_kernel.md").read_text()
     (text,) = [block.text for block in blocks(page) if block.info == "cuda"]

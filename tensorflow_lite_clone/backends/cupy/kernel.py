@@ -12,13 +12,13 @@ from cupy.cuda.runtime import getDevice as get_device
 from cupy_backends.cuda.api.driver import CUDADriverError
 from cupy_backends.cuda.api.driver import launchKernel as launch
 
+from tensorflow_lite_clone.backends.cupy.binaries import OPTIONS, binary
 from tensorflow_lite_clone.backends.cupy.signature import Packer, converter
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.kernel import Kernel, KernelError
 from tensorflow_lite_clone.kernels.signature import parameters
 from tensorflow_lite_clone.kernels.sources import Source
 
-OPTIONS = ("-std=c++17",)
 _ONES = ((1, 1, 1), (1, 1), (1,), ())
 _launches = hooks.launches
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
@@ -71,11 +71,17 @@ class Instance:
             found = parameters(text, self.kernel.name, self.template)
         except ValueError as error:
             raise KernelError(f"{source.path}: {error}") from None
-        module = cupy.RawModule(code=text, options=OPTIONS, name_expressions=(self.expression,))
         try:
-            function = module.get_function(self.expression)
+            if source.architecture is None:
+                module = cupy.RawModule(
+                    code=text, options=OPTIONS, name_expressions=(self.expression,)
+                )
+                function = module.get_function(self.expression)
+            else:
+                path, name = binary(text, self.expression, source.architecture)
+                function = cupy.RawModule(path=str(path)).get_function(name)
             function.num_regs  # noqa: B018  compiles now, so that errors are raised here
-        except CompileException as error:
+        except (CompileException, ValueError) as error:
             raise KernelError(
                 f"{source.path} does not compile as {self.expression}:\n{error}"
             ) from None

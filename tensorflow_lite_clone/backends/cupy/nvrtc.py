@@ -6,10 +6,9 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from cupy._core import core
 from cupy.cuda import nvrtc
 
-from tensorflow_lite_clone.backends.cupy.kernel import OPTIONS
+from tensorflow_lite_clone.backends.cupy.binaries import options
 
 _ENTRY = re.compile(
     r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads"
@@ -34,18 +33,6 @@ class Compiled(NamedTuple):
     usage: dict[str, Usage]
 
 
-def _options(architecture: str) -> tuple[str, ...]:
-    """The options kernels are compiled with when they are launched, which CuPy adds to ours."""
-    added = core.assemble_cupy_compiler_options(OPTIONS)
-    return (
-        *added,
-        "-ftz=true",
-        "--device-as-default-execution-space",
-        f"-arch={architecture}",
-        "--ptxas-options=-v",
-    )
-
-
 def _bodies(ptx: str) -> dict[str, str]:
     parts = re.split(r"^(?:\.\w+ )?\.entry (\w+)", ptx, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
@@ -60,7 +47,7 @@ def compile_instances(text: str, names: list[str], architecture: str) -> Compile
         # The driver's cache would leave out what the assembler says.
         os.environ["CUDA_CACHE_DISABLE"] = "1"
         try:
-            nvrtc.compileProgram(program, _options(architecture))
+            nvrtc.compileProgram(program, (*options(architecture), "--ptxas-options=-v"))
         except nvrtc.NVRTCError:
             raise ValueError(nvrtc.getProgramLog(program).strip()) from None
         log = nvrtc.getProgramLog(program)

@@ -1,0 +1,66 @@
+"""Binaries of kernels for an architecture that CuPy does not compile for by itself (sm_90a).
+
+They lie in CuPy's folder of compiled kernels (`CUPY_CACHE_DIR`) and are found there again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from cupy._core import core
+from cupy.cuda import nvrtc
+
+OPTIONS = ("-std=c++17",)
+
+
+def options(architecture: str) -> tuple[str, ...]:
+    """The options kernels are compiled with: ours, and what CuPy adds to them at a launch."""
+    added = core.assemble_cupy_compiler_options(OPTIONS)
+    return (
+        *added,
+        "-ftz=true",
+        "--device-as-default-execution-space",
+        f"-arch={architecture}",
+    )
+
+
+def binary(text: str, expression: str, architecture: str) -> tuple[Path, str]:
+    """The file that holds one instantiation, and its name in there; ValueError with NVRTC's log."""
+    chosen = options(architecture)
+    key = "\0".join((text, expression, *chosen, str(nvrtc.getVersion())))
+    path = _folder() / f"{hashlib.sha256(key.encode()).hexdigest()}.cubin"
+    named = path.with_suffix(".name")
+    if path.exists() and named.exists():
+        return path, named.read_text()
+    program: Any = nvrtc.createProgram(text, "kernel.cu", (), ())
+    try:
+        nvrtc.addNameExpression(program, expression)
+        try:
+            nvrtc.compileProgram(program, chosen)
+        except nvrtc.NVRTCError:
+            raise ValueError(nvrtc.getProgramLog(program).strip()) from None
+        name = nvrtc.getLoweredName(program, expression)
+        _write(named, name.encode())
+        _write(path, nvrtc.getCUBIN(program))
+    finally:
+        nvrtc.destroyProgram(program)
+    return path, name
+
+
+def _folder() -> Path:
+    named = os.environ.get("CUPY_CACHE_DIR")
+    folder = Path(named) if named else Path.home() / ".cupy" / "kernel_cache"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that other processes see whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    os.replace(temporary, path)
