@@ -13,7 +13,8 @@
 //              each launch, which at D = 64 (16 a clock) take as long as the products forward
 // Types:       half, bfloat16 -> float
 // Determinism: bit for bit: no atomics, the gradients of keys and of queries are two launches
-// Limits:      compute capability 9.0; no mask, no dropout, scale > 0; head sizes up to 128
+// Limits:      compute capability 9.0; no mask, no dropout, scale > 0; head sizes up to 128; what
+//              has no more than 64 rows and columns, and all else, is left to attention.cu
 // Variants:    D: the head size, rounded up to 64 or 128. While a warpgroup works on numbers the
 //              products of others run: at D = 64 a multiprocessor has four of them forward and for
 //              queries, three for keys; at D = 128 four, three and two
@@ -29,7 +30,15 @@
 //   attention_backward_sm90<__nv_bfloat16,128,3,64,2,1,true,false>: 168 registers, 0 bytes shared
 // Source:      Dao, FlashAttention-2 (2023); Shah et al., FlashAttention-3 (2024); Milakov and
 //              Gimelshein, Online softmax (2018)
-// Measured:    @MEASURED@
+// Measured:    NVIDIA H200, bfloat16, 2026-11-23, PyTorch (cuDNN) beside it. 16x12x1024x64 causal:
+//              forward 80.6 us, 320 TFLOP/s, PyTorch 87; backward 234 us, 276 TFLOP/s (queries 106,
+//              keys 130), PyTorch 292. Not causal: 123 and 390 us, PyTorch 126 and 452.
+//              16x6x1024x128 causal: 69.7 and 230 us, PyTorch 71 and 251. 4x12x4096x64 causal: 228
+//              and 754 us, PyTorch 271 and 734. What lost: forward N 64 (87 us), the next tile's
+//              scores in flight beside the sums (91), fewer warpgroups that overlap with themselves
+//              (100 to 127), sections of one head (88) and of all (83). Backward with the next
+//              tile's scores in flight: queries 119 us and more, keys 153 and more; keys by two
+//              warpgroups 170, by three that share a block 150; delta by its own launch 16 more
 
 #include "common.cuh"
 #include "mma.cuh"
