@@ -39,10 +39,10 @@
 //   conv2d_hopper<__nv_bfloat16,64,1,2,1,true>: 80 registers, 1024 bytes shared
 //   conv2d_hopper<__nv_bfloat16,128,2,1,2,true>: 168 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
-// Measured:    NVIDIA H200, 2026-11-23, 3x3, 128 images, forward / gradient of the input in us (cuDNN
-//              with channels last). TF32: 64x32x32 43 / 47 (53 / 59), 128x16x16 33 / 35 (48 / 51),
-//              256x8x8 33 / 37 (29 / 33), 512x4x4 39 / 47 (54 / 56); bfloat16: 24 / 24 (30 / 31),
-//              19 / 19 (26 / 25), 19 / 19 (18 / 17), 24 / 24 (29 / 26)
+// Measured:    NVIDIA H200, 2026-11-23, 3x3, 128 images, forward / gradient of the input in us
+//              (cuDNN, channels last). TF32: 64x32x32 43 / 47 (53 / 59), 128x16x16 33 / 35
+//              (48 / 51), 256x8x8 33 / 37 (29 / 33), 512x4x4 39 / 47 (54 / 56); bfloat16: 24 / 24
+//              (30 / 31), 19 / 19 (26 / 25), 19 / 19 (18 / 17), 24 / 24 (29 / 26)
 
 #include "common.cuh"
 #include "mma.cuh"

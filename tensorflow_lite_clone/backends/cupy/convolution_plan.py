@@ -22,6 +22,7 @@ _WIDEST = 256  # elements of a box along an axis
 _SLOW = 1.3  # of products, beside what the tensor cores and shared memory could do
 _L2_BYTES = 28  # a cycle and multiprocessor
 _LEAD = 5120  # by which weights should be asked for before they are needed
+_LATE = 12288  # of lead that is missing make products take twice as long
 _FIXED = 3000  # around a kernel's products
 _SPLIT = 16  # of a column of 128 pixels that blocks add up together
 _SCATTERED = 1.15  # where boxes begin with several images
@@ -134,7 +135,7 @@ def plans(
                     blocks = items * split
                     products = 4 * 2 * pieces * (useful if box.piece[2] == 1 else taps)
                     loaded = loads * patch + taps * weights
-                    late = 1 + max(0, _LEAD - stages[1] * step * resident) / 12288
+                    late = 1 + max(0, _LEAD - stages[1] * step * resident) / _LATE
                     cycles = late * -(-chunks // split) / len(parts) * max(
                         _SLOW * products * columns / 2,
                         _SLOW * (products * (16 + columns / 4) + loaded / 128),
