@@ -42,7 +42,7 @@
 
 constexpr int THREADS = 256;
 template <typename T>
-constexpr int STEP_CHUNK = 16384 / sizeof(T);
+constexpr int STEP_CHUNK = 4096 / sizeof(T);
 
 // What a rule knows of its tensor: values[0] = lr where there is one, values[7] = decay; and the
 // numbers that stand behind the tensor's data, such as its step count.

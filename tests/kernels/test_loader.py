@@ -266,6 +266,7 @@ def test_structs_are_packed_where_they_begin_at_eight_bytes() -> None:
     assert bytes(packer._buffer)[8:36] == np.arange(3).tobytes() + np.int32(7).tobytes()
     assert not packer.pack((None, np.arange(2).view("V16"), 7))
     assert not packer.pack((None, 5, 7))
+    assert not Packer([struct]).pack((np.zeros(256, np.uint8).view("V128"),))  # a tensor map
     assert not Packer([whole, struct]).pack((7, words))  # depends on the struct's alignment
 
 

@@ -18,6 +18,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.backends.cupy.tensor_maps import TENSOR_MAP
 from tensorflow_lite_clone.core.dtypes import bfloat16
 from tensorflow_lite_clone.kernels.signature import C_TYPES, Parameter
 
@@ -45,7 +46,7 @@ _NATIVE = {
 class Packer:
     """Checks arguments and packs them into one buffer, several times as fast as CuPy takes them.
 
-    It knows arrays of the right dtype, None, plain numbers, and records at multiples of 8 bytes;
+    It knows arrays of the right dtype, None, plain numbers, and structs at multiples of 8 bytes;
     anything else, such as what is to be refused, is left to the converters.
     """
 
@@ -88,7 +89,7 @@ class Packer:
         for place, (kind, value) in enumerate(zip(self._kinds, args)):
             if place in self._structs:
                 # Tensor maps lie at multiples of 64 bytes, and where that is the driver knows.
-                if value.__class__ is not np.ndarray or value.dtype.names is None:
+                if value.__class__ is not np.ndarray or value.dtype == TENSOR_MAP:
                     return False
             elif kind is False:
                 if value.__class__ not in _PLAIN:
