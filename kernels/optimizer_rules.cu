@@ -7,7 +7,7 @@
 //              - 1, RAdam's rho_t = L - 2 t / expm1(s), in float for s < 1/2 by its series in s, as the
 //              two terms are alike then
 // Layout:      any dense one, the same for all tensors at one place of the lists
-// Launch:      block 256, grid the sum over tensors of ceil(n sizeof(T) / 16384);
+// Launch:      block 256, grid the sum over tensors of ceil(n sizeof(T) / 4096);
 //              ruled_numbers: ceil(tensors / 256)
 // Cost:        lists read and written once: 28 bytes an element in float, asgd 20: bound by memory
 // Types:       T -> acc_t<T>; step counts and what is derived from them are float

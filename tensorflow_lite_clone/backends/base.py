@@ -226,6 +226,11 @@ class Backend:
         """A gradient ``function(F, g, ...)``, or a faster form of it for arrays."""
         return function
 
+    def forget(self) -> None:
+        """Drop what was made of formulas: an override may serve a part of them from now on."""
+        self.gradients.clear()
+        self.writers.clear()
+
     def writer(self, op: Any) -> Any:
         """The guarded ``call(x, *arrays, **parameters)`` that does a pointwise op in x's memory.
 

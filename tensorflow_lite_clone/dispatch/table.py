@@ -42,8 +42,7 @@ def _forget() -> None:
     for namespace in namespaces:
         for word in [word for word in vars(namespace) if word in TABLE]:
             delattr(namespace, word)
-        namespace.backend.gradients.clear()
-        namespace.backend.writers.clear()
+        namespace.backend.forget()
 
 
 def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., Any]:

@@ -195,3 +195,12 @@ def test_a_captured_pair_leaves_what_backward_reads_as_it_lies() -> None:
     compiled = tlc.compile(networks[1])
     for mine, true in zip(gradients(compiled, networks[1]), expected, strict=True):
         np.testing.assert_allclose(mine, true, rtol=2e-2, atol=2e-2 * np.abs(true).max())
+
+
+@pytest.mark.parametrize("dtype", [tlc.float32, tlc.bfloat16])
+def test_large_tensors_change_their_layout(dtype: Any) -> None:
+    x = tensor("cuda", 1, 5, 24, 40, 36).to(dtype)
+    last = x.contiguous(memory_format=tlc.channels_last)
+    assert last.stride() == (24 * 40 * 36, 1, 24 * 36, 24)
+    assert bool((last == x).all())
+    assert bool((last.contiguous() == x).all())

@@ -43,6 +43,7 @@ ELSEWHERE = {
         "random: tests/ops/test_attention.py, tests/kernels",
     ),
     "sampled": "random: tests/backends",
+    "restride": "of large tensors: tests/cuda/test_layouts.py",
     **dict.fromkeys(
         ("binomial", "standard_gamma", "sample_dirichlet"),
         "random: tests/tensor/test_random_gamma.py",

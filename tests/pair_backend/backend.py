@@ -158,6 +158,9 @@ class _Generator:
 
         return draw
 
+    def into(self, array: Any) -> Any:
+        return self
+
     def manual_seed(self, seed: int) -> Any:
         self._source.manual_seed(seed)
         return self

@@ -48,6 +48,9 @@ class _LiftedGenerator:
         value = getattr(self._source, name)
         return lifted(value) if callable(value) else value
 
+    def into(self, array: Any) -> Any:
+        return self
+
     def get_state(self) -> Any:
         return self._source.get_state()  # states live on the host
 

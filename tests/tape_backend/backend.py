@@ -54,6 +54,9 @@ class _TapedGenerator:
         value = getattr(self.source, name)
         return (lambda *a, **k: run(value, *a, **k)) if callable(value) else value
 
+    def into(self, array: Any) -> Any:
+        return self
+
     def get_state(self) -> Any:
         return self.source.get_state()
 

@@ -66,10 +66,13 @@ class CupyBackend(Backend):
         iadd_to = self.foreign(iadd)
         self.add = self.guarded(added)
         self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd_to(x, y))
-        self.gradients.clear()
-        self.writers.clear()
+        super().forget()
         self.F.forget()
         hooks.forget()
+
+    def forget(self) -> None:
+        super().forget()
+        self._formulas.clear()
 
     @contextmanager
     def deferring(self) -> Iterator[None]:
@@ -78,12 +81,14 @@ class CupyBackend(Backend):
         self._look_up()
         chain.on = True
         hooks.backwards.append(deferred.backward)
+        hooks.launches.append(deferred.launching)
         try:
             yield
             chain.flush()
         finally:
             chain.drop()
             hooks.backwards.remove(deferred.backward)
+            hooks.launches.remove(deferred.launching)
             self._waiting -= 1
             self._look_up()
 
@@ -188,6 +193,7 @@ class CupyBackend(Backend):
                 value: Any = data
                 return cupy.full((), float(value) if kind.kind == "V" else value, kind)
             if isinstance(data, cupy.ndarray):
+                chain.flush()
                 return data if native is None else data.astype(native, copy=False)
             host = np.asarray(data, native)
             capture.crossing("copies from the host", host.nbytes)

@@ -14,7 +14,6 @@ from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     group_norm,
     layer_norm,
     linear,
-    means,
     optimizer,
     optimizer_rules,
     pooling,

@@ -19,6 +19,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.faults import check_range
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 from tensorflow_lite_clone.backends.cupy.norms import processors
 from tensorflow_lite_clone.backends.numpy.random_checks import (
@@ -67,6 +68,7 @@ def _here(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def on_device(self: Generator, *args: Any, **kwargs: Any) -> Any:
+        chain.flush()  # what is drawn from, and what is drawn over
         with self._backend.here():
             return method(self, *args, **kwargs)
 

@@ -166,13 +166,14 @@ def _types(word: str, dtype: Any, wanted: Any) -> _Types | None:
     if word in ("any", "all"):
         return _Types(dtype, _INT, _BOOL) if dtype.kind in "biufV" else None
     accumulator = ACCUMULATORS.get(dtype)
-    if accumulator is not None and wanted in (None, dtype):
+    if accumulator is not None and (wanted is None or wanted == dtype):  # `float64 == None` holds
         return _Types(dtype, accumulator, dtype)
     if dtype.kind in "biu":
         if word in ("sum", "prod") and wanted == _INT64:
             return _Types(dtype, _INT64, _INT64)
         if word in ("max", "min") and dtype.kind != "b":
-            return _Types(dtype, dtype, dtype)
+            whole = _INT if dtype.itemsize < 4 else dtype  # which lanes can exchange
+            return _Types(dtype, whole, dtype)
     return None
 
 

@@ -63,7 +63,7 @@ def _launcher(name: str, text: Text, front: str, static: Struct, values: list, b
     def fire(*arguments: Any, kept: Any = (size, extra)) -> None:  # to which addresses lead
         launched: Any = ()
         if _launches:
-            launched = [told(name, "", (blocks,), (BLOCK,)) for told in _launches]
+            launched = [told(text.name, "", (blocks,), (BLOCK,)) for told in _launches]
         stream = get_current_stream().ptr
         with lock:
             pack(buffer, 0, *arguments)
