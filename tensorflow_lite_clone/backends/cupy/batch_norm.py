@@ -265,7 +265,7 @@ def _gradients(
             kernel = _finish_sums[weight_kind, kind]
             kernel(channels, 128, partials, variance, eps, channels, parts, sums, gw, gb)
     gx = None
-    if needs[0] and training and chain.on and kind == _FLOAT32:
+    if sums is not None and chain.on and kind == _FLOAT32:
         channels_of = [
             None if v is None else _by_channel(v, x.ndim) for v in (w, mean, variance, *sums)
         ]

@@ -183,8 +183,9 @@ def deferring_in_place(call: Any) -> Callable[..., Any]:
             formed = made.formed((x, *others), parameters, x)
         if formed is None:
             return chain.outside(write, x, *others, **parameters)
-        if formed[1].elements:
-            chain.defer(Step(made.name, *formed, (x, *others), (x,)))
+        traced, walked, form = formed
+        if walked.elements:
+            chain.defer(Step(made.name, traced, walked, form, (x, *others), (x,)))
         return True
 
     return put_off
@@ -232,7 +233,9 @@ def _clash(known: dict[int, list[Any]], array: Any) -> bool:
 def _groups(steps: list[Step]) -> list[list[Step]]:
     """Neighbours that become one kernel: the same elements, and not too many arrays."""
     groups: list[list[Step]] = []
-    shape, made, arrays = None, set(), set()
+    shape: Any = None
+    made: set[Any] = set()  # what the last group computes, by where it is to lie
+    arrays: set[Any] = set()
     for step in steps:
         inner = [
             value
@@ -240,12 +243,8 @@ def _groups(steps: list[Step]) -> list[list[Step]]:
             if value.__class__ is ndarray and _window(value) in made and value.shape != shape
         ]
         mine = {_window(v) for v in (*step.operands, *step.results) if v.__class__ is ndarray}
-        if (
-            not groups
-            or step.results[0].shape != shape
-            or inner
-            or (len(arrays | mine) > _MOST_ARRAYS)
-        ):
+        many = len(arrays | mine) > _MOST_ARRAYS
+        if not groups or step.results[0].shape != shape or inner or many:
             groups.append([])
             shape, made, arrays = step.results[0].shape, set(), set()
         groups[-1].append(step)
