@@ -19,7 +19,7 @@
 //              reduce_rows<float, float, float, Larger, false, 4, 32, int>: 40 registers, 128 bytes shared
 //              reduce_rows<__nv_bfloat16, float, float, Sum, false, 8, 256, int>: 48 registers, 128 bytes shared
 //              reduce_rows<double, double, double, Product, false, 2, 8, long long>: 64 registers, 256 bytes shared
-//              reduce_rows<bool, int, bool, Larger, true, 16, 32, int>: 56 registers, 128 bytes shared
+//              reduce_rows<bool, int, bool, Larger, true, 16, 32, int>: 64 registers, 128 bytes shared
 //              reduce_columns<float, float, float, Sum, false, 4, 32, int>: 48 registers, 4096 bytes shared
 //              reduce_columns<float, float, float, Smaller, false, 1, 16, int>: 40 registers, 1024 bytes shared
 //              reduce_columns<__half, float, __half, Sum, false, 8, 16, int>: 64 registers, 8192 bytes shared
@@ -49,6 +49,10 @@ struct Smaller {
     return smaller(x, y);
   }
 };
+
+// Steps at once; divisions of 64 bits are calls, and more of them in flight spill.
+template <typename index_t>
+constexpr int UNROLLED = sizeof(index_t) == 8 ? 1 : 4;
 
 // What is accumulated of an element: its value, or whether it is not zero.
 template <typename A, bool TRUTH, typename T>
@@ -83,7 +87,7 @@ __global__ void __launch_bounds__(256) reduce_rows(
   if (row < rows) {
     const T* from = x + (outer * outer_row_step + inner * row_step);
     const index_t stride = index_t(gridDim.y) * LANES * VEC;
-#pragma unroll 4
+#pragma unroll UNROLLED<index_t>
     for (index_t i = (index_t(blockIdx.y) * LANES + lane) * VEC; i < n; i += stride) {
       const index_t far = size == n ? 0 : i / size;
       const Group<T, VEC> values = read<VEC>(from + (far * outer_step + (i - far * size) * step));
@@ -124,7 +128,7 @@ __global__ void __launch_bounds__(256) reduce_columns(
   if (column < columns) {
     const T* from = x + (batch * batch_step + column * column_step);
     const index_t stride = index_t(gridDim.y) * GROUPS;
-#pragma unroll 4
+#pragma unroll UNROLLED<index_t>
     for (index_t i = index_t(blockIdx.y) * GROUPS + group; i < n; i += stride) {
       const index_t far = size == n ? 0 : i / size;
       const Group<T, VEC> values = read<VEC>(from + (far * outer_step + (i - far * size) * step));
