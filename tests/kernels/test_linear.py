@@ -92,7 +92,7 @@ def test_more_outputs_than_a_grid_has_rows(launched: list[str]) -> None:
     x, w, g = drawn(1, 4), drawn(530_000, 4, seed=1), drawn(1, 530_000, seed=2)
     check("linear", (x, w, None), {}, ["float32"])
     check("linear_backward_weight", (g, x), {}, ["float32"])
-    assert set(launched) == {"linear_forward", "linear_backward_weight"}
+    assert set(launched) >= {"linear_forward", "linear_backward_weight"}
 
 
 def test_no_rows() -> None:

@@ -39,7 +39,7 @@ def tensor_map(
 
     `shape` and `box` in elements, up to five axes; `strides` in elements, of all axes but the
     innermost (which is 1): multiples of 16 bytes. `steps`: every how many elements along an axis
-    are copied. The box's innermost axis is at most `swizzle` bytes (0: no swizzle). `rounded`:
+    are copied. `swizzle`: 128, then the box's innermost axis is at most 128 bytes, or 0. `rounded`:
     float32 becomes tf32 on the way. What lies outside is zero. RuntimeError where the driver
     refuses.
     """
