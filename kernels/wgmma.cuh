@@ -195,7 +195,7 @@ __device__ __forceinline__ void wgmma(float (&d)[COUNT], const uint32_t (&a)[4],
 #undef TLC_HELD
 
 // ---- registers of a warpgroup whose role needs more or fewer than the kernel was compiled with:
-// all its warps call it, COUNT is a multiple of 8, the kernel's launch bounds name threads and blocks.
+// all its warps call it, COUNT is a multiple of 8, the launch bounds name threads and blocks.
 template <int COUNT>
 __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(COUNT));
