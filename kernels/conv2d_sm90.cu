@@ -18,7 +18,8 @@
 //              for tiles of 128 x 128
 // Types:       float -> float (rounded to tf32 by the copy engine), half, bfloat16 -> float
 // Determinism: bit for bit
-// Limits:      groups, fewer than 64 bytes of channels, strides beyond 8, what has other strides
+// Limits:      groups, fewer than 64 bytes of channels or 16 outputs, outputs that are no whole
+//              packs, strides beyond 8 forward, what lies otherwise
 // Variants:    BN outputs; PIECES of 64 pixels a warpgroup; RESIDENT blocks a multiprocessor; SPLIT
 //              blocks share the channels where tiles are few. Chosen by a count of cycles
 //              (backends/cupy/convolution_plan.py). Of no use: clusters of 4 (60 us where those of

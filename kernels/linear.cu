@@ -5,7 +5,7 @@
 // Layout:      x (rows, inputs), w (outputs, inputs), g and y (rows, outputs), all contiguous
 // Launch:      forward: grid (ceil(outputs / 8), ceil(rows / 8)), block of 32 to 256 threads, a pack
 //              of inputs each. backward_input: grid (ceil(inputs / 32), ceil(rows / 8)), block 256.
-//              backward_weight: grid (ceil(inputs / (64 VEC)), ceil(outputs / 8)), block 256.
+//              backward_weight: grid ceil(inputs / (64 VEC)) ceil(outputs / 8), block 256.
 //              linear_backward: the blocks of both, in one row
 // Cost:        2 rows inputs outputs operations each; w and x come from the L2 cache, w rows / 8 and x
 //              outputs / 8 times. Bound by latency: one trip to the L2 cache and one reduction
@@ -94,17 +94,19 @@ __device__ __forceinline__ void input_tile(const T* __restrict__ g, const T* __r
   gx[static_cast<int64_t>(m) * inputs + k] = narrow<T>(sum);
 }
 
-// gw of 8 outputs, from `output` on, by the 64 packs of inputs of column `column`; the 4 groups of a
-// block's threads share the rows. For the first column also gb, a warp for each output.
+// gw of 8 outputs by 64 packs of inputs, the tile `block` of those in rows; the 4 groups of a
+// block's threads share the rows. For the first packs also gb, a warp for each output.
 template <typename T, int VEC>
 __device__ __forceinline__ void weight_tile(const T* __restrict__ g, const T* __restrict__ x,
-                                            int rows, int inputs, int outputs, int output,
-                                            int column, T* __restrict__ gw, T* __restrict__ gb) {
+                                            int rows, int inputs, int outputs, int block,
+                                            T* __restrict__ gw, T* __restrict__ gb) {
   typedef acc_t<T> A;
   __shared__ A gs[ROWS_AT_ONCE][TILE];
   __shared__ A partial[GROUPS - 1][TILE * VEC][64];
   const int group = threadIdx.x / 64, pack = threadIdx.x % 64;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int columns = (inputs + 64 * VEC - 1) / (64 * VEC);
+  const int output = block / columns * TILE, column = block % columns;
   const int k = (column * 64 + pack) * VEC;
   A sums[TILE * VEC] = {}, bias = 0;
   for (int first = 0; first < rows; first += ROWS_AT_ONCE) {
@@ -201,7 +203,7 @@ template <typename T, int VEC>
 __global__ void __launch_bounds__(256)
     linear_backward_weight(const T* __restrict__ g, const T* __restrict__ x, int rows, int inputs,
                            int outputs, T* __restrict__ gw, T* __restrict__ gb) {
-  weight_tile<T, VEC>(g, x, rows, inputs, outputs, blockIdx.y * TILE, blockIdx.x, gw, gb);
+  weight_tile<T, VEC>(g, x, rows, inputs, outputs, blockIdx.x, gw, gb);
 }
 
 // Both at once: the first blocks compute gx, `across` of them 8 rows, the others gw and gb.
@@ -216,8 +218,6 @@ __global__ void __launch_bounds__(256, 2)
     const int row = block / across * TILE;
     input_tile<T, VEC_G>(g, w, rows, inputs, outputs, row, block % across * 32, gx);
   } else {
-    const int columns = (inputs + 64 * VEC_X - 1) / (64 * VEC_X);
-    const int output = (block - first) / columns * TILE;
-    weight_tile<T, VEC_X>(g, x, rows, inputs, outputs, output, (block - first) % columns, gw, gb);
+    weight_tile<T, VEC_X>(g, x, rows, inputs, outputs, block - first, gw, gb);
   }
 }

@@ -195,7 +195,7 @@ __device__ __forceinline__ void wgmma(float (&d)[COUNT], const uint32_t (&a)[4],
 #undef TLC_HELD
 
 // ---- registers of a warpgroup whose role needs more or fewer than the kernel was compiled with:
-// all its warps call it, COUNT is a multiple of 8, the kernel has __launch_bounds__(threads, 1).
+// all its warps call it, COUNT is a multiple of 8, the launch bounds name threads and blocks.
 template <int COUNT>
 __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(COUNT));
@@ -208,9 +208,6 @@ __device__ __forceinline__ void give_registers() {
 // ---- barriers of a part of the block: `id` 1 to 15 (0 is __syncthreads), `threads` take part.
 __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
-}
-__device__ __forceinline__ void named_arrive(int id, int threads) {
-  asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
 // ---- mbarrier: 8 bytes of shared memory that count arrivals and bytes, in phases. One thread
@@ -236,12 +233,6 @@ __device__ __forceinline__ void arrive_expecting(Barrier* barrier, int bytes) {
                "r"(bytes)
                : "memory");
 }
-// Arrives when all cp.async of this thread so far are done; counts among the arrivals expected.
-__device__ __forceinline__ void arrive_after_copies(Barrier* barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n" ::"r"(
-                   shared_address(barrier))
-               : "memory");
-}
 __device__ __forceinline__ void wait(Barrier* barrier, int parity) {
   asm volatile(
       "{\n.reg .pred done;\n"
@@ -261,17 +252,6 @@ __device__ __forceinline__ void wait(Barrier* barrier, int parity) {
 struct alignas(64) TensorMap {
   uint64_t words[16];
 };
-__device__ __forceinline__ void prefetch(const TensorMap& map) {
-  asm volatile("prefetch.tensormap [%0];\n" ::"l"(&map) : "memory");
-}
-__device__ __forceinline__ void load_box(void* to, const TensorMap& map, Barrier* barrier, int x,
-                                         int y) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
-      "[%1, {%3, %4}], [%2];\n" ::"r"(shared_address(to)),
-      "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y)
-      : "memory");
-}
 __device__ __forceinline__ void load_box(void* to, const TensorMap& map, Barrier* barrier, int x,
                                          int y, int z) {
   asm volatile(
@@ -286,13 +266,5 @@ __device__ __forceinline__ void load_box(void* to, const TensorMap& map, Barrier
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
       "[%1, {%3, %4, %5, %6}], [%2];\n" ::"r"(shared_address(to)),
       "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w)
-      : "memory");
-}
-__device__ __forceinline__ void load_box(void* to, const TensorMap& map, Barrier* barrier, int x,
-                                         int y, int z, int w, int v) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
-      "[%1, {%3, %4, %5, %6, %7}], [%2];\n" ::"r"(shared_address(to)),
-      "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v)
       : "memory");
 }

@@ -154,6 +154,17 @@ class TestOnAGpu:
         finally:
             module.plan.cache_clear()
 
+    @pytest.mark.parametrize("axes", [(0,), (2, 3), (0, 2, 3)], ids=str)
+    def test_axes_that_run_backwards(self, alone: None, axes: tuple) -> None:
+        import cupy
+
+        arrays, parameters = call((66, 64, 64, (8, 8), 1, (1, 1)))
+        given = [on_device(a, "float32") for a in laid(arrays, "channels_last")]
+        flipped = [cupy.flip(a, axes) for a in given]
+        copies = [cupy.ascontiguousarray(a) for a in flipped]
+        mine, other = [run_override(NAME, these, parameters) for these in (flipped, copies)]
+        np.testing.assert_array_equal(mine.get(), other.get())
+
     @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
     def test_results_are_the_same_bits_each_time(self, alone: None, dtype: str) -> None:
         arrays, parameters = call((128, 64, 64, (16, 16), 1, (1, 1)))

@@ -87,6 +87,14 @@ def test_large_weights_are_the_library_s(launched: list[str]) -> None:
     assert set(launched) >= {"linear_forward", "linear_backward_weight"}
 
 
+def test_more_outputs_than_a_grid_has_rows(launched: list[str]) -> None:
+    """A grid has 65535 rows of blocks of 8 outputs."""
+    x, w, g = drawn(1, 4), drawn(530_000, 4, seed=1), drawn(1, 530_000, seed=2)
+    check("linear", (x, w, None), {}, ["float32"])
+    check("linear_backward_weight", (g, x), {}, ["float32"])
+    assert set(launched) >= {"linear_forward", "linear_backward_weight"}
+
+
 def test_no_rows() -> None:
     w = drawn(3, 4)
     check("linear", (drawn(0, 4), w, w[:, 0]), {})

@@ -61,6 +61,10 @@ def _folder() -> Path:
 def _write(path: Path, content: bytes) -> None:
     """Write a file that other processes see whole or not at all."""
     handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    os.replace(temporary, path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

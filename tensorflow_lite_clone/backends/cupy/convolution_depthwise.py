@@ -13,6 +13,7 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     is_last,
     pack,
     packed_channels,
+    spatial,
     strides_of,
 )
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
@@ -68,10 +69,6 @@ def _variant(y: Any, kernel: tuple, last: bool) -> tuple:
     return y.dtype, "int" if y.size < 2**31 - 2**21 else "int64_t", unrolled, last
 
 
-def _spatial(y: Any) -> Any:
-    return y[:, :, None] if y.ndim == 3 else y
-
-
 def _fill_same(x: Any, w: Any, b: Any, y: Any, geometry: tuple, flip: bool) -> bool:
     """Fill y if the convolution keeps x's size and both lie densely alike; whether it did."""
     kernel = w.shape[2:]
@@ -116,7 +113,7 @@ def forward(x: Any, w: Any, b: Any, y: Any, geometry: tuple) -> Any:
         return y
     last, kernel = is_last(y), w.shape[2:]
     w, steps = _weights(w, last)
-    record = _record(x, _spatial(y), steps, kernel, geometry)
+    record = _record(x, spatial(y), steps, kernel, geometry)
     _forward[_variant(y, kernel, last)](blocks_for(y.size, 256), 256, x, w, b, record, y.size, y)
     return y
 
@@ -127,7 +124,7 @@ def backward_input(g: Any, w: Any, gx: Any, geometry: tuple) -> Any:
         return gx
     last, kernel = is_last(gx), w.shape[2:]
     w, steps = _weights(w, last)
-    record = _record(_spatial(gx), g, steps, kernel, geometry)
+    record = _record(spatial(gx), g, steps, kernel, geometry)
     _input[_variant(gx, kernel, last)](blocks_for(gx.size, 256), 256, g, w, record, gx.size, gx)
     return gx
 

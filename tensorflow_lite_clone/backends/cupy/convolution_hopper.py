@@ -38,16 +38,6 @@ _RECORD = np.dtype(
     + [("patch_stages", "i4"), ("weight_stages", "i4")],
     align=True,
 )
-_MOST_PARTS = 4  # convolutions of a launch
-_RECORD = np.dtype(
-    [(name, "i4", 3) for name in ("tiles", "tile", "piece", "patch")]
-    + [(name, "i4", 3) for name in ("slope", "step", "period", "shift", "size")]
-    + [("part", [("first", "i4", 3), ("taps", "i4", 3), ("tap", "i4")], _MOST_PARTS)]
-    + [("tap_step", "i4", 3)]
-    + [(name, "i4") for name in ("items", "parts", "chunks", "columns", "outputs", "group_stride")]
-    + [("patch_stages", "i4"), ("weight_stages", "i4")],
-    align=True,
-)
 _THREADS = 384
 _LEAST_CHANNELS = 64  # bytes; with fewer most of a chunk is zeros
 _LEAST_OUTPUTS = 16

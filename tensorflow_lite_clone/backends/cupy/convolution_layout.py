@@ -87,7 +87,7 @@ def packed_channels(channels: int, width: int) -> int:
 def by_pixels(x: Any, groups: int, flat: bool = False) -> Pixels:
     """x (n, c, h, w) by pixels: in place where it lies so, else packed.
 
-    `flat`: images follow each other as pixels do.
+    `flat`: images follow each other as pixels do. Distances are never negative.
     """
     batch, channels, height, width = x.shape
     image, channel, row, pixel = strides_of(x)
@@ -104,7 +104,8 @@ def by_pixels(x: Any, groups: int, flat: bool = False) -> Pixels:
     if (
         channel == 1
         and not (each % lanes or pixel % lanes or image % lanes or x.data.ptr % 16)
-        and pixel < 2**31
+        and 0 <= pixel < 2**31
+        and image >= 0
         and (not flat or image == area * pixel)
     ):
         return Pixels(x, image, each, pixel, each // lanes)

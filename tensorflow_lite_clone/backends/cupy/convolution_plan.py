@@ -184,12 +184,12 @@ def _group_stride(piece: tuple, patch: tuple) -> int | None:
 
 def _useful(axis: Axis, size: int) -> float:
     """The share of the taps along an axis that are not in the margin, for pieces of one place."""
-    places = [
-        axis.first + i * axis.slope + tap * axis.step
-        for i in range(axis.size)
-        for tap in range(axis.taps)
-    ]
-    return sum([0 <= place < size for place in places]) / max(len(places), 1)
+    inside = 0
+    for tap in range(axis.taps):
+        first = axis.first + tap * axis.step  # what output 0 reads
+        begin, end = -(first // axis.slope), -((first - size) // axis.slope)
+        inside += max(0, min(end, axis.size) - max(begin, 0))
+    return inside / max(axis.size * axis.taps, 1)
 
 
 def _factors(number: int) -> list[tuple[int, int, int]]:

@@ -97,8 +97,8 @@ def _input_grid(rows: int, inputs: int) -> tuple[int, int]:
     return ceil_div(inputs, 32), ceil_div(rows, _TILE)
 
 
-def _weight_grid(inputs: int, outputs: int, vec: int) -> tuple[int, int]:
-    return ceil_div(inputs, 64 * vec), ceil_div(outputs, _TILE)
+def _weight_blocks(inputs: int, outputs: int, vec: int) -> int:
+    return ceil_div(inputs, 64 * vec) * ceil_div(outputs, _TILE)
 
 
 @override("linear_backward_input", backend="cupy")
@@ -125,8 +125,8 @@ def linear_backward_weight(F: Any, g: Any, x: Any) -> Any:
         return matmul(g.reshape(rows, outputs).T, x.reshape(rows, inputs), epilogue="sums")
     vec = _vec(inputs, x)
     gw, gb = cupy.empty((outputs, inputs), _float32), cupy.empty(outputs, _float32)
-    grid = _weight_grid(inputs, outputs, vec)
-    _BACKWARD_WEIGHT[_float32, vec](grid, 256, g, x, rows, inputs, outputs, gw, gb)
+    blocks = _weight_blocks(inputs, outputs, vec)
+    _BACKWARD_WEIGHT[_float32, vec](blocks, 256, g, x, rows, inputs, outputs, gw, gb)
     return gw, gb
 
 
@@ -142,7 +142,7 @@ def linear_backward(F: Any, g: Any, x: Any, w: Any) -> Any:
     vec = _vec(inputs, x)
     gx, gw = cupy.empty(x.shape, _float32), cupy.empty(w.shape, _float32)
     gb = cupy.empty(outputs, _float32)
-    grid = prod(_input_grid(rows, inputs)) + prod(_weight_grid(inputs, outputs, vec))
+    grid = prod(_input_grid(rows, inputs)) + _weight_blocks(inputs, outputs, vec)
     instance = _BACKWARD[_float32, _vec(outputs, g), vec]
     instance(grid, 256, g, x, w, rows, inputs, outputs, gx, gw, gb)
     return gx, gw, gb

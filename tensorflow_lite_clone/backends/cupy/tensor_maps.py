@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 _TYPES = {"float32": 7, "float16": 6, "bfloat16": 9, "float32 as tf32": 11}  # CUtensorMapDataType
-_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # bytes -> CUtensorMapSwizzle
+_SWIZZLES = {0: 0, 128: 3}  # bytes -> CUtensorMapSwizzle
 _PROMOTED_TO_256_BYTES = 3  # CU_TENSOR_MAP_L2_PROMOTION_L2_256B
 #: The dtype of a map as a kernel's parameter.
 TENSOR_MAP = np.dtype((np.void, 128))
@@ -39,7 +39,7 @@ def tensor_map(
 
     `shape` and `box` in elements, up to five axes; `strides` in elements, of all axes but the
     innermost (which is 1): multiples of 16 bytes. `steps`: every how many elements along an axis
-    are copied. The box's innermost axis is at most `swizzle` bytes (0: no swizzle). `rounded`:
+    are copied. `swizzle`: 128, then the box's innermost axis is at most 128 bytes, or 0. `rounded`:
     float32 becomes tf32 on the way. What lies outside is zero. RuntimeError where the driver
     refuses.
     """
