@@ -81,9 +81,9 @@ def _walk(shape: tuple, strides: tuple, axes: frozenset[int]) -> Walk | None:
 def _vector(walk: Walk, itemsize: int) -> int:
     """How many neighbours a thread may take at once, from aligned memory."""
     inner = (walk.reduced if walk.by_rows else walk.kept)[1]
-    others = {*walk.kept, *walk.reduced} - {inner}
     full = 16 // itemsize
-    steps = [axis.step % full for axis in others]
+    # Windows that overlap have equal axes: it is the place that tells the inner one from another.
+    steps = [axis.step % full for axis in (*walk.kept, *walk.reduced) if axis is not inner]
     return full if inner.step == 1 and not inner.size % full and not any(steps) else 1
 
 
