@@ -167,12 +167,12 @@ class _Loan:
 
     def is_over(self) -> bool:
         """Whether the memory may be used again."""
-        if self.ends:
-            return all([end.done for end in self.ends])
-        if sys.getrefcount(self.memory) <= _ALONE:
+        if not self.ends:
+            if sys.getrefcount(self.memory) > _ALONE:
+                return False
             with on(self.memory.device_id):
                 self.ends = [_end_of(stream) for stream in self.streams.values()]
-        return False
+        return all([end.done for end in self.ends])
 
 
 _ALONE = 2  # references to memory that only its loan holds: the loan's, and that of the question
@@ -215,9 +215,16 @@ def lend(array: Any, stream: Any) -> None:
     with _lock:
         loan = _lent.setdefault(id(memory), _Loan(memory))
         loan.streams[stream.ptr] = stream
-        del memory
-        for key in [key for key, loan in _lent.items() if loan.is_over()]:
-            del _lent[key]
+    del memory
+    settle()
+
+
+def settle() -> None:
+    """Give lent memory back where it may be used again; nothing while a graph is captured."""
+    if capture.state.graph is None:
+        with _lock:
+            for key in [key for key, loan in _lent.items() if loan.is_over()]:
+                del _lent[key]
 
 
 def profile(collect: bool) -> None:
