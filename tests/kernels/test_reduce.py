@@ -132,3 +132,11 @@ def test_nan_wins() -> None:
     for word in ("max", "min"):
         _, made = reduce(word, given, 1, "float32")
         np.testing.assert_array_equal(made.get(), getattr(np, word)(given, axis=1))
+
+
+@pytest.mark.parametrize("axis", [2, -3, (0, 0), (0, 5)])
+def test_axes_that_are_not_there_are_refused(axis: Any) -> None:
+    from tensorflow_lite_clone import backends
+
+    with pytest.raises(ValueError):
+        backends.load("cuda:0").F.sum(on_device(values(3, 4), "float32"), axis=axis)
