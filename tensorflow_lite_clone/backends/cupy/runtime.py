@@ -170,18 +170,19 @@ class _Loan:
         if not self.ends:
             if sys.getrefcount(self.memory) > _ALONE:
                 return False
-            with on(self.memory.device_id):
-                self.ends = [_end_of(stream) for stream in self.streams.values()]
+            index = self.memory.device_id
+            self.ends = [_end_of(stream, index) for stream in self.streams.values()]
         return all([end.done for end in self.ends])
 
 
 _ALONE = 2  # references to memory that only its loan holds: the loan's, and that of the question
 
 
-def _end_of(stream: Any) -> Any:
-    """An event after what is queued in a stream now."""
-    event = cupy.cuda.Event(disable_timing=True)
-    event.record(stream)
+def _end_of(stream: Any, index: int) -> Any:
+    """An event after what is queued in a stream now, of device `index` if it is a default one."""
+    with on(index if stream.device_id < 0 else stream.device_id):
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record(stream)
     return event
 
 
@@ -197,7 +198,7 @@ def keep(array: Any, stream: Any) -> None:
     """Keep an array's memory from being used again before `stream` has come this far."""
     if _keeps_in_graph(array):
         return
-    event = _end_of(stream)
+    event = _end_of(stream, runtime.getDevice())
     with _lock:
         while _kept and _kept[0][0].done:
             _kept.popleft()
