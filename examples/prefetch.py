@@ -66,13 +66,15 @@ class Fetched:
     def __init__(self, batches: Iterator[list[torch.Tensor]]) -> None:
         self.results: queue.Queue = queue.Queue(AHEAD)
         self.ended = threading.Event()
+        self.error: BaseException | None = None
         arguments = batches, self.results, self.ended
         threading.Thread(target=fetch, args=arguments, daemon=True).start()
 
     def __next__(self) -> list[torch.Tensor]:
-        batch, error = self.results.get()
-        if error is not None:
-            raise error
+        if self.error is None:
+            batch, self.error = self.results.get()
+        if self.error is not None:  # again and again: the thread has gone
+            raise self.error
         return batch
 
     def __del__(self) -> None:
@@ -86,7 +88,7 @@ def fetch(batches: Iterator, results: queue.Queue, ended: threading.Event) -> No
         batch = None
         try:
             batch = next(batches)
-        except Exception as raised:
+        except BaseException as raised:
             error = raised
         while not ended.is_set():
             try:

@@ -71,6 +71,7 @@ def empty_cache() -> None:
     """Give memory that the pools hold and no tensor uses back; nothing without a device."""
     for backend in backends.loaded():
         if backend.device.type == "cuda":
+            layer("runtime").settle()
             layer("memory").release(backend.device.index)
 
 

@@ -14,7 +14,7 @@ from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops import create
 from tensorflow_lite_clone.ops._operands import operand_dtype
 from tensorflow_lite_clone.ops.slices import offset_of
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Free, Storage
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -103,7 +103,10 @@ def record_stream(self: Tensor, stream: Any) -> None:
 
     Its memory is not used again before `stream` has done what is queued there when the tensor goes.
     """
-    self._storage.backend.lend(self._storage.array, getattr(stream, "handle", stream))
+    storage, handle = self._storage, getattr(stream, "handle", stream)
+    storage.backend.lend(storage.laid, handle)  # which the stream may have read as it lies
+    if storage.__class__ is Free:
+        storage.backend.lend(storage.array, handle)
 
 
 @public("method")

@@ -252,3 +252,17 @@ def test_a_row_major_operand_is_brought_along() -> None:
         np.testing.assert_array_equal(z.numpy(), y.clone().numpy() + other.numpy())
     assert other._storage.array.flags.c_contiguous
     assert conversions["packed"] == 2
+
+
+def test_both_memories_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another stream may have read the result as it lies, and reads its row-major copy later."""
+    lent: list[Any] = []
+    cpu = backends.load("cpu")
+    monkeypatch.setattr(cpu, "lend", lambda array, stream: lent.append(array), raising=False)
+    y = convolved()
+    laid = y._storage.laid
+    assert is_free(y)
+    y.record_stream(None)
+    assert len(lent) == 2 and lent[0] is laid and lent[1] is y._storage.laid is not laid
+    y.record_stream(None)
+    assert len(lent) == 3 and lent[2] is lent[1]

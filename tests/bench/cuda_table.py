@@ -17,10 +17,6 @@ from tests.bench.contenders import entered
 from tests.bench.measure import costs, measured
 from tests.bench.rows import chosen
 
-COLUMNS = (
-    "ours eager", "ours captured", "ours NHWC captured", "torch eager", "torch graph",
-    "torch NHWC eager", "torch NHWC graph", "torch.compile", "torch.compile NHWC", "JAX",
-)  # fmt: skip
 JAX_SECONDS = 300  # the most that all of its rows may take
 
 

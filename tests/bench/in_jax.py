@@ -97,7 +97,7 @@ def made(key: str) -> Call:
     """A warm callable for a row; KeyError for one that is not here."""
     if key in STEPS:
         return step(key)
-    name, part = key.rsplit("-", 1)
+    name, _, part = key.rpartition("-")
     run, inputs = function(name)
     if part == "forward":
         forward = jax.jit(run)

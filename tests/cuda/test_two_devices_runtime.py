@@ -50,6 +50,17 @@ def test_streams() -> None:
     tlc.cuda.set_device(0)
 
 
+def test_memory_that_a_stream_of_the_other_device_uses() -> None:
+    side = tlc.cuda.Stream(1)
+    x = tlc.ones(1 << 22, device="cuda:0")
+    used = tlc.cuda.memory_allocated(0)
+    x.record_stream(side)
+    del x
+    tlc.cuda.synchronize(1)
+    tlc.cuda.empty_cache()
+    assert tlc.cuda.memory_allocated(0) <= used - (4 << 22)
+
+
 def test_events() -> None:
     """Of default streams too, whose pointers are equal."""
     x = tlc.ones(1 << 22, device=ONE)

@@ -68,6 +68,21 @@ def test_counters_follow_each_other(generator):
         offset += -(-y.size // 4)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int64, np.uint8])
+def test_draws_into_memory(generator, dtype):
+    """Into the array itself where packs can be written there, else into new memory."""
+    memory = cupy.zeros(101, dtype)
+    method = generator.uniform if np.dtype(dtype).kind == "f" else generator.random
+    for start in (0, 1):
+        state, target = generator.get_state(), memory[start:]
+        expected = method(target.shape, dtype)
+        generator.set_state(state)
+        source = generator.into(target)
+        drawn = getattr(source, method.__name__)(target.shape, dtype)
+        assert (drawn is target) == (start == 0)
+        np.testing.assert_array_equal(drawn.get(), expected.get())
+
+
 def test_states(generator):
     address = generator._state.data.ptr
     generator.normal(10)

@@ -76,6 +76,21 @@ def test_layouts(axis: Any, layout: str, dtype: str) -> None:
     check("max", Laid(values(6, 8, 4, 8), layout), axis, dtype)
 
 
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_windows_that_overlap(axis: Any, dtype: str) -> None:
+    """Both axes go on by one element, so that packs of 16 bytes would not be aligned."""
+    import cupy
+
+    from tensorflow_lite_clone import backends
+
+    x = on_device(values(63), dtype)
+    windows = cupy.ndarray((32, 32), x.dtype, x.data, (x.itemsize, x.itemsize))
+    exact = np.lib.stride_tricks.sliding_window_view(_host(x, np.float64), 32)
+    made = backends.load("cuda:0").F.max(windows, axis=axis)
+    np.testing.assert_array_equal(_host(made, np.float64), exact.max(axis))
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1])
 @pytest.mark.parametrize("shape", [
     (1, 300000), (300000, 1), (3, 70001), (70001, 3), (2048, 1030), (40000, 64), (513, 513),
@@ -117,3 +132,11 @@ def test_nan_wins() -> None:
     for word in ("max", "min"):
         _, made = reduce(word, given, 1, "float32")
         np.testing.assert_array_equal(made.get(), getattr(np, word)(given, axis=1))
+
+
+@pytest.mark.parametrize("axis", [2, -3, (0, 0), (0, 5)])
+def test_axes_that_are_not_there_are_refused(axis: Any) -> None:
+    from tensorflow_lite_clone import backends
+
+    with pytest.raises(ValueError):
+        backends.load("cuda:0").F.sum(on_device(values(3, 4), "float32"), axis=axis)

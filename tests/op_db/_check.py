@@ -128,7 +128,7 @@ class Trial:
         self.inputs = [
             v for v in leaves(self.drawn, Value) if v.grad and v.dtype in ("float64", "float32")
         ]
-        self.wants_grad = {}
+        self.wants_grad: dict[Side, list[bool]] = {}
 
     def directions(self, order, arrays) -> list[np.ndarray]:
         """Fixed random arrays of the given ones' shapes."""

@@ -29,7 +29,7 @@ class _Lifted:
             raise AttributeError(f"the strict device has no '{name}'")
         value = getattr(self._module, name)
         if isinstance(value, ModuleType):  # the standard's linalg and fft
-            word = _Lifted(value, None)
+            word: Any = _Lifted(value, None)
         elif isinstance(value, type) or not callable(value):
             return value
         else:

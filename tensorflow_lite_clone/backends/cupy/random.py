@@ -18,6 +18,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.arrays import aligned
 from tensorflow_lite_clone.backends.cupy.faults import check_range
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
@@ -137,14 +138,18 @@ class Generator(Stream):
         return ticket
 
     def into(self, array: Any) -> Generator:
-        """This stream, whose next draw goes into `array` where shape and dtype are the array's."""
+        """This stream, whose next draw goes into `array` where shape and dtype are the array's.
+
+        Kernels write packs: an array that does not begin at a multiple of 16 bytes is left alone.
+        """
         here = copy(self)
         here._target = array
         return here
 
     def _new(self, shape: tuple, dtype: np.dtype) -> Any:
         target = self._target
-        if target is not None and target.shape == shape and target.dtype == dtype:
+        fits = target is not None and target.shape == shape and target.dtype == dtype
+        if fits and aligned(target):
             self._target = None
             return target
         return cupy.empty(shape, dtype)

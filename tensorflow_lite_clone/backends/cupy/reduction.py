@@ -81,9 +81,9 @@ def _walk(shape: tuple, strides: tuple, axes: frozenset[int]) -> Walk | None:
 def _vector(walk: Walk, itemsize: int) -> int:
     """How many neighbours a thread may take at once, from aligned memory."""
     inner = (walk.reduced if walk.by_rows else walk.kept)[1]
-    others = {*walk.kept, *walk.reduced} - {inner}
     full = 16 // itemsize
-    steps = [axis.step % full for axis in others]
+    # Windows that overlap have equal axes: it is the place that tells the inner one from another.
+    steps = [axis.step % full for axis in (*walk.kept, *walk.reduced) if axis is not inner]
     return full if inner.step == 1 and not inner.size % full and not any(steps) else 1
 
 
@@ -183,7 +183,11 @@ def _prepare(word: str, x: Any, axis: Any, keepdims: bool, wanted: Any) -> Any:
     if types is None or not x.size or any([step < 0 for step in x.strides]):
         return None
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    chosen = frozenset([one % x.ndim for one in axes]) if x.ndim else frozenset()
+    if not all([-x.ndim <= one < x.ndim for one in axes]):
+        return None
+    chosen = frozenset([one % x.ndim for one in axes])
+    if len(chosen) != len(axes):  # CuPy says what is wrong
+        return None
     itemsize = x.itemsize
     walk = _walk(x.shape, tuple([step // itemsize for step in x.strides]), chosen)
     if walk is None or not chosen or walk.reduced[1] is _NONE:

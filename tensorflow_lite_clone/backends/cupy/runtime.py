@@ -167,21 +167,22 @@ class _Loan:
 
     def is_over(self) -> bool:
         """Whether the memory may be used again."""
-        if self.ends:
-            return all([end.done for end in self.ends])
-        if sys.getrefcount(self.memory) <= _ALONE:
-            with on(self.memory.device_id):
-                self.ends = [_end_of(stream) for stream in self.streams.values()]
-        return False
+        if not self.ends:
+            if sys.getrefcount(self.memory) > _ALONE:
+                return False
+            index = self.memory.device_id
+            self.ends = [_end_of(stream, index) for stream in self.streams.values()]
+        return all([end.done for end in self.ends])
 
 
 _ALONE = 2  # references to memory that only its loan holds: the loan's, and that of the question
 
 
-def _end_of(stream: Any) -> Any:
-    """An event after what is queued in a stream now."""
-    event = cupy.cuda.Event(disable_timing=True)
-    event.record(stream)
+def _end_of(stream: Any, index: int) -> Any:
+    """An event after what is queued in a stream now, of device `index` if it is a default one."""
+    with on(index if stream.device_id < 0 else stream.device_id):
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record(stream)
     return event
 
 
@@ -197,7 +198,7 @@ def keep(array: Any, stream: Any) -> None:
     """Keep an array's memory from being used again before `stream` has come this far."""
     if _keeps_in_graph(array):
         return
-    event = _end_of(stream)
+    event = _end_of(stream, runtime.getDevice())
     with _lock:
         while _kept and _kept[0][0].done:
             _kept.popleft()
@@ -215,9 +216,16 @@ def lend(array: Any, stream: Any) -> None:
     with _lock:
         loan = _lent.setdefault(id(memory), _Loan(memory))
         loan.streams[stream.ptr] = stream
-        del memory
-        for key in [key for key, loan in _lent.items() if loan.is_over()]:
-            del _lent[key]
+    del memory
+    settle()
+
+
+def settle() -> None:
+    """Give lent memory back where it may be used again; nothing while a graph is captured."""
+    if capture.state.graph is None:
+        with _lock:
+            for key in [key for key, loan in _lent.items() if loan.is_over()]:
+                del _lent[key]
 
 
 def profile(collect: bool) -> None:
