@@ -159,12 +159,17 @@ def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
     It is free where the array is channels_last, and none of the inputs is told to be.
     """
     made = Storage(array, backend)
-    if not backend.lays or backend.is_contiguous(array):
+    if not backend.lays:
+        return made
+    last, contiguous = _is_last(array), backend.is_contiguous(array)
+    if contiguous and not last:
         return made
     told = [storage.laid for storage in inputs if storage and storage.__class__ is not Free]
     if any([_is_last(x) for x in told]):
         return made
-    if _is_last(array):
+    if contiguous:  # one order as well as the other, as axes have length 1: only strides differ
+        made.array = backend.F.as_strided(array, array.shape, contiguous_strides(array.shape))
+    elif last:
         made.__class__ = Free
         _own.free.add(made)
     elif any([storage.__class__ is Free for storage in inputs]):

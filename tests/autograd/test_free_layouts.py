@@ -139,6 +139,30 @@ def test_other_layouts_are_told_as_before() -> None:
     assert conversions == {"settled": 1}
 
 
+def gated(lib: Any) -> list[Any]:
+    x, ones = lib.ones(2, 4, 6, 5), lib.ones
+    y = lib.nn.functional.conv2d(x, ones(8, 4, 3, 3))
+    mask = lib.nn.functional.conv2d(y, ones(1, 8, 1, 1))
+    scale = lib.nn.functional.conv2d(y, ones(8, 8, 4, 3))
+    return [y, mask, scale, y * mask, y * scale, mask + scale]
+
+
+def test_axes_of_length_one_are_told_row_major(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "last", strided_last)
+    for mine, theirs in zip(gated(tlc), gated(oracle), strict=True):
+        assert mine.stride() == theirs.stride()
+        np.testing.assert_array_equal(mine.view(-1), theirs.view(-1))
+
+
+def strided_last(x: Any) -> Any:
+    """`last` with the strides of channels_last, also where those of row-major would do."""
+    n, c, h, w = x.shape
+    strides = [size * x.itemsize for size in (h * w * c, 1, w * c, c)]
+    made = np.lib.stride_tricks.as_strided(np.empty(x.size, x.dtype), x.shape, strides)
+    made[...] = x
+    return made
+
+
 def network(lib: Any) -> Any:
     lib.manual_seed(0)
     return lib.nn.Sequential(
