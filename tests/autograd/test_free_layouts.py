@@ -128,6 +128,27 @@ def test_writes_in_place_keep_the_layout() -> None:
     np.testing.assert_allclose(y.numpy(), theirs.numpy(), rtol=1e-5)
 
 
+def test_new_tensors_like_a_free_one_copy_nothing() -> None:
+    y = convolved()
+    for made in (tlc.zeros_like(y), tlc.empty_like(y), tlc.rand_like(y)):
+        assert not is_free(made)
+        assert made.stride() == contiguous_strides(y.shape)
+    assert is_free(y) and not conversions
+
+
+def test_what_is_dropped_does_not_depend_on_the_layout() -> None:
+    for function in (F.alpha_dropout, F.feature_alpha_dropout, F.dropout2d):
+        found = []
+        for look in (False, True):
+            y = convolved()
+            if look:
+                y.data_ptr()
+            assert is_free(y) is not look
+            tlc.manual_seed(0)
+            found.append(function(y, 0.5, training=True).numpy())
+        np.testing.assert_array_equal(*found)
+
+
 def test_other_layouts_are_told_as_before() -> None:
     x = tlc.randn(2, 3, 5, 4).contiguous(memory_format=tlc.channels_last)
     y = F.conv2d(x, tlc.randn(4, 3, 2, 2))
