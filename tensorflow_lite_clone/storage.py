@@ -133,10 +133,13 @@ def leave_free(storages: Iterable[Storage]) -> None:
 def _settle_around_a_capture() -> None:
     """Before it, as what is copied for good must not be copied again by replays; and at its end, as
     later copies would not see what replays write."""
-    if capture.state.graph is None:  # they may be the work of any stream
-        for backend in {storage.backend for storage in _own.free}:
-            backend.synchronize()
+    outside = capture.state.graph is None
+    backends = {storage.backend for storage in _own.free} if outside else ()
+    for backend in backends:
+        backend.synchronize()  # they may be the work of any stream
     settle_all()
+    for backend in backends:
+        backend.synchronize()  # and any stream may read the copies, which this one makes
 
 
 capture.boundaries.append(_settle_around_a_capture)

@@ -260,6 +260,18 @@ def test_a_gradient_lies_as_its_leaf() -> None:
         assert not is_free(leaf.grad)
 
 
+def test_recorded_gradients_stay_free() -> None:
+    x = freely_of(tlc.ones(2, 3, 4, 5)).requires_grad_()
+    (g,) = tlc.autograd.grad((x * 2).tanh(), x, freely_of(x), create_graph=True)
+    assert is_free(g) and is_free(x) and not conversions
+
+
+def test_functional_gradients_lie_as_their_inputs() -> None:
+    x = tlc.randn(2, 3, 4, 5)
+    for made in (x, x.contiguous(memory_format=tlc.channels_last)):
+        assert tlc.func.grad(lambda x: (2 * x).sin().sum())(made).stride() == made.stride()
+
+
 def test_captures_begin_and_end_without_free_storages() -> None:
     y = convolved()
     capture.cross_boundary()
