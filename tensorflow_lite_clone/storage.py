@@ -164,7 +164,8 @@ def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
     made = Storage(array, backend)
     if not backend.lays:
         return made
-    last, contiguous = _is_last(array), backend.is_contiguous(array)
+    contiguous = backend.is_contiguous(array)
+    last = (not contiguous or 1 in array.shape) and _is_last(array)
     if contiguous and not last:
         return made
     told = [storage.laid for storage in inputs if storage and storage.__class__ is not Free]
