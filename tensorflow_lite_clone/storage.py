@@ -133,10 +133,13 @@ def leave_free(storages: Iterable[Storage]) -> None:
 def _settle_around_a_capture() -> None:
     """Before it, as what is copied for good must not be copied again by replays; and at its end, as
     later copies would not see what replays write."""
-    if capture.state.graph is None:  # they may be the work of any stream
-        for backend in {storage.backend for storage in _own.free}:
-            backend.synchronize()
+    outside = capture.state.graph is None
+    backends = {storage.backend for storage in _own.free} if outside else ()
+    for backend in backends:
+        backend.synchronize()  # they may be the work of any stream
     settle_all()
+    for backend in backends:
+        backend.synchronize()  # and any stream may read the copies, which this one makes
 
 
 capture.boundaries.append(_settle_around_a_capture)
@@ -159,12 +162,18 @@ def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
     It is free where the array is channels_last, and none of the inputs is told to be.
     """
     made = Storage(array, backend)
-    if not backend.lays or backend.is_contiguous(array):
+    if not backend.lays:
+        return made
+    contiguous = backend.is_contiguous(array)
+    last = (not contiguous or 1 in array.shape) and _is_last(array)
+    if contiguous and not last:
         return made
     told = [storage.laid for storage in inputs if storage and storage.__class__ is not Free]
     if any([_is_last(x) for x in told]):
         return made
-    if _is_last(array):
+    if contiguous:  # one order as well as the other, as axes have length 1: only strides differ
+        made.array = backend.F.as_strided(array, array.shape, contiguous_strides(array.shape))
+    elif last:
         made.__class__ = Free
         _own.free.add(made)
     elif any([storage.__class__ is Free for storage in inputs]):

@@ -239,7 +239,7 @@ class _Walk:
                 shape, dtype = shape[index], dtype[index]
             if gx.shape != shape:
                 gx = self._reduce(gx, child, shape)
-            have = (gx._storage.array if create_graph else gx).dtype
+            have = (gx._storage.laid if create_graph else gx).dtype
             if have is not dtype and have != dtype:
                 gx = self._cast(gx, child, dtype)
             owned = not create_graph and (

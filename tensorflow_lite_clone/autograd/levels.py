@@ -164,11 +164,11 @@ def vector_products(
         accumulate=False,
     )
     results: list[Tensor | None] = []
-    for edge in edges:
+    for x, edge in zip(inputs, edges):
         g = None if edge is None else captured.get(edge)
         if g is not None and not over_tensors:
             assert edge is not None
-            g = wrap_freely(g, edge[0].backend)
+            g = wrap_freely(g, edge[0].backend, (x._storage,))
         results.append(g)
     return results
 

@@ -1,7 +1,7 @@
 """How often arrays were copied from one order of memory to another, which tests and profiles read.
 
-``packed``: activations brought to channels next to each other, for a convolution; ``settled``: ones
-brought back, because a program looked at them (see `storage.Free`).
+``packed``: arrays brought to channels next to each other, for a convolution or as another operand
+lies so; ``settled``: ones brought back, because a program looked at them (see `storage.Free`).
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._data import array_of, warn_if_read_only
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to
+from tensorflow_lite_clone.storage import Free
 from tensorflow_lite_clone.tensor import Tensor
 
 export(Layout, "torch", name="layout")
@@ -210,6 +211,7 @@ def _filled_like(
     storage = input._storage
     backend = storage.backend
     fixed = memory_format is not None and memory_format is not preserve_format
+    fixed = fixed or storage.__class__ is Free  # row-major, as it is told to be
     if fixed or (device is not None and backends.load(device) is not backend):
         place = input.device if device is None else device
         return _filled(value, input.shape, dtype, place, requires_grad, memory_format)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, wrap_freely
+from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops.generators import drawing, expect_drawing
+from tensorflow_lite_clone.storage import Free
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -22,7 +23,7 @@ class Dropout(Op):
     nondifferentiable = (1,)
 
     def forward(F, x, *, p):
-        noise = F.astype(_keep(F, x, x.shape, p) / (1 - p), x.dtype)
+        noise = F.astype(_keep(F, x, p) / (1 - p), x.dtype)
         return x * noise, noise
 
     def backward_x(F, g, out1, *, p):
@@ -42,29 +43,29 @@ class DropoutBackward(Op):
         return F.dropout_backward(h, noise, p=p)
 
 
-def _keep(F: Any, x: Any, shape: tuple, p: float) -> Any:
-    """Ones to keep and zeros to drop, of x's dtype; drawn in the order of x's memory."""
+def _keep(F: Any, x: Any, p: float) -> Any:
+    """Ones to keep and zeros to drop, of x's shape and dtype; drawn in the order of its memory."""
     source = F.backend.generator
-    if shape != x.shape or F.backend.is_contiguous(x):
-        return source.dropout_mask(p, shape, x.dtype)
     strides = F.backend.strides(x)
-    if 0 in strides:
-        return source.dropout_mask(p, shape, x.dtype)
+    if F.backend.is_contiguous(x) or 0 in strides:
+        return source.dropout_mask(p, x.shape, x.dtype)
     order = sorted(range(x.ndim), key=lambda axis: -strides[axis])
-    drawn = source.dropout_mask(p, tuple([shape[axis] for axis in order]), x.dtype)
+    drawn = source.dropout_mask(p, tuple([x.shape[axis] for axis in order]), x.dtype)
     return F.permute_dims(drawn, tuple([order.index(axis) for axis in range(x.ndim)]))
 
 
 def _noise(input: Tensor, features: bool, p: float) -> Tensor:
     """What is kept, as a tensor: per element, or per channel (axis 1) of each sample."""
     storage = input._storage
-    shape = storage.laid.shape
+    backend, array = storage.backend, storage.laid
+    if not features and storage.__class__ is not Free:
+        return wrap(_keep(backend.F, array, p), backend)
+    shape = array.shape  # where the storage is free, drawn in the order that is told
     if features:
         if len(shape) < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
         shape = (*shape[:2], *(1,) * (len(shape) - 2))
-    backend = storage.backend
-    return wrap_freely(_keep(backend.F, storage.laid, shape, p), backend, (storage,))
+    return wrap(backend.generator.dropout_mask(p, shape, array.dtype), backend)
 
 
 def _check_probability(name: str, input: Any, p: float) -> None:

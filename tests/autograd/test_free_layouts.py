@@ -128,6 +128,27 @@ def test_writes_in_place_keep_the_layout() -> None:
     np.testing.assert_allclose(y.numpy(), theirs.numpy(), rtol=1e-5)
 
 
+def test_new_tensors_like_a_free_one_copy_nothing() -> None:
+    y = convolved()
+    for made in (tlc.zeros_like(y), tlc.empty_like(y), tlc.rand_like(y)):
+        assert not is_free(made)
+        assert made.stride() == contiguous_strides(y.shape)
+    assert is_free(y) and not conversions
+
+
+def test_what_is_dropped_does_not_depend_on_the_layout() -> None:
+    for function in (F.alpha_dropout, F.feature_alpha_dropout, F.dropout2d):
+        found = []
+        for look in (False, True):
+            y = convolved()
+            if look:
+                y.data_ptr()
+            assert is_free(y) is not look
+            tlc.manual_seed(0)
+            found.append(function(y, 0.5, training=True).numpy())
+        np.testing.assert_array_equal(*found)
+
+
 def test_other_layouts_are_told_as_before() -> None:
     x = tlc.randn(2, 3, 5, 4).contiguous(memory_format=tlc.channels_last)
     y = F.conv2d(x, tlc.randn(4, 3, 2, 2))
@@ -137,6 +158,30 @@ def test_other_layouts_are_told_as_before() -> None:
     theirs = oracle.ones(2, 4, 4, 3) + oracle.ones(2, 4, 3, 4).mT
     assert (z + transposed).stride() == theirs.stride()
     assert conversions == {"settled": 1}
+
+
+def gated(lib: Any) -> list[Any]:
+    x, ones = lib.ones(2, 4, 6, 5), lib.ones
+    y = lib.nn.functional.conv2d(x, ones(8, 4, 3, 3))
+    mask = lib.nn.functional.conv2d(y, ones(1, 8, 1, 1))
+    scale = lib.nn.functional.conv2d(y, ones(8, 8, 4, 3))
+    return [y, mask, scale, y * mask, y * scale, mask + scale]
+
+
+def test_axes_of_length_one_are_told_row_major(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "last", strided_last)
+    for mine, theirs in zip(gated(tlc), gated(oracle), strict=True):
+        assert mine.stride() == theirs.stride()
+        np.testing.assert_array_equal(mine.view(-1), theirs.view(-1))
+
+
+def strided_last(x: Any) -> Any:
+    """`last` with the strides of channels_last, also where those of row-major would do."""
+    n, c, h, w = x.shape
+    strides = [size * x.itemsize for size in (h * w * c, 1, w * c, c)]
+    made = np.lib.stride_tricks.as_strided(np.empty(x.size, x.dtype), x.shape, strides)
+    made[...] = x
+    return made
 
 
 def network(lib: Any) -> Any:
@@ -213,6 +258,18 @@ def test_a_gradient_lies_as_its_leaf() -> None:
         (leaf * 2).backward(freely_of(leaf))
         assert leaf.grad.stride() == leaf.stride()
         assert not is_free(leaf.grad)
+
+
+def test_recorded_gradients_stay_free() -> None:
+    x = freely_of(tlc.ones(2, 3, 4, 5)).requires_grad_()
+    (g,) = tlc.autograd.grad((x * 2).tanh(), x, freely_of(x), create_graph=True)
+    assert is_free(g) and is_free(x) and not conversions
+
+
+def test_functional_gradients_lie_as_their_inputs() -> None:
+    x = tlc.randn(2, 3, 4, 5)
+    for made in (x, x.contiguous(memory_format=tlc.channels_last)):
+        assert tlc.func.grad(lambda x: (2 * x).sin().sum())(made).stride() == made.stride()
 
 
 def test_captures_begin_and_end_without_free_storages() -> None:

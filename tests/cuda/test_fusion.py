@@ -47,6 +47,17 @@ def given(*shapes: tuple[int, ...]) -> list[Any]:
     return [tlc.randn(*shape, device="cuda") for shape in shapes]
 
 
+def test_a_window_is_read_after_its_memory_is_written() -> None:
+    (x,) = given((257, 257))
+
+    def work() -> Any:
+        y = x * 2
+        return y.as_strided((257, 257), (1, 257)) + 1  # of the same shape, in another order
+
+    result, _ = captured(work)
+    same(result, x.T * 2 + 1)
+
+
 def test_a_chain_is_one_kernel() -> None:
     x, y, row = given((65, 130), (65, 130), (130,))
 

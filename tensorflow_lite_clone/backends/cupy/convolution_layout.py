@@ -10,7 +10,12 @@ from tensorflow_lite_clone.backends.cupy.arrays import empty_last
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
-from tensorflow_lite_clone.core.strides import channels_last, format_strides, has_format
+from tensorflow_lite_clone.core.strides import (
+    channels_last,
+    format_strides,
+    has_format,
+    is_channels_last,
+)
 from tensorflow_lite_clone.dispatch.layouts import conversions
 
 _pack = Kernel("conv2d.cu", "conv2d_pack", params=("T", "PIXELS"))
@@ -34,16 +39,7 @@ def strides_of(x: Any) -> tuple[int, ...]:
 
 def is_last(x: Any) -> bool:
     """Whether PyTorch takes an array for channels_last: contiguous where both would do."""
-    if x.ndim != 4:
-        return False
-    strides, step = x.strides, 0
-    if strides[1] == 0:
-        return False
-    for dim in (1, 3, 2, 0):
-        if x.shape[dim] == 0 or strides[dim] < step or (dim == 0 and step == strides[1]):
-            return False
-        step = strides[dim] * max(x.shape[dim], 1)
-    return True
+    return x.ndim == 4 and is_channels_last(x.shape, x.strides)
 
 
 def new_array(shape: tuple, dtype: Any, last: bool) -> Any:

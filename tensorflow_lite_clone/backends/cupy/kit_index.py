@@ -19,9 +19,12 @@ from tensorflow_lite_clone.backends.cupy.transposition import rows_of_last
 def as_strided(x: Any, shape: tuple, strides: tuple, offset: int = 0) -> Any:
     size = x.itemsize
     byte_strides = tuple([stride * size for stride in strides])
-    # Memory that says it is not its own: CuPy would give a window no `base`.
-    lent = cupy.cuda.UnownedMemory(x.data.ptr, x.nbytes, x, x.data.device_id)
-    return cupy.ndarray(tuple(shape), x.dtype, MemoryPointer(lent, offset * size), byte_strides)
+    # Memory that says it is not its own: CuPy would give a window no `base`. It starts where the
+    # array's does, by which formulas know what shares memory.
+    memory = x.data.mem
+    lent = cupy.cuda.UnownedMemory(memory.ptr, memory.size, x, x.data.device_id)
+    start = MemoryPointer(lent, x.data.ptr - memory.ptr + offset * size)
+    return cupy.ndarray(tuple(shape), x.dtype, start, byte_strides)
 
 
 def broadcast_to(x: Any, shape: tuple) -> Any:

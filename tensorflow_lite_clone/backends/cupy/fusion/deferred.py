@@ -54,7 +54,7 @@ class Chain(threading.local):
     def __init__(self) -> None:
         self.on = False  # formulas are put off
         self.steps: list[Step] = []
-        self._read: dict[int, list[Any]] = {}  # by memory, the arrays that steps read
+        self._read: dict[int, list[Any]] = {}  # by memory's start, the arrays that steps read
         self._written: dict[int, list[Any]] = {}
 
     def defer(self, step: Step) -> None:
@@ -66,9 +66,9 @@ class Chain(threading.local):
         ):
             self.flush()
         for value in arrays:
-            self._read.setdefault(id(value.data.mem), []).append(value)
+            self._read.setdefault(value.data.mem.ptr, []).append(value)
         for value in results:
-            self._written.setdefault(id(value.data.mem), []).append(value)
+            self._written.setdefault(value.data.mem.ptr, []).append(value)
         self.steps.append(step)
         if len(self.steps) == _MOST_STEPS:
             self.flush()
@@ -192,7 +192,7 @@ def deferring_in_place(call: Any) -> Callable[..., Any]:
 
 
 def _shares(value: Any, x: Any) -> bool:
-    return value.__class__ is ndarray and value.data.mem is x.data.mem
+    return value.__class__ is ndarray and value.data.mem.ptr == x.data.mem.ptr
 
 
 def launching(*launch: Any) -> Callable[[], None]:
@@ -218,7 +218,7 @@ def _span(array: Any) -> tuple[int, int]:
 
 def _clash(known: dict[int, list[Any]], array: Any) -> bool:
     """Whether an array shares elements with one of those known, but not one by one."""
-    others = known.get(id(array.data.mem))
+    others = known.get(array.data.mem.ptr)
     if not others:
         return False
     low, high = _span(array)

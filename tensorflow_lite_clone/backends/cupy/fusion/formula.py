@@ -257,9 +257,9 @@ def in_place(call: Any) -> Callable[..., bool]:
         if run is None:
             return False
         if others:
-            memory = x.data.mem
+            memory = x.data.mem.ptr
             for value in others:
-                if value.__class__ is ndarray and value.data.mem is memory and value is not x:
+                if value.__class__ is ndarray and value.data.mem.ptr == memory and value is not x:
                     return False  # elements might be overwritten before they are read
         run((x, *others), (x,))
         return True
