@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -180,3 +181,15 @@ def test_parameters_without_a_hash_run_as_always(chain: Any) -> None:
 
     call = formula("body", lambda F, x, *, sizes: x + len(sizes), generic)
     assert deferred.deferring(call)(y, sizes=[1, 2]).tolist() == [4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("batched", "shared", "waits"), [(False, {}, True), (True, {}, False), (False, {0: 1}, False)]
+)
+def test_gradients_that_are_no_formulas(
+    chain: Any, batched: bool, shared: dict, waits: bool
+) -> None:
+    op = SimpleNamespace(joint=None, shared=shared)
+    node = SimpleNamespace(op=op, backend=SimpleNamespace(batched=batched))
+    assert deferred.backward(node, lambda grads: chain.on, []) is waits
+    assert chain.on

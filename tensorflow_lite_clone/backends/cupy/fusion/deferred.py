@@ -151,9 +151,10 @@ def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
 def backward(node: Any, call: Callable[..., Any], grads: list) -> Any:
     """Run a node's gradients, for `hooks.backwards`: formulas wait, what waits precedes others."""
     op = getattr(node, "op", None)
-    if op is not None and not node.backend.batched:
-        if op.deferrable if op.joint is not None else not op.shared:
-            return call(grads)
+    if op is None or node.backend.batched:
+        return chain.outside(call, grads)
+    if op.deferrable if op.joint is not None else not op.shared:
+        return call(grads)
     return chain.outside(call, grads)
 
 
