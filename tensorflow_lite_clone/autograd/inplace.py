@@ -107,7 +107,7 @@ def apply_inplace(
     else:
         if not op.writes_expanded:
             check_writable(arrays[0])
-        call = direct if backend.alone else backend.guarded(direct)
+        call = backend.guarded(backend.foreign(direct))
         call = partial(call, backend.F, *arrays, **parameters)
         hooks.writing(op, call, arrays, parameters)
         target._storage.bump()

@@ -83,8 +83,8 @@ def __dlpack__(
         "stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy,
     }  # fmt: skip
     given = {name: value for name, value in wanted.items() if value is not None}
-    storage = self._storage
-    return storage.backend.guarded(storage.array.__dlpack__)(**given)
+    backend, array = self._storage.backend, self._storage.array
+    return backend.guarded(backend.foreign(array.__dlpack__))(**given)
 
 
 @public("method")

@@ -161,13 +161,12 @@ class CupyBackend(Backend):
         return lambda F, *arrays, **parameters: faster(*arrays, **parameters)
 
     def writer(self, op: Any) -> Any:
-        plain = super().writer(op)
+        plain = self.foreign(super().writer(op))
         if op.view or op.variadic or (op.name, self.name) in overrides:
-            return plain
+            return self.guarded(plain)
         direct = self._in_place(self._formula(op.name, op.forward, None))
         if plain is None:
             return self.guarded(direct)
-        plain = self.foreign(plain)
 
         def write(x: Any, *arrays: Any, **parameters: Any) -> Any:
             return direct(x, *arrays, **parameters) or plain(x, *arrays, **parameters)

@@ -120,7 +120,7 @@ def _in_place(function: Callable[..., Any], plain: Callable[..., Any]) -> Callab
             self.data, self.shared = made.data, made.shared
         else:
             value = backend.aligned((other,), self.ndim)[0]
-            self.data = function(self.data, value)
+            self.data = backend.base.foreign(function)(self.data, value)
         return self
 
     return apply

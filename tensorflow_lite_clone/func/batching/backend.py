@@ -94,6 +94,7 @@ class BatchedBackend(Backend):
             if not isinstance(value, type):  # a dtype
                 ndim = max(ndim, getattr(value, "ndim", 0))
             shared = shared and not self.is_batched(value)
+        call = self.base.foreign(call)
         return self.make(call(*self.aligned(values, ndim), **parameters), shared)
 
     def rows(self, value: Any) -> Any:
@@ -103,6 +104,9 @@ class BatchedBackend(Backend):
         data = value.data if type(value) is self.array_type else value
         F = self.base.F
         return F.broadcast_to(F.expand_dims(data, axis=0), (self.size, *data.shape))
+
+    def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:
+        return self.base.foreign(call)  # what is a view here may be none there
 
     def asarray(self, data: Any, dtype: DType | None = None) -> Any:
         if type(data) is self.array_type:

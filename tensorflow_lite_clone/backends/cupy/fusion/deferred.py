@@ -75,6 +75,8 @@ class Chain(threading.local):
 
     def flush(self) -> None:
         """Launch what waits."""
+        if not self.steps:
+            return
         steps, self.steps = self.steps, []
         self._read.clear()
         self._written.clear()
@@ -100,8 +102,7 @@ class Chain(threading.local):
         """What `call` gives, which may do anything with arrays, after what waits is launched."""
         if not self.on:
             return call(*args, **kwargs)
-        if self.steps:
-            self.flush()
+        self.flush()
         self.on = False
         try:
             return call(*args, **kwargs)
@@ -130,12 +131,17 @@ def aware(override: Any) -> Any:
 
 
 def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
-    """`call`, which makes views and touches no elements."""
+    """`call`, which makes views of its first operand and touches no elements, or else copies."""
 
-    def view(*args: Any, **kwargs: Any) -> Any:
+    def view(x: Any, *args: Any, **kwargs: Any) -> Any:
         on, chain.on = chain.on, False
         try:
-            return call(*args, **kwargs)
+            made = call(x, *args, **kwargs)
+            views = made if type(made) is tuple else (made,)
+            if not chain.steps or all([_shares(value, x) for value in views]):
+                return made
+            chain.flush()  # what was copied may not have been filled yet
+            return call(x, *args, **kwargs)
         finally:
             chain.on = on
 
@@ -145,7 +151,9 @@ def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
 def backward(node: Any, call: Callable[..., Any], grads: list) -> Any:
     """Run a node's gradients, for `hooks.backwards`: formulas wait, what waits precedes others."""
     op = getattr(node, "op", None)
-    if op is not None and (op.deferrable if op.joint is not None else not op.shared):
+    if op is None or node.backend.batched:
+        return chain.outside(call, grads)
+    if op.deferrable if op.joint is not None else not op.shared:
         return call(grads)
     return chain.outside(call, grads)
 
@@ -162,10 +170,10 @@ def deferring(call: Callable[..., Any]) -> Callable[..., Any]:
             return chain.outside(call, *arrays, **parameters)
         traced, walked, form = formed
         news = [maker(walked.shape, dtype, walked.strides) for dtype in form.results]
-        results = tuple([new() for new in news])
+        results = [new() for new in news]
         if walked.elements:
-            chain.defer(Step(made.name, traced, walked, form, arrays, results))
-        return results if len(results) > 1 else results[0]
+            chain.defer(Step(made.name, traced, walked, form, arrays, tuple(results)))
+        return tuple(results) if len(results) > 1 else results[0]  # not the tuple of the step
 
     put_off.formula = made  # type: ignore[attr-defined]
     return put_off
@@ -234,21 +242,14 @@ def _groups(steps: list[Step]) -> list[list[Step]]:
     """Neighbours that become one kernel: the same elements, and not too many arrays."""
     groups: list[list[Step]] = []
     shape: Any = None
-    made: set[Any] = set()  # what the last group computes, by where it is to lie
-    arrays: set[Any] = set()
+    arrays: set[Any] = set()  # of the last group, by where they lie
     for step in steps:
-        inner = [
-            value
-            for value in step.operands
-            if value.__class__ is ndarray and _window(value) in made and value.shape != shape
-        ]
         mine = {_window(v) for v in (*step.operands, *step.results) if v.__class__ is ndarray}
         many = len(arrays | mine) > _MOST_ARRAYS
-        if not groups or step.results[0].shape != shape or inner or many:
+        if not groups or step.results[0].shape != shape or many:
             groups.append([])
-            shape, made, arrays = step.results[0].shape, set(), set()
+            shape, arrays = step.results[0].shape, set()
         groups[-1].append(step)
-        made.update([_window(value) for value in step.results])
         arrays |= mine
     return groups
 
@@ -257,14 +258,19 @@ def _needed(steps: list[Step]) -> set[int]:
     """The results, by identity, that something besides these steps holds or shares memory with."""
     mentions = Counter(id(v) for step in steps for v in (*step.operands, *step.results))
     fresh = cupy.ndarray((1,), np.float32)
-    alone = sys.getrefcount(fresh), sys.getrefcount(fresh.data.mem)
+    alone = (
+        sys.getrefcount(fresh),
+        sys.getrefcount(fresh.data),  # which views that begin where their array does share
+        sys.getrefcount(fresh.data.mem),
+    )
     needed = set()
     for step in steps:
         for value in step.results:
             # `value` is held by this loop as `fresh` is by this function
             if (
                 sys.getrefcount(value) - mentions[id(value)] > alone[0]
-                or sys.getrefcount(value.data.mem) > alone[1]
+                or sys.getrefcount(value.data) > alone[1]
+                or sys.getrefcount(value.data.mem) > alone[2]
             ):
                 needed.add(id(value))
     return needed

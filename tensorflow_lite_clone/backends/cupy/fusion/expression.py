@@ -340,14 +340,26 @@ def trace(
     return Trace(names, operands_of(results), tuple(results), several, bool(asked), not parameters)
 
 
-def operands_of(results: tuple) -> tuple[Symbol, ...]:
-    """The operands that results are computed from, in order."""
+def in_order(results: tuple) -> list[Symbol]:
+    """All that results are computed from, and they, each after its operands.
+
+    Chains are deeper than functions may call themselves.
+    """
     seen: dict[int, Symbol] = {}
-    stack = list(results)
+    stack = list(reversed(results))
     while stack:
         symbol = stack.pop()
-        if id(symbol) not in seen:
+        if id(symbol) in seen:
+            continue
+        waiting = [operand for operand in symbol.operands if id(operand) not in seen]
+        if waiting:
+            stack += [symbol, *reversed(waiting)]
+        else:
             seen[id(symbol)] = symbol
-            stack.extend(symbol.operands)
-    found = [symbol for symbol in seen.values() if symbol.word == "operand"]
+    return list(seen.values())
+
+
+def operands_of(results: tuple) -> tuple[Symbol, ...]:
+    """The operands that results are computed from, in order."""
+    found = [symbol for symbol in in_order(results) if symbol.word == "operand"]
     return tuple(sorted(found, key=lambda symbol: symbol.value))

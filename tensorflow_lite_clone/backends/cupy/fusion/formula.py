@@ -78,7 +78,10 @@ class Formula:
             return None
         kinds = tuple([None if value is None else value.dtype for value in arrays])
         shapes = tuple([None if value is None else value.shape for value in arrays])
-        made = self._traced(kinds, shapes, parameters)
+        try:
+            made = self._traced(kinds, shapes, parameters)
+        except TypeError:  # a parameter that has no hash
+            return None
         if made is None:
             return None
         used = [arrays[symbol.value] for symbol in made.operands]

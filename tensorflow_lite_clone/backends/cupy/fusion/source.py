@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace
+from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, in_order
 from tensorflow_lite_clone.backends.cupy.fusion.words import WORDS
 from tensorflow_lite_clone.kernels.signature import C_TYPES
 
@@ -129,6 +129,8 @@ def write(title: str, trace: Trace, form: Form) -> Text:
     names = _named(trace)
     used = [symbol.value for symbol in trace.operands]
     body = _Lines(trace, names)
+    for symbol in in_order(trace.results):
+        body.name(symbol)
     found = [body.name(symbol) for symbol in trace.results]
     several = len(found) > 1
     results = [f"result{place}" if several else "result" for place in range(len(found))]

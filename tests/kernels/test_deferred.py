@@ -1,0 +1,195 @@
+"""Pointwise kernels that wait for each other, over arrays in the host's memory."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy")
+
+import cupy
+
+from tensorflow_lite_clone.backends.cupy.fusion import deferred, source
+from tensorflow_lite_clone.backends.cupy.fusion.expression import in_order
+from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
+
+
+def host(array: Any) -> np.ndarray:
+    """What NumPy sees in an array's memory."""
+    whole = (ctypes.c_char * array.data.mem.size).from_address(array.data.mem.ptr)
+    offset = array.data.ptr - array.data.mem.ptr
+    return np.ndarray(array.shape, array.dtype, whole, offset, array.strides)
+
+
+class Computed:
+    """In place of a plan: what NumPy makes of the trace."""
+
+    def __init__(self, name: str, made: Any, walked: Any, form: Any) -> None:
+        source.write(name, made, form)
+        self.made = made
+
+    def into(self, operands: tuple, results: tuple) -> None:
+        values: dict[int, Any] = {}
+        for symbol in in_order(self.made.results):
+            inner = [values[id(operand)] for operand in symbol.operands]
+            if symbol.word == "operand":
+                value = operands[symbol.value]
+                value = (host(value) if isinstance(value, cupy.ndarray) else value).astype(
+                    symbol.dtype
+                )
+            elif symbol.word == "number":
+                value = symbol.dtype.type(symbol.value)
+            elif symbol.word == "astype":
+                value = inner[0].astype(symbol.dtype)
+            else:
+                value = getattr(np, symbol.word)(*inner)
+            values[id(symbol)] = value
+        for symbol, result in zip(self.made.results, results, strict=True):
+            host(result)[...] = values[id(symbol)]
+
+
+@pytest.fixture
+def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The chain, while formulas wait and arrays lie in the host's memory."""
+
+    def allocate(size: int) -> Any:
+        held = np.full(size // 4 + 8, np.nan, np.float32)
+        at = -(-held.ctypes.data // 16) * 16
+        memory = cupy.cuda.UnownedMemory(at, max(size, 1), held, 0)
+        return cupy.cuda.MemoryPointer(memory, 0)
+
+    monkeypatch.setattr(deferred, "Plan", Computed)
+    monkeypatch.setattr("tensorflow_lite_clone.backends.cupy.fusion.launch.alloc", allocate)
+    with cupy.cuda.using_allocator(allocate):
+        deferred.chain.on = True
+        yield deferred.chain
+        deferred.chain.drop()
+
+
+def given(*values: float) -> Any:
+    array = cupy.ndarray((len(values),), np.float32)
+    host(array)[...] = values
+    return array
+
+
+def no_generic(*arrays: Any, **parameters: Any) -> Any:
+    raise AssertionError("a formula that is not pointwise")
+
+
+def waiting(body: Any) -> Any:
+    return deferred.deferring(formula("body", body, no_generic))
+
+
+def in_place(body: Any) -> Any:
+    return deferred.deferring_in_place(formula("body", body, None))
+
+
+def test_what_nobody_holds_is_not_written(chain: Any) -> None:
+    x = given(1, 2, 3)
+    more = waiting(lambda F, x: x + 1)
+    middle = more(x)
+    address, last = middle.data, more(middle)
+    del middle
+    array = cupy.ndarray((3,), np.float32, address)
+    del address
+    chain.flush()
+    assert host(last).tolist() == [3, 4, 5]
+    assert host(array).tolist() == [2, 3, 4]  # a second array over the same memory holds it
+
+    dropped = more(last)
+    memory = host(dropped)
+    last = more(dropped)
+    del dropped
+    chain.flush()
+    assert np.isnan(memory).all()
+    assert host(last).tolist() == [5, 6, 7]
+
+
+@pytest.mark.parametrize("neighbours", [False, True])
+def test_writes_through_a_view_that_is_gone(chain: Any, neighbours: bool) -> None:
+    x = given(*range(6)).reshape(2, 3)
+    other = given(*range(6)).reshape(3, 2)
+    double = in_place(lambda F, x: x * 2)
+    for view in (lambda: x.T, lambda: x.view().T, lambda: x[:].T):
+        before = host(x).copy()
+        if neighbours:
+            held = waiting(lambda F, x: x + 1)(other)
+        assert double(view())
+        chain.flush()
+        np.testing.assert_array_equal(host(x), before * 2)
+        if neighbours:
+            np.testing.assert_array_equal(host(held), host(other) + 1)
+
+
+@pytest.mark.parametrize("before", [0, deferred._MOST_STEPS - 1])
+def test_several_results_are_written(chain: Any, before: int) -> None:
+    x = given(1, 2, 3)
+    both = waiting(lambda F, x: (x + 1, x * 5))
+    more = waiting(lambda F, x: x + 1)
+    kept = [more(x) for _ in range(before)]
+    results = both(x)
+    assert bool(chain.steps) == (not before)  # so many wait, and no more
+    kept.append(more(x))
+    chain.flush()
+    assert [host(result).tolist() for result in results] == [[2, 3, 4], [5, 10, 15]]
+    assert all([host(array).tolist() == [2, 3, 4] for array in kept])
+
+
+def test_chains_may_be_deep(chain: Any) -> None:
+    x = given(0.5, 1, 2)
+    expected = host(x).copy()
+    step = in_place(lambda F, x: F.tanh(x * x - 1) * (1 / (x + 3)) - x)
+    for _ in range(deferred._MOST_STEPS):
+        assert step(x)
+        expected = np.tanh(expected * expected - 1) * (1 / (expected + 3)) - expected
+    assert not chain.steps
+    np.testing.assert_allclose(host(x), expected, 1e-4)
+
+
+def test_views_that_had_to_copy(chain: Any) -> None:
+    def reshaped(x: Any) -> Any:
+        if x.flags.c_contiguous:
+            return x.reshape(-1)
+        made = cupy.ndarray((x.size,), x.dtype)
+        host(made)[...] = host(x).reshape(-1)
+        return made
+
+    view = deferred.viewing(reshaped)
+    x = given(*range(6)).reshape(2, 3)
+    y = waiting(lambda F, x: x + 1)(x)
+    flat = view(y)
+    assert chain.steps
+    assert flat.data.mem is y.data.mem
+    turned = view(y.T)
+    assert not chain.steps
+    assert host(turned).tolist() == [1, 4, 2, 5, 3, 6]
+    assert chain.on
+
+
+def test_parameters_without_a_hash_run_as_always(chain: Any) -> None:
+    x = given(1, 2, 3)
+    y = waiting(lambda F, x: x + 1)(x)
+
+    def generic(x: Any, *, sizes: list) -> Any:
+        assert not chain.on
+        return host(x) + len(sizes)
+
+    call = formula("body", lambda F, x, *, sizes: x + len(sizes), generic)
+    assert deferred.deferring(call)(y, sizes=[1, 2]).tolist() == [4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("batched", "shared", "waits"), [(False, {}, True), (True, {}, False), (False, {0: 1}, False)]
+)
+def test_gradients_that_are_no_formulas(
+    chain: Any, batched: bool, shared: dict, waits: bool
+) -> None:
+    op = SimpleNamespace(joint=None, shared=shared)
+    node = SimpleNamespace(op=op, backend=SimpleNamespace(batched=batched))
+    assert deferred.backward(node, lambda grads: chain.on, []) is waits
+    assert chain.on
