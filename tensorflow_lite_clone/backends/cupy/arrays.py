@@ -19,6 +19,12 @@ ACCUMULATORS: dict[Any, Any] = {
 }
 
 
+def strides_of(x: Any) -> tuple[int, ...]:
+    """Strides in elements."""
+    size = x.itemsize
+    return tuple([stride // size for stride in x.strides])
+
+
 def ceil_div(x: int, y: int) -> int:
     """x / y, rounded up."""
     return -(-x // y)

@@ -8,13 +8,12 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.arrays import ceil_div
+from tensorflow_lite_clone.backends.cupy.arrays import ceil_div, strides_of
 from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     is_last,
     pack,
     packed_channels,
     spatial,
-    strides_of,
 )
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import cupy
 
-from tensorflow_lite_clone.backends.cupy.arrays import empty_last
+from tensorflow_lite_clone.backends.cupy.arrays import empty_last, strides_of
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
@@ -29,12 +29,6 @@ class Pixels(NamedTuple):
     group: int
     pitch: int
     packs: int
-
-
-def strides_of(x: Any) -> tuple[int, ...]:
-    """Strides in elements."""
-    size = x.itemsize
-    return tuple([stride // size for stride in x.strides])
 
 
 def is_last(x: Any) -> bool:

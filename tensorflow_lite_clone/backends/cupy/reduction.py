@@ -10,8 +10,8 @@ import numpy as np
 from cupy import ndarray
 
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, power_above
-from tensorflow_lite_clone.backends.cupy.fusion.layout import contiguous
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.core.shape import contiguous_strides
 
 _PARAMS = ("T", "A", "O", "R", "TRUTH", "VEC", "LANES", "index_t")
 _ROWS = Kernel("reduce.cu", "reduce_rows", params=_PARAMS)
@@ -53,7 +53,7 @@ class Walk(NamedTuple):
 def _walk(shape: tuple, strides: tuple, axes: frozenset[int]) -> Walk | None:
     """The walk over an array with strides in elements; None where more than two axes are left."""
     kept = [axis for axis in range(len(shape)) if axis not in axes]
-    made = dict(zip(kept, contiguous(tuple([shape[axis] for axis in kept]))))
+    made = dict(zip(kept, contiguous_strides(tuple([shape[axis] for axis in kept]))))
     order = sorted(range(len(shape)), key=lambda axis: -strides[axis])
     groups: dict[bool, list[Axis]] = {True: [], False: []}
     last = None

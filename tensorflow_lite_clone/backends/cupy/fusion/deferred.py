@@ -17,16 +17,11 @@ import cupy
 import numpy as np
 from cupy import ndarray
 
+from tensorflow_lite_clone.backends.cupy.arrays import strides_of
 from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast, operands_of
-from tensorflow_lite_clone.backends.cupy.fusion.formula import LARGE, in_place
+from tensorflow_lite_clone.backends.cupy.fusion.formula import form_of, in_place
 from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan, maker
-from tensorflow_lite_clone.backends.cupy.fusion.layout import (
-    Walk,
-    in_elements,
-    reach,
-    walk_into,
-    width,
-)
+from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, walk_into
 from tensorflow_lite_clone.backends.cupy.fusion.source import Form
 
 _MOST_STEPS = 128  # that wait
@@ -320,35 +315,20 @@ def _joined(group: list[Step], needed: set[int], later: set[Any]) -> Step | None
         literal=False,
     )
     arrays = tuple(held.values())
-    walked, form = _formed(traced, given, arrays)
+    walked, form = _formed(traced, tuple(given), arrays)
     return Step("chain", traced, walked, form, tuple(given), arrays)
 
 
-def _formed(made: Trace, given: list, results: tuple) -> tuple[Walk, Form]:
+def _formed(made: Trace, given: tuple, results: tuple) -> tuple[Walk, Form]:
     """How a trace walks over these operands and results."""
     operands = [v for v in (given[s.value] for s in made.operands) if v.__class__ is ndarray]
-    arrays = [*operands, *results]
     walked = walk_into(
         [value.shape for value in operands],
-        [in_elements(value) for value in operands],
+        [strides_of(value) for value in operands],
         results[0].shape,
-        [in_elements(value) for value in results],
+        [strides_of(value) for value in results],
     )
-    itemsizes = [value.itemsize for value in arrays]
-    aligned = not any([value.data.ptr % 16 for value in arrays])
-    steps = tuple([tuple([s if s in (0, 1) else 2 for s in own]) for own in walked.steps])
-    runs = sum([own == (1,) for own in steps[: len(operands)]])
-    form = Form(
-        tuple([value.dtype for value in given]),
-        tuple([value.dtype for value in results]),
-        tuple([isinstance(value, np.generic) for value in given]),
-        steps,
-        len(walked.sizes),
-        width(walked, itemsizes) if aligned else 1,
-        max(1, 4 // max(runs, 1)) if aligned and walked.flat and walked.elements >= LARGE else 1,
-        reach(walked) >= 1 << 31,
-    )
-    return walked, form
+    return walked, form_of(walked, given, operands, tuple([value.dtype for value in results]))
 
 
 def _rebuilt(symbol: Symbol, memo: dict[int, Symbol]) -> Symbol:

@@ -11,6 +11,7 @@ from cupy import ndarray
 from cupy.cuda.compiler import CompileException
 
 from tensorflow_lite_clone.backends.cupy import kit
+from tensorflow_lite_clone.backends.cupy.arrays import strides_of
 from tensorflow_lite_clone.backends.cupy.fusion.expression import (
     FLOAT32,
     Namespace,
@@ -20,12 +21,12 @@ from tensorflow_lite_clone.backends.cupy.fusion.expression import (
     trace,
 )
 from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan
-from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, in_elements, reach, walk, width
+from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, reach, walk, width
 from tensorflow_lite_clone.backends.cupy.fusion.source import Form
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 
 NAMESPACE = Namespace(cupy, kit)
-LARGE = 1 << 18  # elements from which on a thread takes several packs
+_LARGE = 1 << 18  # elements from which on a thread takes several packs
 _MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
 #: Classes of what kernels take; arrays of subclasses are more than their strides tell
 _SERVED = frozenset([ndarray, *[native.type for native in NATIVE.values()]])
@@ -98,13 +99,13 @@ class Formula:
                 for place, symbol in enumerate(made.results)
             ]
         )  # fmt: skip
-        where = None if out is None else (out.shape, in_elements(out))
+        where = None if out is None else (out.shape, strides_of(out))
         if where is not None and (len(results) > 1 or out.dtype != results[0] or _shares(*where)):
             return None
         # Gradients lie as what they are gradients of, not as what they come from.
         leader = int(made.names[0] == "g" and len(operands) > 1)
         each = [value.shape for value in operands]
-        walked = walk(each, [in_elements(value) for value in operands], len(results), where, leader)
+        walked = walk(each, [strides_of(value) for value in operands], len(results), where, leader)
         if where is not None and walked.shape != out.shape:
             return None
         if len(results) > 1 and any(
@@ -115,22 +116,7 @@ class Formula:
             ]
         ):
             return None
-        steps = tuple(
-            [tuple([step if step in (0, 1) else 2 for step in own]) for own in walked.steps]
-        )
-        runs = [own for own in steps[: len(operands)] if own == (1,)]
-        large = walked.flat and walked.elements >= LARGE
-        form = Form(
-            operands=kinds,
-            results=results,
-            numbers=tuple([isinstance(value, np.generic) for value in arrays]),
-            steps=steps,
-            axes=len(walked.sizes),
-            width=width(walked, [value.itemsize for value in (*operands, *results)]),
-            packs=max(1, 4 // max(len(runs), 1)) if large else 1,
-            wide=reach(walked) >= 1 << 31,
-        )
-        return made, walked, form
+        return made, walked, form_of(walked, arrays, operands, results)
 
     def _traced(self, kinds: tuple, shapes: tuple, parameters: dict) -> Trace | None:
         key: Any = (kinds, *_fixed(parameters))
@@ -157,6 +143,26 @@ class Formula:
             self.refused = self.refused or (self._failures >= _MOST_FAILURES and not known)
         self._traces[(key, shapes) if made is not None and made.by_shape else key] = made
         return made
+
+
+def form_of(walked: Walk, given: tuple, operands: list, results: tuple) -> Form:
+    """The form of a kernel that reads `operands`, the arrays among `given` that a trace uses.
+
+    `results` are the dtypes of what it writes.
+    """
+    steps = tuple([tuple([step if step in (0, 1) else 2 for step in own]) for own in walked.steps])
+    runs = [own for own in steps[: len(operands)] if own == (1,)]
+    large = walked.flat and walked.elements >= _LARGE
+    return Form(
+        operands=tuple([None if value is None else value.dtype for value in given]),
+        results=results,
+        numbers=tuple([isinstance(value, np.generic) for value in given]),
+        steps=steps,
+        axes=len(walked.sizes),
+        width=width(walked, [value.itemsize for value in (*operands, *results)]),
+        packs=max(1, 4 // max(len(runs), 1)) if large else 1,
+        wide=reach(walked) >= 1 << 31,
+    )
 
 
 def _floats(kinds: tuple) -> set:

@@ -15,7 +15,7 @@ from cupy import ndarray
 from cupy.cuda import alloc, get_current_stream
 
 from tensorflow_lite_clone.backends.cupy.fusion.expression import Trace
-from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, contiguous
+from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk
 from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form, Text, c_type, write
 from tensorflow_lite_clone.backends.cupy.kernel import (
     OPTIONS,
@@ -24,6 +24,7 @@ from tensorflow_lite_clone.backends.cupy.kernel import (
     launch_again,
 )
 from tensorflow_lite_clone.backends.cupy.signature import CODES
+from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.sources import Source, package_folder
 
@@ -113,7 +114,7 @@ def _late(*arguments: Any) -> Any:
 def maker(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Callable[[], Any]:
     """A function that gives new arrays for results; strides are in elements and leave no gaps."""
     nbytes = prod(shape) * dtype.itemsize
-    if strides == contiguous(shape):
+    if strides == contiguous_strides(shape):
         return lambda: ndarray(shape, dtype, alloc(nbytes))
     steps = [step * dtype.itemsize for step in strides]
     return lambda: ndarray(shape, dtype, alloc(nbytes), steps)

@@ -51,11 +51,6 @@ def _broadcast(shape: tuple, strides: tuple, wanted: tuple) -> tuple[int, ...]:
     return (0,) * (len(wanted) - len(shape)) + tuple(own)
 
 
-def in_elements(array: Any) -> tuple[int, ...]:
-    """An array's strides in elements."""
-    return tuple([step // array.itemsize for step in array.strides])
-
-
 def walk_into(
     shapes: list[tuple[int, ...]],
     strides: list[tuple[int, ...]],
@@ -117,15 +112,6 @@ def _merged(shape: tuple, order: list[int], spread: list[tuple], made: tuple) ->
     for size in shape:
         count *= size
     return Walk(shape, made, count, tuple(sizes), tuple(map(tuple, steps)))
-
-
-def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides, in elements, of a row-major array."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
 
 
 def width(walked: Walk, itemsizes: list[int]) -> int:
