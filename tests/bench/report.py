@@ -20,15 +20,18 @@ HEADS = (
     "torch graph", "torch NHWC graph", "torch.compile", "torch.compile NHWC", "JAX",
 )  # fmt: skip
 METHOD = """\
-Each row's contenders ran in one process and in turns, JAX in one of its own right after; medians of
-{rounds} rounds, microseconds, random data. A step is forward, cross-entropy, backward and the
-optimizer (AdamW for MNIST, SGD with momentum for the residual networks; in PyTorch `fused=True`) on
-a fixed batch. "Captured" and "graph" are replays of one CUDA graph; "NHWC" has model and pictures
-in `channels_last`. Convolutions may use TF32 and float32 matrix products may not, as is the default
-of both libraries; JAX has XLA's default precision for convolutions and its highest for
-products. "bf16" steps are within `autocast(bfloat16)`, JAX's cast pictures and weights
-likewise. "Best" is our fastest time over the fastest of all others; memory is the most that a
-contender's allocator held for the row beyond what was there before, the smallest of each side's.
+Each row's contenders ran in one process and in turns; medians of {rounds} rounds, microseconds,
+random data. A step is forward, cross-entropy, backward and the optimizer (AdamW for MNIST, SGD with
+momentum for the residual networks; in PyTorch `fused=True`) on a fixed batch. "Captured" and
+"graph" are replays of one CUDA graph; "NHWC" has model and pictures in `channels_last`.
+Convolutions may use TF32 and float32 matrix products may not, as is the default of both libraries.
+"bf16" steps are within `autocast(bfloat16)`. "Best" is our fastest time over the fastest of all
+others; memory is the most that a contender's allocator held for the row beyond what was there
+before, the smallest of each side's.
+"""
+IN_JAX = """\
+JAX ran in a process of its own right after, with XLA's default precision for convolutions and its
+highest for products; its "bf16" steps cast pictures and weights.
 """
 
 
@@ -103,6 +106,7 @@ def page(found: dict[str, Any], folder: str) -> str:
         f"# Training steps and kernels on one {found['gpu']}\n",
         f"Measured on {found['date']}: {versions}.\n",
         METHOD.format(rounds=found["rounds"]),
+        *([IN_JAX] if "JAX" in found["versions"] else []),
         table(rows),
         f"![Times of other libraries over ours]({folder}/{pictures.BARS})\n",
         f"![Operations a second by operations a byte]({folder}/{pictures.ROOFLINE})\n",
