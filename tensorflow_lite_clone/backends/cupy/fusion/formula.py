@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -61,7 +62,12 @@ class Formula:
         formed = self.formed(arrays, parameters, out)
         try:
             plan = None if formed is None else Plan(self.name, *formed)
-        except CompileException:  # slower is better than not at all
+        except CompileException as error:
+            warnings.warn(
+                f"the formula '{self.name}' does not compile, and runs word by word: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
             plan = None
         if out is None:
             run = self.generic if plan is None else plan.run
