@@ -49,10 +49,11 @@ class Outcome(NamedTuple):
 
 
 def our_kernels() -> list[str]:
-    """Names of the kernels to look at."""
+    """Names of the kernels to look at, or what the names of generated ones begin with."""
     files = [*(ROOT / "kernels").glob("*.cu"), *(ROOT / "kernels").glob("*.cuh")]
     files.append(_FOLDER / "test_mma.py")
-    return sorted({name for path in files for name in kernel_names(path.read_text())})
+    names = {name for path in files for name in kernel_names(path.read_text())}
+    return sorted(names | {"pointwise_"})
 
 
 def environment(tool: str | None = None) -> dict[str, str]:
