@@ -23,11 +23,12 @@ from tensorflow_lite_clone.backends.cupy.fusion.expression import (
 )
 from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, reach, walk, width
-from tensorflow_lite_clone.backends.cupy.fusion.source import Form
+from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 
 NAMESPACE = Namespace(cupy, kit)
-_LARGE = 1 << 18  # elements from which on a thread takes several packs
+_PACKS = 4  # that a thread takes of all operands together
+_BLOCKS = 264  # that are left of a kernel whose threads take several packs
 _MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
 #: Classes of what kernels take; arrays of subclasses are more than their strides tell
 _SERVED = frozenset([ndarray, *[native.type for native in NATIVE.values()]])
@@ -157,18 +158,26 @@ def form_of(walked: Walk, given: tuple, operands: list, results: tuple) -> Form:
     `results` are the dtypes of what it writes.
     """
     steps = tuple([tuple([step if step in (0, 1) else 2 for step in own]) for own in walked.steps])
-    runs = [own for own in steps[: len(operands)] if own == (1,)]
-    large = walked.flat and walked.elements >= _LARGE
+    many = width(walked, [value.itemsize for value in (*operands, *results)])
     return Form(
         operands=tuple([None if value is None else value.dtype for value in given]),
         results=results,
         numbers=tuple([isinstance(value, np.generic) for value in given]),
         steps=steps,
         axes=len(walked.sizes),
-        width=width(walked, [value.itemsize for value in (*operands, *results)]),
-        packs=max(1, 4 // max(len(runs), 1)) if large else 1,
+        width=many,
+        packs=_packs(walked, steps[: len(operands)], many),
         wide=reach(walked) >= 1 << 31,
     )
+
+
+def _packs(walked: Walk, steps: tuple, many: int) -> int:
+    """How often a thread takes `many` elements, at places along the outermost axis."""
+    varying = [own for own in steps if own[-1]]
+    packs = min(_PACKS // max(len(varying), 1), walked.elements // (_BLOCKS * BLOCK * many))
+    if not walked.flat and (len(varying) == len(steps) or walked.sizes[-1] < 8 * packs):
+        return 1  # nothing is read once for all of them, or many would be beyond the end
+    return max(packs, 1)
 
 
 def _floats(kinds: tuple) -> set:

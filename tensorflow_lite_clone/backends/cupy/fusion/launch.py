@@ -87,15 +87,19 @@ def prepared(name: str, made: Trace, walked: Walk, form: Form) -> Any:
     text = write(name, made, form)
     codes = "".join([CODES[kind] for kind, _ in text.constants]) + "q"
     values: list[Any] = [*[value for _, value in text.constants], walked.elements]
+    blocks = -(-walked.elements // (BLOCK * form.width * form.packs))
     if not form.flat:
-        sizes = list(walked.sizes[:-1])
-        if sizes:
+        sizes = list(walked.sizes)
+        if form.axes > 1:
             sizes[0] //= form.width
-        values += sizes
+        values += sizes[:-1]
+        if form.packs > 1:
+            apart = -(-sizes[-1] // form.packs)
+            values += [sizes[-1], apart]
+            blocks = -(-prod(sizes[:-1]) * apart // BLOCK)
         for steps, kept in zip(walked.steps, form.steps):
             values += [step for step, kind in zip(steps, kept) if kind == 2]
         codes += ("q" if form.wide else "i") * (len(values) - len(codes))
-    blocks = -(-walked.elements // (BLOCK * form.width * form.packs))
     return _launcher(name, text, front, Struct("@" + front + codes), values, blocks)
 
 

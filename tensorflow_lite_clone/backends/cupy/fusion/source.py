@@ -6,7 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, in_order
+from tensorflow_lite_clone.backends.cupy.fusion.expression import (
+    FLOAT32,
+    Symbol,
+    Trace,
+    in_order,
+)
 from tensorflow_lite_clone.backends.cupy.fusion.words import WORDS
 from tensorflow_lite_clone.kernels.signature import C_TYPES
 
@@ -73,6 +78,15 @@ def _cast(value: str, source: Any, target: Any) -> str:
     return f"as<{c_type(target)}>({value})"
 
 
+def _comes_back(symbol: Symbol) -> bool:
+    """Whether a symbol is float32 that was rounded to two bytes in between."""
+    if symbol.word != "astype" or symbol.dtype != FLOAT32:
+        return False
+    (narrow,) = symbol.operands
+    is_narrow = narrow.dtype.itemsize == 2 and narrow.dtype.kind in "fV"
+    return is_narrow and narrow.word == "astype" and narrow.operands[0].dtype == FLOAT32
+
+
 class _Lines:
     """The words of a trace, each computed once, in the order of first use."""
 
@@ -103,7 +117,10 @@ class _Lines:
             return f"c{len(self.constants)}"
         values = [self.name(operand) for operand in symbol.operands]
         source = symbol.operands[-1].dtype
-        if symbol.word == "astype":
+        if _comes_back(symbol):
+            narrow = symbol.operands[0]
+            text = f"rounded<{c_type(narrow.dtype)}>({self.name(narrow.operands[0])})"
+        elif symbol.word == "astype":
             text = _cast(values[0], source, symbol.dtype)
         else:
             text = WORDS[symbol.word].templates[source.kind].format(*values)
@@ -118,8 +135,8 @@ def _named(trace: Trace) -> list[str]:
 
 
 _TAKEN = frozenset(
-    """i j n p rest first last as read write exp log sin cos tan where int float double bool new
-    this short long char signed unsigned union""".split()
+    """apart i j n p rest first last as read write exp log sin cos tan where int float double bool
+    new this short long char signed unsigned union""".split()
 )
 
 
@@ -222,23 +239,29 @@ def _flat(
 def _strided(
     form: Form, names: list, arrays: list, memory: dict, results: list, stored: list, call: Any
 ) -> tuple[list[str], list[str]]:
-    """Any strides: a thread finds its place, and takes `width` elements along the inner axis."""
-    width = form.width
+    """Any strides: a thread finds its place, and takes `width` elements along the inner axis.
+
+    It does so at `packs` places of the outermost axis, evenly apart: what does not vary along it
+    is read, and what depends on that alone computed, once.
+    """
+    width, packs, outer = form.width, form.packs, form.axes - 1
     index = "int64_t" if form.wide else "int"
     unsigned = "uint64_t" if form.wide else "unsigned"
-    labels = [*[names[place] for place in arrays], *results]
-    extra = [f"const {index} size{axis}" for axis in range(form.axes - 1)]
+    extra = [f"const {index} size{axis}" for axis in range(outer)]
     lines = [
         f"  {unsigned} rest = {unsigned}(blockIdx.x) * {BLOCK} + threadIdx.x;",
-        f"  if (rest * {width} >= n) return;",
     ]
-    for axis in range(form.axes):
-        last = axis == form.axes - 1
-        part = "rest" if last else f"rest % {unsigned}(size{axis})"
-        lines.append(f"  const {index} j{axis} = {part};")
-        if not last:
-            lines.append(f"  rest /= {unsigned}(size{axis});")
-    for label, steps in zip(labels, form.steps):
+    if packs == 1:
+        lines.append(f"  if (rest * {width} >= n) return;")
+    for axis in range(outer):
+        lines.append(f"  const {index} j{axis} = rest % {unsigned}(size{axis});")
+        lines.append(f"  rest /= {unsigned}(size{axis});")
+    lines.append(f"  const {index} j{outer} = rest;")
+    if packs > 1:
+        extra += [f"const {index} size{outer}", f"const {index} apart"]
+        lines.append(f"  if (j{outer} >= apart) return;")
+    strides = {}  # of those that vary along the outermost axis
+    for label, steps in zip([*[names[place] for place in arrays], *results], form.steps):
         terms = []
         for axis, step in enumerate(steps):
             scale = f" * {width}" if axis == 0 and width > 1 else ""
@@ -247,19 +270,62 @@ def _strided(
             elif step == 2:
                 extra.append(f"const {index} {label}_step{axis}")
                 terms.append(f"j{axis}{scale} * {label}_step{axis}")
+        if steps[outer]:
+            strides[label] = "" if steps[outer] == 1 else f" * {label}_step{outer}"
         lines.append(f"  {label}_at += {' + '.join(terms) or '0'};")
     inner = {place: step[0] for place, step in zip(arrays, form.steps)}
-    if width == 1:
-        into = [f"*{name}_at" for name in results]
-        lines.append(f"  {call({p: f'*{names[p]}_at' for p in arrays}, into)}")
-        return lines, extra
+
+    def kind(place: int) -> str:
+        wide = width > 1 and inner[place]
+        return f"Group<{memory[place]}, {width}>" if wide else memory[place]
+
+    def value(place: int, at: str) -> str:
+        return f"read<{width}>({at})" if width > 1 and inner[place] else f"*({at})"
+
+    several = [place for place in arrays if packs > 1 and names[place] in strides]
     for p in arrays:
-        kind = f"Group<{memory[p]}, {width}>" if inner[p] else memory[p]
-        value = f"read<{width}>({names[p]}_at)" if inner[p] else f"*{names[p]}_at"
-        lines.append(f"  const {kind} {names[p]} = {value};")
-    lines += [f"  Group<{kind}, {width}> {name};" for kind, name in zip(stored, results)]
-    given = {p: f"{names[p]}.values[j]" if inner[p] else names[p] for p in arrays}
-    many = call(given, [f"{name}.values[j]" for name in results])
-    lines += ["#pragma unroll", f"  for (int j = 0; j < {width}; ++j) {many}"]
-    lines += [f"  write({name}_at, {name});" for name in results]
+        if p not in several:
+            lines.append(f"  const {kind(p)} {names[p]} = {value(p, f'{names[p]}_at')};")
+    given = {}
+    for p in arrays:
+        one = f"{names[p]}[p]" if p in several else names[p]
+        given[p] = f"{one}.values[j]" if width > 1 and inner[p] else one
+    into = [f"{name}.values[j]" if width > 1 else name for name in results]
+    kinds = [f"Group<{kind}, {width}>" if width > 1 else kind for kind in stored]
+    work = [f"{kind} {name};" for kind, name in zip(kinds, results)]
+    if width > 1:
+        work += ["#pragma unroll", f"for (int j = 0; j < {width}; ++j) {call(given, into)}"]
+    else:
+        work.append(call(given, into))
+    if packs == 1:
+        work += [f"{_stored(name, f'{name}_at', width)};" for name in results]
+        return [*lines, *[_indented(line, 2) for line in work]], extra
+    there = f"j{outer} + p * apart < size{outer}"
+    work += [
+        f"if ({there}) {_stored(name, f'{name}_at + p * apart{strides[name]}', width)};"
+        for name in results
+    ]
+    at = f"({there} ? p * apart : 0)"  # what is read twice is not written
+    lines += [
+        *[f"  {kind(p)} {names[p]}[{packs}];" for p in several],
+        "#pragma unroll",
+        f"  for (int p = 0; p < {packs}; ++p) {{",
+        *[
+            f"    {names[p]}[p] = {value(p, f'{names[p]}_at + {at}{strides[names[p]]}')};"
+            for p in several
+        ],
+        "  }",
+        "#pragma unroll",
+        f"  for (int p = 0; p < {packs}; ++p) {{",
+        *[_indented(line, 4) for line in work],
+        "  }",
+    ]
     return lines, extra
+
+
+def _stored(value: str, at: str, width: int) -> str:
+    return f"write({at}, {value})" if width > 1 else f"*({at}) = {value}"
+
+
+def _indented(line: str, by: int) -> str:
+    return line if line.startswith("#") else " " * by + line
