@@ -69,6 +69,30 @@ def test_a_chain_is_one_kernel() -> None:
     same(result, work())
 
 
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("shape", [(17001, 48), (50, 17002), (6, 50, 8192), (7, 1 << 18)])
+def test_operands_that_serve_many_rows(kind: str, shape: tuple[int, ...]) -> None:
+    dtype = getattr(tlc, kind)
+    channels = shape[1]
+    per_channel = (channels,) + (1,) * (len(shape) - 2)
+    x, y, mean, scale = given(shape, shape, per_channel, per_channel)
+    x, y = x.to(dtype), y.to(dtype)
+    mean, scale = mean.to(dtype), scale.to(dtype)
+
+    start = x.clone()
+
+    def work() -> tuple:
+        x.copy_(start)
+        total = (x - mean) * scale + y
+        x.mul_(scale)
+        return total.relu(), (y * y + 1).rsqrt() * mean, x * 1
+
+    result, names = captured(work)
+    assert len(names) == 1
+    for ours, expected in zip(result, work()):
+        same(ours.float(), expected.float(), 2e-6 if kind == "float32" else 1e-2)
+
+
 def test_what_is_held_is_written() -> None:
     x, y = given((300,), (300,))
 

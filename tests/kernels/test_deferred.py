@@ -126,6 +126,28 @@ def test_writes_through_a_view_that_is_gone(chain: Any, neighbours: bool) -> Non
             np.testing.assert_array_equal(host(held), host(other) + 1)
 
 
+def test_steps_join_across_others_that_they_do_not_depend_on(chain: Any) -> None:
+    x, y = given(1, 2, 3), given(1, 2)
+    more, total = waiting(lambda F, x: x + 1), waiting(lambda F, x, y: x + y)
+    double = in_place(lambda F, x: x * 2)
+    first, other, last = more(x), more(y), more(x)
+    assert double(other)
+    assert [len(group) for group in deferred._groups(chain.steps)] == [2, 2]
+    row = given(5, 6).reshape(2, 1)
+    spread = total(other, row)  # needs `other`, and another shape
+    after = more(y)
+    assert double(y)  # which was read before
+    assert [len(group) for group in deferred._groups(chain.steps)] == [2, 4, 1]
+    twice = more(spread)
+    assert double(other)  # which `spread` is computed from
+    assert [len(group) for group in deferred._groups(chain.steps)] == [2, 4, 2, 1]
+    chain.flush()
+    assert [host(array).tolist() for array in (first, last, other, after, y)] == [
+        [2, 3, 4], [2, 3, 4], [8, 12], [2, 3], [2, 4],
+    ]  # fmt: skip
+    assert host(twice).tolist() == [[10, 12], [11, 13]]
+
+
 @pytest.mark.parametrize("before", [0, deferred._MOST_STEPS - 1])
 def test_several_results_are_written(chain: Any, before: int) -> None:
     x = given(1, 2, 3)

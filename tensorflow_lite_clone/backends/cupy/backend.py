@@ -29,6 +29,8 @@ from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.dispatch.table import overrides
 
+#: Ops that compute nothing, or by words that sum in float32 themselves
+_AS_THEY_ARE = ("transfer", "clone", "sum", "mean")
 _f32 = np.dtype(np.float32)
 _bf16 = NATIVE[bfloat16]
 
@@ -130,8 +132,8 @@ class CupyBackend(Backend):
 
         CuPy would widen them half-way, wherever a Python float occurs.
         """
-        if getattr(op, "view", False) or op in (TABLE["transfer"], TABLE["clone"]):
-            return generic  # nothing is computed
+        if getattr(op, "view", False) or op in [TABLE[name] for name in _AS_THEY_ARE]:
+            return generic
         kept = getattr(op, "hints", ())
 
         def call(*arrays: Any, **parameters: Any) -> Any:

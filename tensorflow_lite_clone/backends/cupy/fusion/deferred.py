@@ -1,8 +1,8 @@
 """Pointwise kernels that wait for each other, while a graph is captured: chains become one kernel.
 
 A formula's results are arrays at once, but what fills them is put off until something else than a
-formula runs. Then all that waits is launched: neighbours over the same elements as one kernel,
-which keeps in registers what nobody holds any more. `outside` goes around what is no formula.
+formula runs. Then all that waits is launched: steps over the same elements as one kernel, which
+keeps in registers what nobody holds any more. `outside` goes around what is no formula.
 """
 
 from __future__ import annotations
@@ -233,20 +233,42 @@ def _clash(known: dict[int, list[Any]], array: Any) -> bool:
     return False
 
 
+class _Group:
+    """Steps that become one kernel, and the windows they read and write."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.steps: list[Step] = []
+        self.read: set[Any] = set()
+        self.written: set[Any] = set()
+
+
 def _groups(steps: list[Step]) -> list[list[Step]]:
-    """Neighbours that become one kernel: the same elements, and not too many arrays."""
-    groups: list[list[Step]] = []
-    shape: Any = None
-    arrays: set[Any] = set()  # of the last group, by where they lie
+    """Steps that become one kernel each: over the same elements, and not too many arrays.
+
+    What steps share they share as windows: memory that overlaps otherwise does not wait.
+    """
+    groups: list[_Group] = []
     for step in steps:
-        mine = {_window(v) for v in (*step.operands, *step.results) if v.__class__ is ndarray}
-        many = len(arrays | mine) > _MOST_ARRAYS
-        if not groups or step.results[0].shape != shape or many:
-            groups.append([])
-            shape, arrays = step.results[0].shape, set()
-        groups[-1].append(step)
-        arrays |= mine
-    return groups
+        read = {_window(value) for value in step.operands if value.__class__ is ndarray}
+        written = {_window(value) for value in step.results}
+        group = _group_for(groups, step.results[0].shape, read, written)
+        group.steps.append(step)
+        group.read |= read
+        group.written |= written
+    return [group.steps for group in groups]
+
+
+def _group_for(groups: list[_Group], shape: tuple, read: set[Any], written: set[Any]) -> _Group:
+    """The last group that a step may join without overtaking what it depends on, or a new one."""
+    for group in reversed(groups):
+        both = group.read | group.written | read | written
+        if group.shape == shape and len(both) <= _MOST_ARRAYS:
+            return group
+        if not (group.written.isdisjoint(read | written) and group.read.isdisjoint(written)):
+            break
+    groups.append(_Group(shape))
+    return groups[-1]
 
 
 def _needed(steps: list[Step]) -> set[int]:
