@@ -14,7 +14,7 @@ pytest.importorskip("cupy")
 
 import cupy
 
-from tensorflow_lite_clone.backends.cupy.fusion import deferred, source
+from tensorflow_lite_clone.backends.cupy.fusion import deferred, joining, source
 from tensorflow_lite_clone.backends.cupy.fusion.expression import in_order
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
 
@@ -63,7 +63,7 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         memory = cupy.cuda.UnownedMemory(at, max(size, 1), held, 0)
         return cupy.cuda.MemoryPointer(memory, 0)
 
-    monkeypatch.setattr(deferred, "Plan", Computed)
+    monkeypatch.setattr(joining, "Plan", Computed)
     monkeypatch.setattr("tensorflow_lite_clone.backends.cupy.fusion.launch.alloc", allocate)
     with cupy.cuda.using_allocator(allocate):
         deferred.chain.on = True
@@ -132,15 +132,15 @@ def test_steps_join_across_others_that_they_do_not_depend_on(chain: Any) -> None
     double = in_place(lambda F, x: x * 2)
     first, other, last = more(x), more(y), more(x)
     assert double(other)
-    assert [len(group) for group in deferred._groups(chain.steps)] == [2, 2]
+    assert [len(group) for group in joining.groups_of(chain.steps)] == [2, 2]
     row = given(5, 6).reshape(2, 1)
     spread = total(other, row)  # needs `other`, and another shape
     after = more(y)
     assert double(y)  # which was read before
-    assert [len(group) for group in deferred._groups(chain.steps)] == [2, 4, 1]
+    assert [len(group) for group in joining.groups_of(chain.steps)] == [2, 4, 1]
     twice = more(spread)
     assert double(other)  # which `spread` is computed from
-    assert [len(group) for group in deferred._groups(chain.steps)] == [2, 4, 2, 1]
+    assert [len(group) for group in joining.groups_of(chain.steps)] == [2, 4, 2, 1]
     chain.flush()
     assert [host(array).tolist() for array in (first, last, other, after, y)] == [
         [2, 3, 4], [2, 3, 4], [8, 12], [2, 3], [2, 4],

@@ -111,6 +111,10 @@ def _gradient_form(
     return gx if w is None else gx * w
 
 
+def _slopes(F: Any, g: Any, x: Any, mean: Any) -> Any:
+    return g, g * (x - mean)
+
+
 _normalized = deferring(formula("batch_norm", _normal_form, None, like=0))
 _input_gradient = deferring(formula("batch_norm_backward", _gradient_form, None, like=0))
 
@@ -232,6 +236,16 @@ def batch_norm_eval_backward(
     return _gradients(g, x, w, mean, variance, eps, needs, False)
 
 
+def _partial_sums(g: Any, x: Any, mean: Any, w: Any, variance: Any) -> Any:
+    """The sums as `batch_norm_backward_sums` gives them, g as it is computed; None if it cannot."""
+    others = [value for value in (w, mean, variance) if value is not None]
+    served = all([value.dtype == _FLOAT32 and value.flags.c_contiguous for value in others])
+    if not chain.on or not served:
+        return None
+    arrays = g, x, _by_channel(mean, x.ndim)
+    return chain.sums("batch_norm_sums", _slopes, arrays, (w, variance))
+
+
 def _gradients(
     g: Any, x: Any, w: Any, mean: Any, variance: Any, eps: float, needs: Any, training: bool
 ) -> Any:
@@ -239,9 +253,12 @@ def _gradients(
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size or g.dtype != x.dtype:
         return NotImplemented
-    chain.flush()
+    last, partials = _is_last(x), None
+    if training and any(needs) and last and is_dense_last(x) and is_dense_last(g):
+        partials = _partial_sums(g, x, mean, w, variance)
+    if partials is None:
+        chain.flush()
     weights = weights_of(x, w, None)
-    last = _is_last(x)
     laid_g, laid_x = _laid(g, last), _laid(x, last)
     rows = _rows(x, last, laid_g, laid_x)
     if weights is None or rows is None:
@@ -253,7 +270,12 @@ def _gradients(
     gw = cupy.empty(channels, weight_kind) if needs[1] else None
     gb = cupy.empty(channels, weight_kind) if needs[2] else None
     walk = (channels, rows.packs, rows.length)
-    if sums is not None or gw is not None or gb is not None:
+    if partials is not None:
+        with chain.beside():
+            _finish_sums[weight_kind, kind](
+                channels, 128, partials, variance, eps, channels, partials.shape[1], sums, gw, gb
+            )
+    elif sums is not None or gw is not None or gb is not None:
         parts, chunk = rows.parts(2 if last else 3)
         partials = cupy.empty((channels, parts, 2), kind) if parts > 1 else None
         kernel = _sums[x.dtype, weight_kind, kind, rows.width, last]

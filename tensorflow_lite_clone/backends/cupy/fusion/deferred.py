@@ -7,40 +7,20 @@ keeps in registers what nobody holds any more. `outside` goes around what is no 
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections import Counter
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
-import cupy
-import numpy as np
 from cupy import ndarray
 
-from tensorflow_lite_clone.backends.cupy.arrays import strides_of
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast, operands_of
-from tensorflow_lite_clone.backends.cupy.fusion.formula import form_of, in_place
-from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan, maker
-from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, walk_into
-from tensorflow_lite_clone.backends.cupy.fusion.source import Form
+from tensorflow_lite_clone.backends.cupy.fusion import joining
+from tensorflow_lite_clone.backends.cupy.fusion.formula import in_place
+from tensorflow_lite_clone.backends.cupy.fusion.joining import Origin, Step, window
+from tensorflow_lite_clone.backends.cupy.fusion.launch import maker
+from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, summed
 
 _MOST_STEPS = 128  # that wait
-_MOST_ARRAYS = 24  # of one kernel
-
-
-class Step(NamedTuple):
-    """A formula that waits: what its plan is made of, its operands, the arrays it is to fill."""
-
-    name: str
-    trace: Trace
-    walk: Walk
-    form: Form
-    operands: tuple
-    results: tuple
-
-    def launch(self) -> None:
-        """Fill the results."""
-        Plan(self.name, self.trace, self.walk, self.form).into(self.operands, self.results)
 
 
 class Chain(threading.local):
@@ -51,6 +31,8 @@ class Chain(threading.local):
         self.steps: list[Step] = []
         self._read: dict[int, list[Any]] = {}  # by memory's start, the arrays that steps read
         self._written: dict[int, list[Any]] = {}
+        self._origins: dict[tuple, Origin] = {}  # by window
+        self._again: dict[tuple, Origin] = {}  # those that take the place of what steps read
 
     def defer(self, step: Step) -> None:
         """Let a formula wait."""
@@ -64,6 +46,7 @@ class Chain(threading.local):
             self._read.setdefault(value.data.mem.ptr, []).append(value)
         for value in results:
             self._written.setdefault(value.data.mem.ptr, []).append(value)
+        self._forget({value.data.mem.ptr for value in results})
         self.steps.append(step)
         if len(self.steps) == _MOST_STEPS:
             self.flush()
@@ -73,18 +56,80 @@ class Chain(threading.local):
         if not self.steps:
             return
         steps, self.steps = self.steps, []
+        again = {key: own for key, own in self._again.items() if not own.lost(set(), False)}
+        self._again.clear()
         self._read.clear()
         self._written.clear()
-        groups = _groups(steps)
-        needed = _needed(steps)
+        needed = joining.needed_of(steps)
         later: set[Any] = set()  # what the groups that follow read
+
+        def is_held(value: Any) -> bool:
+            return id(value) in needed or window(value) in later
+
         joined = []
-        for group in reversed(groups):
-            joined.append(_joined(group, needed, later))
-            later.update([_window(v) for s in group for v in s.operands if v.__class__ is ndarray])
+        for group in reversed(joining.groups_of(steps)):
+            joined.append(joining.joined(group, is_held, again))
+            later.update([window(v) for s in group for v in s.operands if v.__class__ is ndarray])
         for step in reversed(joined):
             if step is not None:
                 step.launch()
+                self._origins.update(joining.origins_of(step))
+
+    def sums(self, name: str, body: Callable[..., tuple], arrays: tuple, others: tuple) -> Any:
+        """The partial sums per channel, as `Sums` has them, of what `body` gives for the arrays.
+
+        The first array is (N, C, ...). What waits over the same elements is computed on the way: it
+        goes on waiting where the arrays to read are no more for that, else it is launched. What
+        else the caller's kernels read, `others`, must not wait. None, and nothing is done, where
+        that is not so, or where channels are not next to each other.
+        """
+        read = [*arrays, *[value for value in others if value is not None]]
+        if any([_clash(self._written, value) for value in read]):
+            return None
+        made, sums = summed(body, arrays), Sums()
+        walked, form = joining.formed(made, arrays, (), arrays[:1])
+        step = Step(name, made, walked, form, arrays, (), sums)
+        steps = [*self.steps, step]
+        group = next(group for group in joining.groups_of(steps) if group[-1] is step)
+        self._forget(set())
+        reads = {window(v) for one in group for v in one.operands if v.__class__ is ndarray}
+        again = {key: origin for key, origin in self._origins.items() if key in reads}
+        alone = joining.joined(group, lambda value: False, again)
+        mine = [id(one) for one in group]
+        before = {window(v) for one in steps if id(one) not in mine for v in one.results}
+        if alone is None or not before.isdisjoint(map(window, read)):
+            return None
+        given = [v for v in alone.read if v.__class__ is ndarray]
+        whole = [sum([value.shape == step.shape for value in v]) for v in (given, arrays)]
+        if whole[0] <= whole[1] and before.isdisjoint(map(window, given)):
+            self._again |= again
+            with self.beside():
+                alone.launch()
+            return sums.partial
+        needed = joining.needed_of(steps)
+        if joining.joined(group, lambda value: id(value) in needed, {}) is None:
+            return None
+        self.steps.append(step)
+        self.flush()
+        return sums.partial
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """A block in which kernels are launched that touch nothing that waits."""
+        on, self.on = self.on, False
+        try:
+            yield
+        finally:
+            self.on = on
+
+    def _forget(self, written: set[int], itself: bool = True) -> None:
+        """Let go of what cannot be computed again, after this memory is written."""
+        if self._origins:
+            self._origins = {
+                key: origin
+                for key, origin in self._origins.items()
+                if not origin.lost(written, itself)
+            }
 
     def drop(self) -> None:
         """Forget what waits."""
@@ -92,12 +137,16 @@ class Chain(threading.local):
         self.steps.clear()
         self._read.clear()
         self._written.clear()
+        self._origins.clear()
+        self._again.clear()
 
     def outside(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What `call` gives, which may do anything with arrays, after what waits is launched."""
         if not self.on:
             return call(*args, **kwargs)
         self.flush()
+        # What it is called for it may write; what was computed from others, autograd sees to.
+        self._forget({value.data.mem.ptr for value in _arrays((args, kwargs))}, itself=False)
         self.on = False
         try:
             return call(*args, **kwargs)
@@ -200,12 +249,20 @@ def _shares(value: Any, x: Any) -> bool:
 
 def launching(*launch: Any) -> Callable[[], None]:
     """Launch what waits before any other kernel of ours, for `hooks.launches`."""
-    chain.flush()
+    if chain.on:
+        chain.flush()
     return lambda: None
 
 
-def _window(array: Any) -> tuple:
-    return array.data.ptr, array.shape, array.strides, array.dtype
+def _arrays(value: Any) -> Iterator[Any]:
+    """The arrays in nested tuples, lists and dicts."""
+    if value.__class__ is ndarray:
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for one in value:
+            yield from _arrays(one)
+    elif isinstance(value, dict):
+        yield from _arrays(list(value.values()))
 
 
 def _span(array: Any) -> tuple[int, int]:
@@ -226,140 +283,8 @@ def _clash(known: dict[int, list[Any]], array: Any) -> bool:
         return False
     low, high = _span(array)
     for other in others:
-        if other is not array and _window(other) != _window(array):
+        if other is not array and window(other) != window(array):
             start, end = _span(other)
             if start < high and low < end:
                 return True
     return False
-
-
-class _Group:
-    """Steps that become one kernel, and the windows they read and write."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.steps: list[Step] = []
-        self.read: set[Any] = set()
-        self.written: set[Any] = set()
-
-
-def _groups(steps: list[Step]) -> list[list[Step]]:
-    """Steps that become one kernel each: over the same elements, and not too many arrays.
-
-    What steps share they share as windows: memory that overlaps otherwise does not wait.
-    """
-    groups: list[_Group] = []
-    for step in steps:
-        read = {_window(value) for value in step.operands if value.__class__ is ndarray}
-        written = {_window(value) for value in step.results}
-        group = _group_for(groups, step.results[0].shape, read, written)
-        group.steps.append(step)
-        group.read |= read
-        group.written |= written
-    return [group.steps for group in groups]
-
-
-def _group_for(groups: list[_Group], shape: tuple, read: set[Any], written: set[Any]) -> _Group:
-    """The last group that a step may join without overtaking what it depends on, or a new one."""
-    for group in reversed(groups):
-        both = group.read | group.written | read | written
-        if group.shape == shape and len(both) <= _MOST_ARRAYS:
-            return group
-        if not (group.written.isdisjoint(read | written) and group.read.isdisjoint(written)):
-            break
-    groups.append(_Group(shape))
-    return groups[-1]
-
-
-def _needed(steps: list[Step]) -> set[int]:
-    """The results, by identity, that something besides these steps holds or shares memory with."""
-    mentions = Counter(id(v) for step in steps for v in (*step.operands, *step.results))
-    fresh = cupy.ndarray((1,), np.float32)
-    alone = (
-        sys.getrefcount(fresh),
-        sys.getrefcount(fresh.data),  # which views that begin where their array does share
-        sys.getrefcount(fresh.data.mem),
-    )
-    needed = set()
-    for step in steps:
-        for value in step.results:
-            # `value` is held by this loop as `fresh` is by this function
-            if (
-                sys.getrefcount(value) - mentions[id(value)] > alone[0]
-                or sys.getrefcount(value.data) > alone[1]
-                or sys.getrefcount(value.data.mem) > alone[2]
-            ):
-                needed.add(id(value))
-    return needed
-
-
-def _joined(group: list[Step], needed: set[int], later: set[Any]) -> Step | None:
-    """A group of steps as one, which writes what is needed or read later."""
-
-    def is_held(value: Any) -> bool:
-        return id(value) in needed or _window(value) in later
-
-    if len(group) == 1:
-        return group[0] if any([is_held(value) for value in group[0].results]) else None
-    made: dict[tuple, Symbol] = {}  # what the group has computed, by where it is to lie
-    held: dict[tuple, Any] = {}  # the arrays to write
-    given: list[Any] = []  # the arrays and numbers it reads
-    places: dict[Any, Symbol] = {}
-    for step in group:
-        traced = step.trace
-        memo: dict[int, Symbol] = {}
-        for symbol in traced.operands:
-            value = step.operands[symbol.value]
-            key: Any = _window(value) if value.__class__ is ndarray else id(value)
-            if key in made:
-                memo[id(symbol)] = cast(made[key], symbol.dtype)
-                continue
-            if (key, symbol.dtype) not in places:
-                places[key, symbol.dtype] = Symbol("operand", symbol.dtype, value=len(given))
-                given.append(value)
-            memo[id(symbol)] = places[key, symbol.dtype]
-        found = [_rebuilt(symbol, memo) for symbol in traced.results]
-        for symbol, value in zip(found, step.results):
-            if symbol.dtype != value.dtype:  # rounded as if it had been in memory
-                symbol = Symbol("astype", value.dtype, (symbol,))
-            made[_window(value)] = symbol
-            if is_held(value):
-                held[_window(value)] = value
-    if not held:
-        return None
-    results = [made[key] for key in held]
-    traced = Trace(
-        names=tuple([f"x{place}" for place in range(len(given))]),
-        operands=operands_of(tuple(results)),
-        results=tuple(results),
-        several=True,
-        by_shape=True,
-        literal=False,
-    )
-    arrays = tuple(held.values())
-    walked, form = _formed(traced, tuple(given), arrays)
-    return Step("chain", traced, walked, form, tuple(given), arrays)
-
-
-def _formed(made: Trace, given: tuple, results: tuple) -> tuple[Walk, Form]:
-    """How a trace walks over these operands and results."""
-    operands = [v for v in (given[s.value] for s in made.operands) if v.__class__ is ndarray]
-    walked = walk_into(
-        [value.shape for value in operands],
-        [strides_of(value) for value in operands],
-        results[0].shape,
-        [strides_of(value) for value in results],
-    )
-    return walked, form_of(walked, given, operands, tuple([value.dtype for value in results]))
-
-
-def _rebuilt(symbol: Symbol, memo: dict[int, Symbol]) -> Symbol:
-    """A symbol over other operands; `memo` has those of the operands, and takes all others."""
-    known = memo.get(id(symbol))
-    if known is None:
-        known = symbol
-        if symbol.operands:
-            operands = tuple([_rebuilt(operand, memo) for operand in symbol.operands])
-            known = Symbol(symbol.word, symbol.dtype, operands, symbol.value)
-        memo[id(symbol)] = known
-    return known

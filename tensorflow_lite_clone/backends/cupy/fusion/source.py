@@ -135,13 +135,17 @@ def _named(trace: Trace) -> list[str]:
 
 
 _TAKEN = frozenset(
-    """apart i j n p rest first last as read write exp log sin cos tan where int float double bool
-    new this short long char signed unsigned union""".split()
+    """across apart chunk end half i inside j me n p part parts rest shared sums tiles total first
+    last as read write exp log sin cos tan where int float double bool new this short long char
+    signed unsigned union""".split()
 )
 
 
 def write(title: str, trace: Trace, form: Form) -> Text:
-    """The kernel of a trace for arrays of a form; `title` is the formula's name."""
+    """The kernel of a trace for arrays of a form; `title` is the formula's name.
+
+    What the trace gives beyond the results of the form is summed over the outermost axis.
+    """
     title = f"pointwise_{title}"
     names = _named(trace)
     used = [symbol.value for symbol in trace.operands]
@@ -149,20 +153,20 @@ def write(title: str, trace: Trace, form: Form) -> Text:
     for symbol in in_order(trace.results):
         body.name(symbol)
     found = [body.name(symbol) for symbol in trace.results]
-    several = len(found) > 1
-    results = [f"result{place}" if several else "result" for place in range(len(found))]
+    several = len(form.results) > 1
+    results = [f"result{place}" if several else "result" for place in range(len(form.results))]
+    sums = [f"sum{place}" for place in range(len(found) - len(results))]
     inner = {symbol.value: c_type(symbol.dtype) for symbol in trace.operands}
     memory = {place: c_type(form.operands[place]) for place in used}
     stored = [c_type(dtype) for dtype in form.results]
     arrays = [place for place in used if not form.numbers[place]]
     values = [place for place in used if form.numbers[place]]
 
+    given = [(*stored, *["float"] * len(sums)), (*results, *sums)]
     takes = [f"const {inner[place]} {names[place]}" for place in used]
     takes += [f"const {kind} c{place}" for place, (kind, _) in enumerate(body.constants, 1)]
-    takes += [f"{kind}& {name}" for kind, name in zip(stored, results)]
-    gives = [
-        f"  {name} = as<{kind}>({value});" for kind, name, value in zip(stored, results, found)
-    ]
+    takes += [f"{kind}& {name}" for kind, name in zip(*given)]
+    gives = [f"  {name} = as<{kind}>({value});" for kind, name, value in zip(*given, found)]
     formula = [
         f"__device__ __forceinline__ void formula({', '.join(takes)}) {{",
         *body.lines,
@@ -172,6 +176,7 @@ def write(title: str, trace: Trace, form: Form) -> Text:
 
     parameters = [f"const {memory[place]}* {names[place]}_at" for place in arrays]
     parameters += [f"{kind}* {name}_at" for kind, name in zip(stored, results)]
+    parameters += ["float* sums_at"] if sums else []
     parameters += [f"const {inner[place]} {names[place]}" for place in values]
     parameters += [f"const {kind} c{place}" for place, (kind, _) in enumerate(body.constants, 1)]
     parameters.append("const int64_t n")
@@ -187,10 +192,14 @@ def write(title: str, trace: Trace, form: Form) -> Text:
         ]
         return f"formula({', '.join([*given, *numbers, *into])});"
 
-    kind = _flat if form.flat else _strided
-    lines, extra = kind(form, names, arrays, memory, results, stored, call)
+    if sums:
+        lines, extra = _columns(form, names, arrays, memory, results, stored, call, sums)
+    else:
+        kind = _flat if form.flat else _strided
+        lines, extra = kind(form, names, arrays, memory, results, stored, call)
+    bounds = f"{BLOCK}, 2" if sums else BLOCK
     head = (
-        f'extern "C" __global__ void __launch_bounds__({BLOCK}) {title}('
+        f'extern "C" __global__ void __launch_bounds__({bounds}) {title}('
         f"{', '.join([*parameters, *extra])}) {{"
     )
     code = "\n".join(['#include "pointwise.cuh"', "", *formula, "", head, *lines, "}", ""])
@@ -321,6 +330,118 @@ def _strided(
         "  }",
     ]
     return lines, extra
+
+
+def _columns(
+    form: Form,
+    names: list,
+    arrays: list,
+    memory: dict,
+    results: list,
+    stored: list,
+    call: Any,
+    sums: list,
+) -> tuple[list[str], list[str]]:
+    """Two axes: sums over the outer one, one of each for every part of it.
+
+    `across` threads of a block, a power of two, take `width` columns each, the others more rows.
+    The order of the sums is that of the parts and rows.
+    """
+    width, kinds = form.width, dict(zip(results, stored))
+    varying, steps, extra = {}, {}, []  # by name
+    for label, (inner, outer) in zip([*[names[place] for place in arrays], *results], form.steps):
+        steps[label] = inner
+        if outer:
+            varying[label] = f"{label}_step1"
+            extra.append(f"const int {label}_step1")
+    each = {names[place]: memory[place] for place in arrays}
+
+    def read(label: str, at: str) -> str:
+        return f"read<{width}>({at})" if steps[label] else f"*({at})"
+
+    def kind(label: str) -> str:
+        return f"Group<{each[label]}, {width}>" if steps[label] else each[label]
+
+    def rows(count: int) -> list[str]:
+        moving = [label for label in each if label in varying]
+        there = "(j1 + p * apart)"
+        given = {
+            place: f"{names[place]}{'[p]' * (names[place] in varying)}"
+            f"{'.values[j]' * steps[names[place]]}"
+            for place in arrays
+        }
+        into = [*[f"{name}.values[j]" for name in results], *sums]
+        return [
+            *[f"    {kind(label)} {label}[{count}];" for label in moving],
+            "#pragma unroll",
+            f"    for (int p = 0; p < {count}; ++p) {{",
+            *[
+                f"      {label}[p] = {read(label, f'{label}_at + {there} * {varying[label]}')};"
+                for label in moving
+            ],
+            "    }",
+            "#pragma unroll",
+            f"    for (int p = 0; p < {count}; ++p) {{",
+            *[f"      Group<{kinds[name]}, {width}> {name};" for name in results],
+            "#pragma unroll",
+            f"      for (int j = 0; j < {width}; ++j) {{",
+            f"        float {', '.join(sums)};",
+            f"        {call(given, into)}",
+            *[f"        total[{k}][j] += {name};" for k, name in enumerate(sums)],
+            "      }",
+            *[f"      write({name}_at + {there} * {varying[name]}, {name});" for name in results],
+            "    }",
+        ]
+
+    count, many = len(sums), len(sums) * width
+    lines = [
+        f"  __shared__ float shared[{many * BLOCK}];",
+        f"  const int me = threadIdx.x, apart = {BLOCK} / across, tiles = gridDim.x / parts;",
+        "  const int part = blockIdx.x / tiles;",
+        "  const int j0 = (blockIdx.x - part * tiles) * across + me % across;",
+        "  const bool inside = j0 < size0;",
+        "  const int end = part < parts - 1 ? (part + 1) * chunk : size1;",
+        "  int j1 = inside ? part * chunk + me / across : size1;",
+        *[
+            f"  {label}_at += inside ? j0 * {width} : 0;"
+            for label in [*each, *results]
+            if steps[label]
+        ],
+        *[
+            f"  const {kind(label)} {label} = {read(label, f'{label}_at')};"
+            for label in each
+            if label not in varying
+        ],
+        f"  float total[{count}][{width}] = {{}};",
+        f"  for (; j1 < end - {form.packs - 1} * apart; j1 += {form.packs} * apart) {{",
+        *rows(form.packs),
+        "  }",
+        "  for (; j1 < end; j1 += apart) {",
+        *rows(1),
+        "  }",
+        "#pragma unroll",
+        f"  for (int i = 0; i < {many}; ++i) {{",
+        f"    shared[i * {BLOCK} + me] = total[i / {width}][i % {width}];",
+        "  }",
+        "  for (int half = apart / 2; half > 0; half /= 2) {",
+        "    __syncthreads();",
+        "    if (me < half * across) {",
+        "#pragma unroll",
+        f"      for (int i = 0; i < {many}; ++i) {{",
+        f"        shared[i * {BLOCK} + me] += shared[i * {BLOCK} + me + half * across];",
+        "      }",
+        "    }",
+        "  }",
+        "  if (inside && me < across) {",
+        "#pragma unroll",
+        f"    for (int i = 0; i < {many}; ++i) {{",
+        f"      sums_at[((j0 * {width} + i % {width}) * parts + part) * {count} + i / {width}] =",
+        f"          shared[i * {BLOCK} + me];",
+        "    }",
+        "  }",
+    ]
+    fixed = [f"const int {name}" for name in ("size0", "size1", "across", "parts", "chunk")]
+    return lines, [*fixed, *extra]
 
 
 def _stored(value: str, at: str, width: int) -> str:
