@@ -196,6 +196,41 @@ def test_batch_norm_and_residuals(kind: str, last: bool) -> None:
         same(ours.float(), expected.float(), tolerance)
 
 
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("shape", [(32, 20, 33, 17), (64, 64, 32, 32), (3, 264, 5, 7), (600, 10)])
+@pytest.mark.parametrize("joined", ["rectified", "with another", "held"])
+def test_sums_of_a_gradient_that_waits(kind: str, shape: tuple[int, ...], joined: str) -> None:
+    dtype = getattr(tlc, kind)
+    tlc.manual_seed(0)
+    x, other, g = [tlc.randn(*shape, device="cuda").to(dtype) for _ in range(3)]
+    if len(shape) == 4:
+        x, other, g = [v.contiguous(memory_format=tlc.channels_last) for v in (x, other, g)]
+    x.requires_grad_(), other.requires_grad_()
+    norm = (tlc.nn.BatchNorm2d if len(shape) == 4 else tlc.nn.BatchNorm1d)(shape[1]).cuda()
+    with tlc.no_grad():
+        norm.weight.uniform_(), norm.bias.normal_()
+    inner: Any = []
+
+    def work() -> tuple:
+        y = norm(x)
+        inner[:] = [y]
+        if joined == "with another":
+            y = y + other
+        y = y.relu()
+        wanted = [x, norm.weight, norm.bias]
+        wanted += {"rectified": [], "with another": [other], "held": inner}[joined]
+        return (y, *tlc.autograd.grad(y * y, wanted, g))
+
+    result, names = captured(work)
+    inner.clear()
+    sums = [name for name in names if name == "pointwise_batch_norm_sums"]
+    assert len(sums) == 1 and len(names) <= 7
+    tolerance = {"float32": 2e-5, "float16": 5e-3, "bfloat16": 4e-2}[kind]
+    for ours, expected in zip(result, work()):
+        scale = max(1.0, float(expected.detach().float().abs().max()))
+        same(ours.float() / scale, expected.float() / scale, tolerance)
+
+
 def test_training_is_the_same() -> None:
     def trained(compiled: bool) -> list:
         tlc.manual_seed(0)
