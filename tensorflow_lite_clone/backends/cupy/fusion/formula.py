@@ -27,7 +27,6 @@ from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 
 NAMESPACE = Namespace(cupy, kit)
-_PACKS = 4  # that a thread takes of all operands together
 _BLOCKS = 264  # that are left of a kernel whose threads take several packs
 _MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
 #: Classes of what kernels take; arrays of subclasses are more than their strides tell
@@ -173,11 +172,12 @@ def form_of(walked: Walk, given: tuple, operands: list, results: tuple) -> Form:
 
 def _packs(walked: Walk, steps: tuple, many: int) -> int:
     """How often a thread takes `many` elements, at places along the outermost axis."""
-    varying = [own for own in steps if own[-1]]
-    packs = min(_PACKS // max(len(varying), 1), walked.elements // (_BLOCKS * BLOCK * many))
-    if not walked.flat and (len(varying) == len(steps) or walked.sizes[-1] < 8 * packs):
-        return 1  # nothing is read once for all of them, or many would be beyond the end
-    return max(packs, 1)
+    varying = len([own for own in steps if own[-1]])
+    packs = 4 // max(varying, 1)
+    if not walked.flat:
+        # What is read once for all of them takes more time where elements are small.
+        packs = many // 2 if varying < len(steps) and walked.sizes[-1] >= 4 * many else 1
+    return max(1, min(packs, walked.elements // (_BLOCKS * BLOCK * many)))
 
 
 def _floats(kinds: tuple) -> set:
