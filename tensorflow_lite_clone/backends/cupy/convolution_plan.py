@@ -206,9 +206,7 @@ def _boxes(
 def _group_stride(piece: tuple, patch: tuple) -> int | None:
     """Bytes from 8 rows of a piece in a patch to the next 8; None if they do not lie so."""
     x, y, z = piece
-    rows = [
-        i % x + patch[0] * (i // x % y + patch[1] * (i // (x * y))) for i in range(x * y * z)
-    ]
+    rows = [i % x + patch[0] * (i // x % y + patch[1] * (i // (x * y))) for i in range(x * y * z)]
     step = rows[8]
     if any([row != step * (i // 8) + i % 8 for i, row in enumerate(rows)]):
         return None
