@@ -52,6 +52,11 @@ SHAPES = (
 )  # fmt: skip
 
 
+#: of width, height and images, innermost first: if height comes last, a piece of one row of images
+#: leaves out the taps that read nothing but the margin
+ORDERS = ((0, 1, 2), (2, 0, 1), (0, 2, 1))
+
+
 class Axis(NamedTuple):
     """Outputs along an axis and what they read: input = first + slope output + step tap.
 
@@ -120,7 +125,7 @@ def plans(
     parts: tuple, sizes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
 ) -> Iterator[Plan]:
     """All plans. `sizes`: of the input, along width, height and images; `chunks`: of channels."""
-    for order in ((0, 1, 2), (2, 0, 1)):
+    for order in ORDERS:
         axes = [by(part, order) for part in parts]
         # What is read along each axis is that of the part with the most taps along it.
         most = [max(along, key=lambda axis: axis.taps) for along in zip(*axes)]
