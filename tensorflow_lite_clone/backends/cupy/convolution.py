@@ -15,6 +15,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import convolution_depthwise as depthwise
+from tensorflow_lite_clone.backends.cupy import convolution_few as few
 from tensorflow_lite_clone.backends.cupy import convolution_hopper as hopper
 from tensorflow_lite_clone.backends.cupy import convolution_hopper_weight as hopper_window
 from tensorflow_lite_clone.backends.cupy import convolution_weight as window
@@ -29,8 +30,10 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     pack,
     packed_channels,
     spatial,
+    taps_first,
 )
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.windows import windows_size
 from tensorflow_lite_clone.dispatch.table import override
@@ -61,6 +64,7 @@ _WEIGHTS = np.dtype(
     align=True,
 )
 _INT = 2**31 - 1
+_HALF = ("float16", "bfloat16")
 
 
 class _Tile(NamedTuple):
@@ -110,7 +114,7 @@ def _way(chip: _Chip, x: Any, *others: Any) -> bool | None:
         return bool(flags.cudnn_allow_tf32) and chip.capability >= 80
     if name == "float64":
         return False
-    return True if name in ("float16", "bfloat16") and chip.capability >= 80 else None
+    return True if name in _HALF and chip.capability >= 80 else None
 
 
 def _shared(tile: _Tile, itemsize: int) -> int:
@@ -221,9 +225,21 @@ def conv(
     x, w = spatial(x), spatial(w)
     if _is_depthwise(x.shape[1], w.shape[1], groups):
         return depthwise.forward(x, w, b, new_array(shape, x.dtype, last), geometry)
+    if tensor and last and few.serves(w, groups):
+        return few.forward(x, w, b, new_array(shape, x.dtype, True), geometry, chip.processors)
     return _gather(
         by_pixels(x, groups), w, b, shape, last, space, groups, geometry, chip, tensor, False,
     )  # fmt: skip
+
+
+@override("cast_weight", backend="cupy")
+def cast_weight(F: Any, x: Any, *, dtype: Any) -> Any:
+    if not flags.free_layouts or x.dtype.name != "float32" or dtype.name not in _HALF:
+        return NotImplemented
+    if x.ndim != 4 or prod(x.shape[2:]) == 1 or not x.flags.c_contiguous:
+        return NotImplemented
+    laid = taps_first(x, NATIVE[dtype])
+    return NotImplemented if laid is None else laid
 
 
 @override("conv_backward_input", backend="cupy")
@@ -289,6 +305,9 @@ def _rows(w: Any, groups: int, transposed: bool) -> Any:
         inner = (1, channels) if last else (taps, 1)
         if (last or taps == 1) and channels % width == 0 and w.data.ptr % 16 == 0:
             return w
+        found = None if last else taps_first(w, w.dtype)
+        if found is not None:
+            return found
         padded = packed_channels(channels, width)
         return pack(
             w, outputs, 1, channels, taps, (taps * channels, 0, *inner), (taps * padded, 0, padded),

@@ -18,19 +18,21 @@ from tensorflow_lite_clone.backends.cupy.convolution_plan import (
     CHUNK,
     RESULTS,
     Axis,
+    Shape,
     by,
     choose,
     summed,
+    written,
 )
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
-_PARAMS = ("T", "BN", "PIECES", "RESIDENT", "SPLIT", "ACROSS")
+_PARAMS = ("T", "BN", "PIECES", "RESIDENT", "SPLIT", "ACROSS", "PIECE")
 _kernel = Kernel("conv2d_sm90.cu", "conv2d_hopper", params=_PARAMS)
 
 _MOST_PARTS = 4  # convolutions of a launch
 _RECORD = np.dtype(
-    [(name, "i4", 3) for name in ("tiles", "tile", "piece", "patch")]
+    [(name, "i4", 3) for name in ("tiles", "tile", "piece", "box", "patch")]
     + [(name, "i4", 3) for name in ("slope", "step", "period", "shift", "size")]
     + [("part", [("first", "i4", 3), ("taps", "i4", 3), ("tap", "i4")], _MOST_PARTS)]
     + [("tap_step", "i4", 3)]
@@ -89,7 +91,7 @@ def gather(
             for part, shape in zip(parts, ready.out_shapes)
         ]
         maps += maps[:1] * (_MOST_PARTS - len(maps))
-        _kernel[(y.dtype, *ready.shape, across)](
+        _kernel[(y.dtype, *ready.shape[:4], across, ready.shape.piece)](
             ready.grid, _THREADS,
             tensor_map(
                 x.array, ready.in_shape, by(pitches, order), ready.in_box, steps=ready.steps,
@@ -97,7 +99,7 @@ def gather(
             ),
             tensor_map(
                 w, (inner, taps, outer), (inner, taps * inner),
-                (ready.out_box[0], 1, ready.out_box[0] if across else ready.shape[0]),
+                (ready.out_box[0], 1, ready.out_box[0] if across else ready.shape.outputs),
                 rounded=rounded,
             ),
             np.concatenate(maps), b, ready.record, shared=ready.shared,
@@ -108,7 +110,7 @@ class _Launch(NamedTuple):
     """All of a launch that does not depend on where the arrays lie."""
 
     residues: tuple
-    shape: tuple  # of the kernel's instance
+    shape: Shape
     grid: int
     shared: int
     record: Any
@@ -164,7 +166,8 @@ def _launch(
     lanes = CHUNK // itemsize
     chunks = -(-channels // lanes)
     plan = choose(triples, sizes, outputs, chunks, itemsize, processors)
-    box, (columns, _, resident, split) = plan.box, plan.shape
+    box, shape = plan.box, plan.shape
+    out_box = written(shape, box.piece, itemsize)
     parts = [by(axes, plan.order) for axes in triples]
     sizes = by(sizes, plan.order)
     counts = [max([axis.size for axis in along]) for along in zip(*parts)]
@@ -174,27 +177,27 @@ def _launch(
         for axes in parts
     ]
     described += described[:1] * (_MOST_PARTS - len(parts))
-    blocks = -(-outputs // columns)
+    blocks = -(-outputs // shape.outputs)
     items = box.tiles * blocks * len(parts)
     record = np.array(
         (
-            [-(-n // t) for n, t in zip(counts, box.tile)], box.tile, box.piece, box.patch, slopes,
-            steps, plan.period, plan.shift, sizes, described, tap_steps, items, len(parts), chunks,
-            blocks, outputs, box.group_stride, plan.patch_stages, plan.weight_stages,
+            [-(-n // t) for n, t in zip(counts, box.tile)], box.tile, box.piece, out_box, box.patch,
+            slopes, steps, plan.period, plan.shift, sizes, described, tap_steps, items, len(parts),
+            chunks, blocks, outputs, box.group_stride, plan.patch_stages, plan.weight_stages,
         ),
         _RECORD,
     )  # fmt: skip
-    shared, grid = plan.shared, items * split
-    if split > 1:
-        shared = max(shared, summed(plan.shape, itemsize))
-    elif items > processors * resident:
+    shared, grid = plan.shared, items * shape.split
+    if shape.split > 1:
+        shared = max(shared, summed(shape, itemsize))
+    elif items > processors * shape.resident:
         shared += RESULTS
-        grid = processors * resident
+        grid = processors * shape.resident
         while gcd(grid, len(parts)) > 1:
             grid -= 1  # so that each block has a share of all parts
     return _Launch(
         residues,
-        plan.shape,
+        shape,
         grid,
         shared,
         record,
@@ -203,5 +206,5 @@ def _launch(
         (lanes, *[(p - 1) * s + 1 for p, s in zip(box.patch, slopes)]),
         (1, *slopes),
         tuple([(outputs, *[axis.size for axis in axes]) for axes in parts]),
-        (lanes, *box.piece),
+        (lanes, *out_box),
     )
