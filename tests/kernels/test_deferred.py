@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("cupy")
 
 import cupy
+from cupy.cuda.compiler import CompileException
 
 from tensorflow_lite_clone.backends.cupy.fusion import deferred, source
 from tensorflow_lite_clone.backends.cupy.fusion.expression import in_order
@@ -193,3 +194,36 @@ def test_gradients_that_are_no_formulas(
     node = SimpleNamespace(op=op, backend=SimpleNamespace(batched=batched))
     assert deferred.backward(node, lambda grads: chain.on, []) is waits
     assert chain.on
+
+
+def test_a_joined_kernel_that_does_not_compile(
+    chain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(name: str, *rest: Any) -> Any:
+        if name == "chain":
+            raise CompileException("too much", "", "", ())
+        return Computed(name, *rest)
+
+    monkeypatch.setattr(deferred, "Plan", plan)
+    x = given(1, 2, 3)
+    more, double = waiting(lambda F, x: x + 1), in_place(lambda F, x: x * 2)
+    y = more(more(x))
+    assert double(y)
+    with pytest.warns(RuntimeWarning, match="body, body, body"):
+        chain.flush()
+    assert host(y).tolist() == [6, 8, 10]
+
+
+def test_a_formula_that_does_not_compile_waits_for_nothing(
+    chain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(*formed: Any) -> Any:
+        raise CompileException("too much", "", "", ())
+
+    monkeypatch.setattr("tensorflow_lite_clone.backends.cupy.fusion.formula.Plan", plan)
+    x = given(1, 2, 3)
+    call = formula("body", lambda F, x: x + 1, lambda x: host(x) + 1)
+    with pytest.warns(RuntimeWarning, match="does not compile"):
+        assert call(x).tolist() == [2, 3, 4]  # as steps run before they are captured
+    assert deferred.deferring(call)(x).tolist() == [2, 3, 4]
+    assert not chain.steps

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 from cupy import ndarray
+from cupy.cuda.compiler import CompileException
 
 from tensorflow_lite_clone.backends.cupy.arrays import strides_of
 from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast, operands_of
@@ -41,6 +43,10 @@ class Step(NamedTuple):
     def launch(self) -> None:
         """Fill the results."""
         Plan(self.name, self.trace, self.walk, self.form).into(self.operands, self.results)
+
+
+#: Each is called with a step before it is launched, and the steps that it was joined from.
+watchers: list[Callable[[Step, list[Step]], None]] = []
 
 
 class Chain(threading.local):
@@ -80,11 +86,11 @@ class Chain(threading.local):
         later: set[Any] = set()  # what the groups that follow read
         joined = []
         for group in reversed(groups):
-            joined.append(_joined(group, needed, later))
+            joined.append((_joined(group, needed, later), group))
             later.update([_window(v) for s in group for v in s.operands if v.__class__ is ndarray])
-        for step in reversed(joined):
+        for step, group in reversed(joined):
             if step is not None:
-                step.launch()
+                _launch(step, group)
 
     def drop(self) -> None:
         """Forget what waits."""
@@ -231,6 +237,26 @@ def _clash(known: dict[int, list[Any]], array: Any) -> bool:
             if start < high and low < end:
                 return True
     return False
+
+
+def _launch(step: Step, group: list[Step]) -> None:
+    """Launch what a group was joined to, or the group one by one where that does not compile."""
+    for watch in watchers:
+        watch(step, group)
+    try:
+        step.launch()
+    except CompileException as error:
+        if len(group) == 1:
+            raise
+        names = ", ".join([alone.name for alone in group])
+        warnings.warn(
+            f"a kernel of several formulas ({names}) does not compile, and they run one by one: "
+            f"{error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        for alone in group:
+            _launch(alone, [alone])
 
 
 def _groups(steps: list[Step]) -> list[list[Step]]:
