@@ -227,3 +227,23 @@ def test_a_formula_that_does_not_compile_waits_for_nothing(
         assert call(x).tolist() == [2, 3, 4]  # as steps run before they are captured
     assert deferred.deferring(call)(x).tolist() == [2, 3, 4]
     assert not chain.steps
+
+
+def test_parameters_of_a_joined_kernel_fit(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def plan(name: str, made: Any, walked: Any, form: Any) -> Any:
+        head = source.write(name, made, form).code.partition("void __launch_bounds__")[2]
+        sizes.append(8 * head.partition("{")[0].count(","))
+        return Computed(name, made, walked, form)
+
+    monkeypatch.setattr(deferred, "Plan", plan)
+    x = given(*range(6)).reshape(2, 3).T
+    many = waiting(lambda F, x, *, start: sum([x * (start + 0.5 + i) for i in range(40)], x))
+    results = [many(x, start=100 * i) for i in range(30)]
+    chain.flush()
+    assert len(sizes) > 2
+    assert all(2000 < size <= 4096 for size in sizes[1:-1])
+    for i, result in enumerate(results):
+        factor = 1 + sum([100 * i + 0.5 + j for j in range(40)])
+        np.testing.assert_allclose(host(result), host(x) * factor, 1e-5)

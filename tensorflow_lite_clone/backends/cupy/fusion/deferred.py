@@ -20,7 +20,13 @@ from cupy import ndarray
 from cupy.cuda.compiler import CompileException
 
 from tensorflow_lite_clone.backends.cupy.arrays import strides_of
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast, operands_of
+from tensorflow_lite_clone.backends.cupy.fusion.expression import (
+    Symbol,
+    Trace,
+    cast,
+    in_order,
+    operands_of,
+)
 from tensorflow_lite_clone.backends.cupy.fusion.formula import form_of, in_place
 from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan, maker
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, walk_into
@@ -28,6 +34,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.source import Form
 
 _MOST_STEPS = 128  # that wait
 _MOST_ARRAYS = 24  # of one kernel
+_MOST_WORDS = 4096 // 8  # of eight bytes, that a kernel may take as parameters on every device
 
 
 class Step(NamedTuple):
@@ -260,19 +267,31 @@ def _launch(step: Step, group: list[Step]) -> None:
 
 
 def _groups(steps: list[Step]) -> list[list[Step]]:
-    """Neighbours that become one kernel: the same elements, and not too many arrays."""
+    """Neighbours that become one kernel: the same elements, not too many arrays and numbers."""
     groups: list[list[Step]] = []
     shape: Any = None
     arrays: set[Any] = set()  # of the last group, by where they lie
+    numbers = 0
     for step in steps:
         mine = {_window(v) for v in (*step.operands, *step.results) if v.__class__ is ndarray}
-        many = len(arrays | mine) > _MOST_ARRAYS
+        more, axes = _numbers(step), len(step.results[0].shape)
+        together = len(arrays | mine)
+        # for each array where it lies and its strides, the sizes, and the number of elements
+        words = together * (1 + axes) + axes + 1 + numbers + more
+        many = together > _MOST_ARRAYS or words > _MOST_WORDS
         if not groups or step.results[0].shape != shape or many:
             groups.append([])
-            shape, arrays = step.results[0].shape, set()
+            shape, arrays, numbers = step.results[0].shape, set(), 0
         groups[-1].append(step)
         arrays |= mine
+        numbers += more
     return groups
+
+
+def _numbers(step: Step) -> int:
+    """How many numbers the step's kernel takes, at most."""
+    found = [symbol for symbol in in_order(step.trace.results) if symbol.word == "number"]
+    return len(found) + sum(step.form.numbers)
 
 
 def _needed(steps: list[Step]) -> set[int]:
