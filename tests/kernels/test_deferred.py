@@ -196,9 +196,7 @@ def test_gradients_that_are_no_formulas(
     assert chain.on
 
 
-def test_a_joined_kernel_that_does_not_compile(
-    chain: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_joined_kernel_that_does_not_compile(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def plan(name: str, *rest: Any) -> Any:
         if name == "chain":
             raise CompileException("too much", "", "", ())

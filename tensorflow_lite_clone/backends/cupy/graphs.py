@@ -252,6 +252,12 @@ class Graphs:
         with cupy.cuda.Device(self.index):
             return Cells(self.index)
 
+    def record(self) -> Any:
+        """A context that takes down what is captured inside, for ``write(folder, title)``."""
+        from tensorflow_lite_clone.backends.cupy.record import Record
+
+        return Record(self.index)
+
     def side_stream(self, stream: Any = None) -> Any:
         """A context for warm-up and capture, on the device's own side stream if none is given."""
         return _SideStream(self.index, stream)

@@ -29,6 +29,8 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.sources import Source, package_folder
 
 _launches = hooks.launches
+#: Each is called with a kernel before it is launched, while `hooks.launches` are told of it.
+watchers: list[Callable[[Text], None]] = []
 
 
 @cache
@@ -64,6 +66,8 @@ def _launcher(name: str, text: Text, front: str, static: Struct, values: list, b
     def fire(*arguments: Any, kept: Any = (size, extra)) -> None:  # to which addresses lead
         launched: Any = ()
         if _launches:
+            for watch in watchers:
+                watch(text)
             launched = [told(text.name, "", (blocks,), (BLOCK,)) for told in _launches]
         stream = get_current_stream().ptr
         with lock:
