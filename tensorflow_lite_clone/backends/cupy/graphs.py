@@ -22,6 +22,7 @@ from cupy.cuda import runtime
 from tensorflow_lite_clone.backends.cupy import gemm, memory
 from tensorflow_lite_clone.backends.cupy.arrays import is_dense
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
+from tensorflow_lite_clone.backends.cupy.record import Record
 from tensorflow_lite_clone.dispatch import capture, hooks
 
 MODES = ("global", "thread_local", "relaxed")
@@ -252,10 +253,8 @@ class Graphs:
         with cupy.cuda.Device(self.index):
             return Cells(self.index)
 
-    def record(self) -> Any:
+    def record(self) -> Record:
         """A context that takes down what is captured inside, for ``write(folder, title)``."""
-        from tensorflow_lite_clone.backends.cupy.record import Record
-
         return Record(self.index)
 
     def side_stream(self, stream: Any = None) -> Any:
