@@ -151,8 +151,11 @@ class Backend:
         """Whether an array lies in memory that other processes see: always on a device."""
         return True
 
-    def lend(self, array: Any, stream: Any) -> None:
-        """Keep an array's memory, once nobody holds it, until a stream's work of then is done."""
+    def lend(self, array: Any, stream: Any, index: int | None) -> None:
+        """Keep an array's memory, once nobody holds it, until a stream's work of then is done.
+
+        `index` is the number of the stream's device, None for the array's own.
+        """
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         """An uninitialised array."""

@@ -315,7 +315,7 @@ def test_both_memories_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another stream may have read the result as it lies, and reads its row-major copy later."""
     lent: list[Any] = []
     cpu = backends.load("cpu")
-    monkeypatch.setattr(cpu, "lend", lambda array, stream: lent.append(array), raising=False)
+    monkeypatch.setattr(cpu, "lend", lambda array, *given: lent.append(array), raising=False)
     y = convolved()
     laid = y._storage.laid
     assert is_free(y)

@@ -244,10 +244,10 @@ class CupyBackend(Backend):
     def is_pinned(self, array: Any) -> bool:
         return memory.is_pinned(array)
 
-    def lend(self, array: Any, stream: Any) -> None:
+    def lend(self, array: Any, stream: Any, index: int | None) -> None:
         chain.flush()
         with self.here():
-            runtime.lend(array, stream)
+            runtime.lend(array, stream, index)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         with self.here():

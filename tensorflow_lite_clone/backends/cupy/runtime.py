@@ -162,7 +162,7 @@ class _Loan:
 
     def __init__(self, memory: Any) -> None:
         self.memory = memory
-        self.streams: dict[int, Any] = {}
+        self.streams: dict[tuple[int, int], Any] = {}  # by device and pointer
         self.ends: list[Any] = []
 
     def is_over(self) -> bool:
@@ -170,8 +170,7 @@ class _Loan:
         if not self.ends:
             if sys.getrefcount(self.memory) > _ALONE:
                 return False
-            index = self.memory.device_id
-            self.ends = [_end_of(stream, index) for stream in self.streams.values()]
+            self.ends = [_end_of(stream, index) for (index, _), stream in self.streams.items()]
         return all([end.done for end in self.ends])
 
 
@@ -205,17 +204,19 @@ def keep(array: Any, stream: Any) -> None:
         _kept.append((event, array))
 
 
-def lend(array: Any, stream: Any) -> None:
+def lend(array: Any, stream: Any, index: int | None = None) -> None:
     """Keep an array's memory, once nobody holds it, until `stream` has done its work of then.
 
-    What was lent before is looked at, and given back where it may be used again.
+    `index` is the device whose default stream is meant, by default the array's. What was lent
+    before is looked at, and given back where it may be used again.
     """
     if _keeps_in_graph(array):
         return
     memory = array.data.mem
     with _lock:
         loan = _lent.setdefault(id(memory), _Loan(memory))
-        loan.streams[stream.ptr] = stream
+        # the default streams of all devices have one pointer
+        loan.streams[memory.device_id if index is None else index, stream.ptr] = stream
     del memory
     settle()
 
