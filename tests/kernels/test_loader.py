@@ -402,6 +402,45 @@ def test_what_is_not_there(scale: Path, played: list) -> None:
         Kernel("nowhere.cu", "scale")(1, 1)
 
 
+@needs_cupy
+def test_a_file_for_another_device_says_so(
+    scale: Path, played: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensorflow_lite_clone.backends.cupy import kernel as loader
+    from tensorflow_lite_clone.backends.cupy.device_facts import Facts
+
+    path = scale.with_name("scale_sm90.cu")
+    path.write_text(SCALE)
+    monkeypatch.setattr(loader, "here", lambda: Facts("a B200", 100, 148, 232448))
+    message = "scale_sm90.cu is for sm_90a alone, and the current device, a B200, is sm_100"
+    with pytest.raises(KernelError, match=message):
+        Kernel(path, "scale", params=("T",))["float"](1, 1, None, 5, 2.0, None)
+    assert played == []
+
+
+@needs_cupy
+@pytest.mark.parametrize("case", ["named", "read-only", "file", "memory"])
+def test_where_binaries_lie(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorflow_lite_clone.backends.cupy import binaries
+
+    folder = tmp_path / "here"
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(folder / "below"))
+    monkeypatch.delenv("CUPY_CACHE_IN_MEMORY", raising=False)
+    if case == "read-only":
+        monkeypatch.setattr(os, "access", lambda path, how: False)
+    elif case == "file":
+        folder.write_text("no folder")
+    elif case == "memory":
+        monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "1")
+    text = 'extern "C" __global__ void nothing() {}'
+    path, name = binaries.binary(text, "nothing", "sm_90a")
+    assert (path.parent == folder / "below") is (case == "named")
+    assert name == "nothing"
+    before = path.stat()
+    assert binaries.binary(text, "nothing", "sm_90a") == (path, name)
+    assert path.stat() == before
+
+
 # ---- on a GPU
 
 
