@@ -16,6 +16,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.raw import Raw
 
 #: What every kit defines besides, where needed, corrected words of the standard.
@@ -85,7 +86,8 @@ class _Made(dict):
         self.make = make
 
     def __missing__(self, key: Any) -> Any:
-        made = self[key] = self.make(key)
+        with hooks.changing:
+            made = self[key] = self.make(key)
         return made
 
 

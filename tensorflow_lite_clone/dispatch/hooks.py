@@ -36,26 +36,28 @@ regions: list[Callable[[str, Call], Any]] = []
 #: bytes to or from it.
 waits: list[Callable[[str, int], None]] = []
 
-_changing = threading.RLock()
+#: Held while what runs for ops and words is looked up and kept, and while that changes: a thread
+#: that has looked something up before a change must not keep it after.
+changing = threading.RLock()
 
 
 def add(wrapper: Callable[[Any, Any, Call], Call]) -> None:
     """Let `wrapper` give what runs in place of every op from now on, outside of earlier ones."""
-    with _changing:
+    with changing:
         active.append(wrapper)
         forget()
 
 
 def remove(wrapper: Callable[[Any, Any, Call], Call]) -> None:
     """Let ops run without `wrapper` again; ValueError if it was not added."""
-    with _changing:
+    with changing:
         active.remove(wrapper)
         forget()
 
 
 def wrapped(op: Any, backend: Any, call: Call) -> Call:
     """What runs in place of `call`, and from now on whenever `op` runs on `backend`."""
-    with _changing:
+    with changing:
         for wrapper in active:
             call = wrapper(op, backend, call)
         op.calls[backend] = call
@@ -64,9 +66,10 @@ def wrapped(op: Any, backend: Any, call: Call) -> Call:
 
 def forget() -> None:
     """Let what runs for each op be asked for again."""
-    for entry in TABLE.values():
-        if is_op(entry):
-            entry.calls.clear()
+    with changing:
+        for entry in TABLE.values():
+            if is_op(entry):
+                entry.calls.clear()
 
 
 def writing(op: Any, call: Call, arrays: tuple, parameters: dict) -> None:

@@ -56,19 +56,21 @@ class CupyBackend(Backend):
         memory.install()
         faults.prepare()
         super().__init__()
-        self._look_up()
+        self._look_up(0)
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
 
-    def _look_up(self) -> None:
-        """Let everything that is called for arrays be looked up anew."""
-        added = self._formula("add", _sum, add)
-        add_to = self._in_place(added)
-        iadd_to = self.foreign(iadd)
-        self.add = self.guarded(added)
-        self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd_to(x, y))
-        super().forget()
-        self.F.forget()
-        hooks.forget()
+    def _look_up(self, captures: int) -> None:
+        """Let everything that is called for arrays be looked up anew, with so many captures more."""
+        with hooks.changing:
+            self._waiting += captures
+            added = self._formula("add", _sum, add)
+            add_to = self._in_place(added)
+            iadd_to = self.foreign(iadd)
+            self.add = self.guarded(added)
+            self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd_to(x, y))
+            super().forget()
+            self.F.forget()
+            hooks.forget()
 
     def forget(self) -> None:
         super().forget()
@@ -77,8 +79,7 @@ class CupyBackend(Backend):
     @contextmanager
     def deferring(self) -> Iterator[None]:
         """A block in which this thread's pointwise kernels wait for those that follow them."""
-        self._waiting += 1
-        self._look_up()
+        self._look_up(1)
         chain.on = True
         hooks.backwards.append(deferred.backward)
         hooks.launches.append(deferred.launching)
@@ -89,8 +90,7 @@ class CupyBackend(Backend):
             chain.drop()
             hooks.backwards.remove(deferred.backward)
             hooks.launches.remove(deferred.launching)
-            self._waiting -= 1
-            self._look_up()
+            self._look_up(-1)
 
     def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:
         if not self._waiting or not callable(call) or isinstance(call, type):
