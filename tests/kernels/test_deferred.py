@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ pytest.importorskip("cupy")
 import cupy
 from cupy.cuda.compiler import CompileException
 
+from tensorflow_lite_clone.backends.cupy import runtime
 from tensorflow_lite_clone.backends.cupy.fusion import deferred, source
 from tensorflow_lite_clone.backends.cupy.fusion.expression import in_order
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
@@ -245,3 +247,47 @@ def test_parameters_of_a_joined_kernel_fit(chain: Any, monkeypatch: pytest.Monke
     for i, result in enumerate(results):
         factor = 1 + sum([100 * i + 0.5 + j for j in range(40)])
         np.testing.assert_allclose(host(result), host(x) * factor, 1e-5)
+
+
+def test_what_waits_is_launched_on_the_captured_device(
+    chain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when work for another device, which is current then, has to follow it."""
+    devices = [1]  # the current one is the last
+
+    @contextmanager
+    def here() -> Iterator[None]:
+        devices.append(0)
+        yield
+        devices.pop()
+
+    class Placed(Computed):
+        def into(self, operands: tuple, results: tuple) -> None:
+            assert devices[-1] == 0
+            super().into(operands, results)
+
+    monkeypatch.setattr(chain, "here", here)
+    monkeypatch.setattr(deferred, "Plan", Placed)
+    y = waiting(lambda F, x: x + 1)(given(1, 2))
+    deferred.launching("of another device", "", (), ())()
+    assert host(y).tolist() == [2, 3]
+
+
+def test_what_waits_is_launched_before_another_stream_is_used(
+    chain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "set_device", lambda index: None)
+    more, found = waiting(lambda F, x: x + 1), []
+
+    class Stream:
+        def __enter__(self) -> None:
+            found.append(host(y).tolist())
+
+        def __exit__(self, *exception: object) -> None:
+            found.append(host(z).tolist())
+
+    y = more(given(1, 2))
+    runtime.enter_stream(Stream(), 0)
+    z = more(given(3, 4))
+    runtime.leave_stream(Stream(), 0, None, None, None)
+    assert found == [[2, 3], [4, 5]]

@@ -60,7 +60,7 @@ class CupyBackend(Backend):
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
 
     def _look_up(self, captures: int) -> None:
-        """Let everything that is called for arrays be looked up anew, with so many captures more."""
+        """Let what is called for arrays be looked up anew, with so many captures more."""
         with hooks.changing:
             self._waiting += captures
             added = self._formula("add", _sum, add)
@@ -80,7 +80,7 @@ class CupyBackend(Backend):
     def deferring(self) -> Iterator[None]:
         """A block in which this thread's pointwise kernels wait for those that follow them."""
         self._look_up(1)
-        chain.on = True
+        chain.on, chain.here = True, self.here
         hooks.backwards.append(deferred.backward)
         hooks.launches.append(deferred.launching)
         try:

@@ -11,6 +11,7 @@ as long as the pool lives.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
@@ -198,17 +199,25 @@ class Cells:
         self._last = values
 
 
+class _Own(threading.local):
+    """This thread's side streams, by device: what a stream captures may be of one thread alone."""
+
+    def __init__(self) -> None:
+        self.streams: dict[int, Any] = {}
+
+
+_own = _Own()
+
+
 class _SideStream:
     """Context in which work goes to a stream that waits for what is queued so far."""
-
-    _streams: dict[int, Any] = {}
 
     def __init__(self, index: int, stream: Any) -> None:
         self._device = cupy.cuda.Device(index)
         if stream is None:  # always the same: a pool keeps its free blocks per stream
             with self._device:
-                stream = self._streams.get(index) or cupy.cuda.Stream(non_blocking=True)
-            self._streams[index] = stream
+                stream = _own.streams.get(index) or cupy.cuda.Stream(non_blocking=True)
+            _own.streams[index] = stream
         self._stream = stream
 
     def __enter__(self) -> None:

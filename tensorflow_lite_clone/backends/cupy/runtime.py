@@ -131,6 +131,20 @@ def use_stream(stream: Any, index: int) -> None:
     stream.use()
 
 
+def enter_stream(stream: Any, index: int) -> None:
+    """Begin a block in which a device is the current one, and its work goes to `stream`."""
+    chain.flush()  # what waits was asked for on the stream of before
+    set_device(index)
+    stream.__enter__()
+
+
+def leave_stream(stream: Any, index: int, *exception: object) -> None:
+    """End such a block; the device stays the current one."""
+    chain.flush()
+    set_device(index)  # the block may have changed it
+    stream.__exit__(*exception)
+
+
 def new_event(index: int, blocking: bool, timing: bool, interprocess: bool) -> Any:
     """An event of a device."""
     with cupy.cuda.Device(index):

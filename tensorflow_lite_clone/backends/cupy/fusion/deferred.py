@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import cupy
@@ -61,6 +62,7 @@ class Chain(threading.local):
 
     def __init__(self) -> None:
         self.on = False  # formulas are put off
+        self.here: Callable[[], Any] = nullcontext  # a block on the device that is captured
         self.steps: list[Step] = []
         self._read: dict[int, list[Any]] = {}  # by memory's start, the arrays that steps read
         self._written: dict[int, list[Any]] = {}
@@ -95,9 +97,10 @@ class Chain(threading.local):
         for group in reversed(groups):
             joined.append((_joined(group, needed, later), group))
             later.update([_window(v) for s in group for v in s.operands if v.__class__ is ndarray])
-        for step, group in reversed(joined):
-            if step is not None:
-                _launch(step, group)
+        with self.here():  # work for another device may be what they have to precede
+            for step, group in reversed(joined):
+                if step is not None:
+                    _launch(step, group)
 
     def drop(self) -> None:
         """Forget what waits."""
