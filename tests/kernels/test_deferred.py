@@ -22,6 +22,10 @@ from tensorflow_lite_clone.backends.cupy.fusion.expression import in_order
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
 
 
+class Owned(cupy.cuda.UnownedMemory):
+    """Memory that counts as this package's own."""
+
+
 def host(array: Any) -> np.ndarray:
     """What NumPy sees in an array's memory."""
     whole = (ctypes.c_char * array.data.mem.size).from_address(array.data.mem.ptr)
@@ -63,7 +67,7 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def allocate(size: int) -> Any:
         held = np.full(size // 4 + 8, np.nan, np.float32)
         at = -(-held.ctypes.data // 16) * 16
-        memory = cupy.cuda.UnownedMemory(at, max(size, 1), held, 0)
+        memory = Owned(at, max(size, 1), held, 0)
         return cupy.cuda.MemoryPointer(memory, 0)
 
     monkeypatch.setattr(deferred, "Plan", Computed)
@@ -291,3 +295,29 @@ def test_what_waits_is_launched_before_another_stream_is_used(
     z = more(given(3, 4))
     runtime.leave_stream(Stream(), 0, None, None, None)
     assert found == [[2, 3], [4, 5]]
+
+
+def imported(array: Any) -> Any:
+    """The same memory under another name, as DLPack and ``__cuda_array_interface__`` give it."""
+    memory = cupy.cuda.UnownedMemory(array.data.ptr, array.nbytes, array, 0)
+    return cupy.ndarray(array.shape, array.dtype, cupy.cuda.MemoryPointer(memory, 0), array.strides)
+
+
+def test_memory_that_comes_back_under_another_name(chain: Any) -> None:
+    x = given(*range(6))
+    more, double = waiting(lambda F, x: x + 1), in_place(lambda F, x: x * 2)
+    assert double(x)
+    middle = more(imported(x[1:4]))  # other elements than those that are written, but some of them
+    same = more(imported(x))
+    assert double(imported(x[2:]))
+    chain.flush()
+    assert host(middle).tolist() == [3, 5, 7]
+    assert host(same).tolist() == [1, 3, 5, 7, 9, 11]
+    assert host(x).tolist() == [0, 2, 8, 12, 16, 20]
+
+    add = in_place(lambda F, x, y: x + y)
+    assert double(x)
+    assert add(x[:3], x[3:])  # the same memory, but no place twice
+    assert chain.steps
+    chain.flush()
+    assert host(x).tolist() == [24, 36, 56, 24, 32, 40]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 from cupy import ndarray
+from cupy.cuda import UnownedMemory
 from cupy.cuda.compiler import CompileException
 
 from tensorflow_lite_clone.backends.cupy.arrays import strides_of
@@ -57,6 +58,44 @@ class Step(NamedTuple):
 watchers: list[Callable[[Step, list[Step]], None]] = []
 
 
+def _window(array: Any) -> tuple:
+    return array.data.ptr, array.shape, array.strides, array.dtype
+
+
+def _span(array: Any) -> tuple[int, int]:
+    """The first byte of an array and the one after its last."""
+    low = high = array.data.ptr
+    for size, step in zip(array.shape, array.strides):
+        if step < 0:
+            low += (size - 1) * step
+        else:
+            high += (size - 1) * step
+    return low, high + array.itemsize
+
+
+class _Known:
+    """Arrays, by where they lie: memory that came from outside may be known under many names."""
+
+    def __init__(self) -> None:
+        self._spans: dict[tuple, tuple[int, int]] = {}  # by window
+
+    def add(self, array: Any) -> None:
+        """Note an array."""
+        self._spans[_window(array)] = _span(array)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._spans.clear()
+
+    def clashes(self, array: Any) -> bool:
+        """Whether an array shares elements with one that is known, but not one by one."""
+        low, high = _span(array)
+        near = [
+            window for window, (start, end) in self._spans.items() if start < high and low < end
+        ]
+        return bool(near) and any([window != _window(array) for window in near])
+
+
 class Chain(threading.local):
     """What waits in this thread."""
 
@@ -64,21 +103,22 @@ class Chain(threading.local):
         self.on = False  # formulas are put off
         self.here: Callable[[], Any] = nullcontext  # a block on the device that is captured
         self.steps: list[Step] = []
-        self._read: dict[int, list[Any]] = {}  # by memory's start, the arrays that steps read
-        self._written: dict[int, list[Any]] = {}
+        self._read = _Known()  # the arrays that steps read
+        self._written = _Known()
 
     def defer(self, step: Step) -> None:
         """Let a formula wait."""
         arrays = [value for value in step.operands if value.__class__ is ndarray]
         results = step.results
-        if any([_clash(self._written, value) for value in arrays]) or any(
-            [_clash(self._written, value) or _clash(self._read, value) for value in results]
+        read, written = self._read, self._written
+        if any([written.clashes(value) for value in arrays]) or any(
+            [written.clashes(value) or read.clashes(value) for value in results]
         ):
             self.flush()
         for value in arrays:
-            self._read.setdefault(value.data.mem.ptr, []).append(value)
+            read.add(value)
         for value in results:
-            self._written.setdefault(value.data.mem.ptr, []).append(value)
+            written.add(value)
         self.steps.append(step)
         if len(self.steps) == _MOST_STEPS:
             self.flush()
@@ -198,7 +238,7 @@ def deferring_in_place(call: Any) -> Callable[..., Any]:
         if not chain.on:
             return write(x, *others, **parameters)
         formed = None
-        if not made.refused and all([value is x or not _shares(value, x) for value in others]):
+        if not made.refused and all([value is x or not _meets(value, x) for value in others]):
             formed = made.formed((x, *others), parameters, x)
         if formed is None:
             return chain.outside(write, x, *others, **parameters)
@@ -211,42 +251,22 @@ def deferring_in_place(call: Any) -> Callable[..., Any]:
 
 
 def _shares(value: Any, x: Any) -> bool:
+    """Whether two arrays lie in the same memory."""
     return value.__class__ is ndarray and value.data.mem.ptr == x.data.mem.ptr
+
+
+def _meets(value: Any, x: Any) -> bool:
+    """Whether elements of two arrays may lie at one place."""
+    if value.__class__ is not ndarray:
+        return False
+    (low, high), (start, end) = _span(value), _span(x)
+    return start < high and low < end
 
 
 def launching(*launch: Any) -> Callable[[], None]:
     """Launch what waits before any other kernel of ours, for `hooks.launches`."""
     chain.flush()
     return lambda: None
-
-
-def _window(array: Any) -> tuple:
-    return array.data.ptr, array.shape, array.strides, array.dtype
-
-
-def _span(array: Any) -> tuple[int, int]:
-    """The first byte of an array and the one after its last."""
-    low = high = array.data.ptr
-    for size, step in zip(array.shape, array.strides):
-        if step < 0:
-            low += (size - 1) * step
-        else:
-            high += (size - 1) * step
-    return low, high + array.itemsize
-
-
-def _clash(known: dict[int, list[Any]], array: Any) -> bool:
-    """Whether an array shares elements with one of those known, but not one by one."""
-    others = known.get(array.data.mem.ptr)
-    if not others:
-        return False
-    low, high = _span(array)
-    for other in others:
-        if other is not array and _window(other) != _window(array):
-            start, end = _span(other)
-            if start < high and low < end:
-                return True
-    return False
 
 
 def _launch(step: Step, group: list[Step]) -> None:
@@ -309,9 +329,11 @@ def _needed(steps: list[Step]) -> set[int]:
     needed = set()
     for step in steps:
         for value in step.results:
-            # `value` is held by this loop as `fresh` is by this function
+            # `value` is held by this loop as `fresh` is by this function; memory that came from
+            # outside is held there
             if (
-                sys.getrefcount(value) - mentions[id(value)] > alone[0]
+                value.data.mem.__class__ is UnownedMemory
+                or sys.getrefcount(value) - mentions[id(value)] > alone[0]
                 or sys.getrefcount(value.data) > alone[1]
                 or sys.getrefcount(value.data.mem) > alone[2]
             ):
