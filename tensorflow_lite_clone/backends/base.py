@@ -159,6 +159,10 @@ class Backend:
         `index` is the number of the stream's device, None for the array's own.
         """
 
+    def settled(self, array: Any) -> Any:
+        """A row-major copy that the program did not ask for, and may use on every stream."""
+        return self.F.copy(array)
+
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         """An uninitialised array."""
         raise NotImplementedError
@@ -214,9 +218,7 @@ class Backend:
         """The generic form of an op or composite, as this device has to run it."""
         return generic
 
-    def fused(
-        self, name: str, body: Any, generic: Any, kept: tuple[int, ...] = ()
-    ) -> Any:
+    def fused(self, name: str, body: Any, generic: Any, kept: tuple[int, ...] = ()) -> Any:
         """`generic`, the guarded form over arrays of a formula ``body(F, ...)``, or a faster one.
 
         Results at the places `kept` have a dtype of their own.

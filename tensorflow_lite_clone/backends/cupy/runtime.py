@@ -7,6 +7,7 @@ from collections import deque
 from contextlib import nullcontext
 from threading import Lock
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import cupy
 from cupy.cuda import runtime
@@ -102,15 +103,43 @@ def can_access_peer(index: int, peer: int) -> bool:
     return bool(runtime.deviceCanAccessPeer(index, peer))
 
 
+# The streams that programs have beside the default ones.
+_streams: WeakSet[Any] = WeakSet()
+
+
 def new_stream(index: int, priority: int) -> Any:
     """A stream of a device that does not wait for the default stream."""
     with cupy.cuda.Device(index):
-        return cupy.cuda.Stream(non_blocking=True, priority=priority)
+        stream = cupy.cuda.Stream(non_blocking=True, priority=priority)
+    _streams.add(stream)
+    return stream
 
 
 def external_stream(pointer: int, index: int) -> Any:
     """A stream that another library made."""
-    return cupy.cuda.ExternalStream(pointer, index)
+    stream = cupy.cuda.ExternalStream(pointer, index)
+    _streams.add(stream)
+    return stream
+
+
+def let_all_wait() -> None:
+    """Let every other stream wait for what the current one has been given so far.
+
+    For work that a program knows nothing of, and so orders no streams around: what it has read may
+    be written again, and what it has written be read, on any of them. Streams that are captured
+    may not wait for others; what is captured is replayed as a whole.
+    """
+    if capture.state.graph is not None or not _streams:
+        return
+    current = cupy.cuda.get_current_stream()
+    others = [s for s in list(_streams) if s.ptr != current.ptr and not s.is_capturing()]
+    if current.ptr:
+        others.append(default_stream())
+    if others:
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record(current)
+        for stream in others:
+            stream.wait_event(event)
 
 
 def default_stream() -> Any:
