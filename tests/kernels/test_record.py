@@ -58,7 +58,7 @@ def made(chain: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(capture.state, "graph", graph)
     monkeypatch.setattr(hooks, "launches", [deferred.launching])
     found = record.Record(0)
-    found._device = nullcontext()  # type: ignore[assignment]
+    found._device = nullcontext()
     return found
 
 
@@ -105,7 +105,7 @@ def test_the_table_and_its_files(made: Any, chain: Any, tmp_path: Path) -> None:
 def test_equal_kernels_are_written_and_measured_once(
     made: Any, chain: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured = []
+    measured: list[Any] = []
     monkeypatch.setattr(trial, "seconds", measured.append)
     more = waiting(lambda F, x: x + 1)
     with made:
