@@ -87,7 +87,7 @@ def test_the_table_and_its_files(made: Any, chain: Any, tmp_path: Path) -> None:
 
     first, kernel, last = rows(tmp_path)  # what waited comes before what did not
     assert first[:5] == [
-        "1", "[01_body](01_body.cu)", "body, body", "float32 2 x 3, float32 3", "float32 2 x 3",
+        "1", "[01_body](01_body.cu)", "body (2 times)", "float32 2 x 3, float32 3", "float32 2 x 3",
     ]  # fmt: skip
     assert first[5:] == ["0.00", "0.1", "50%"]
     assert kernel[1] == "`softmax<float>` of softmax.cu, 3 x 2 blocks of 128"

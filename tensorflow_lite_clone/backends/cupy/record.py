@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,10 +150,11 @@ class _Pages:
             where = f" of {Path(made.file).name}" if made.file else ""
             size = f", {_times(made.grid)} blocks of {_times(made.block)}" if made.grid else ""
             return f"| {self._number} | `{made.name}`{where}{size} | | | | | | |"
+        said = _listed(made.formulas)
         name = self._files.get(made.text.code)
         if name is None:
-            said = "_".join(dict.fromkeys(made.formulas)) or made.name
-            name = f"{self._number:02d}_{said[:_MOST_LETTERS]}"
+            name = "_".join(dict.fromkeys(made.formulas)) or made.name
+            name = f"{self._number:02d}_{name[:_MOST_LETTERS]}"
             self._files[made.text.code] = name
             (self.folder / f"{name}.cu").write_text(made.text.code)
         kernel, ready = f"[{name}]({name}.cu)", made.ready
@@ -161,14 +163,13 @@ class _Pages:
         read, written = list(map(str, ready.operands)), list(map(str, ready.results))
         if name not in self._drawn:
             self._drawn.add(name)
-            title = ", ".join(made.formulas)
-            drawn = drawing.dot(title, ready.trace, read, written)
+            drawn = drawing.dot(said, ready.trace, read, written)
             (self.folder / f"{name}.dot").write_text(drawn)
         time = self._time(made)
         entries = [
             str(self._number),
             kernel,
-            ", ".join(made.formulas),
+            said,
             ", ".join([read[symbol.value] for symbol in ready.trace.operands]),
             ", ".join(written),
             f"{ready.bytes / 1e6:.2f}",
@@ -193,6 +194,12 @@ def _laid(value: Any) -> Any:
     if value.__class__ is not ndarray:
         return value
     return Laid(value.shape, value.strides, np.dtype(value.dtype), value.data.ptr)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """Names with commas between them, how often where one follows itself."""
+    runs = [(name, len(list(run))) for name, run in groupby(names)]
+    return ", ".join([name if count == 1 else f"{name} ({count} times)" for name, count in runs])
 
 
 def _times(sizes: tuple) -> str:
