@@ -5,6 +5,7 @@ They cost nothing, or one truth test, while there are none. A hook sees all thre
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -39,6 +40,10 @@ waits: list[Callable[[str, int], None]] = []
 #: Held while what runs for ops and words is looked up and kept, and while that changes: a thread
 #: that has looked something up before a change must not keep it after.
 changing = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a new process has no thread that would give it back
+    os.register_at_fork(
+        before=changing.acquire, after_in_parent=changing.release, after_in_child=changing.release
+    )
 
 
 def add(wrapper: Callable[[Any, Any, Call], Call]) -> None:

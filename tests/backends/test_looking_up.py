@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -73,3 +75,18 @@ def test_a_thread_keeps_nothing_that_is_outdated(slow: Slow, what: str) -> None:
     changing.join(10)
     assert found == ["before"]
     assert call() == "after"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_waits_for_no_thread_of_its_parent(slow: Slow) -> None:
+    thread = threading.Thread(target=lambda: slow.F.exp(1))
+    thread.start()
+    assert slow.asked.wait(10)
+    threading.Timer(0.05, slow.go_on.set).start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
+        child = os.fork()
+    if not child:
+        os._exit(0 if hooks.changing.acquire(timeout=5) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    thread.join(10)
