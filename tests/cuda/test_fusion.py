@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -254,3 +255,40 @@ def test_training_is_the_same() -> None:
         return [float(run()) for _ in range(8)]
 
     np.testing.assert_allclose(trained(True), trained(False), rtol=2e-4)
+
+
+def test_threads_capture_at_the_same_time() -> None:
+    """Each on a stream of its own, while another one computes eagerly."""
+    found: list[Any] = []
+    done = threading.Event()
+
+    def work(x: Any) -> Any:
+        return ((x * 2 + 1).tanh().cumsum(0) * 3 - x).softmax(1).exp() * x
+
+    def capture(seed: int) -> None:
+        with tlc.cuda.stream(tlc.cuda.Stream()):
+            x = tlc.from_numpy(np.random.default_rng(seed).normal(size=(64, 33))).cuda()
+            expected = work(x).cpu().numpy()
+            for _ in range(8):
+                graph = tlc.cuda.CUDAGraph()
+                with tlc.cuda.graph(graph):
+                    result = work(x)
+                graph.replay()
+                found.append(np.abs(result.cpu().numpy() - expected).max())
+
+    def compute() -> None:
+        x = tlc.ones(64, 33, device="cuda", dtype=tlc.float64)
+        expected = work(x).cpu().numpy()
+        while not done.is_set():
+            found.append(np.abs(work(x).cpu().numpy() - expected).max())
+
+    threads = [threading.Thread(target=capture, args=(seed,)) for seed in range(3)]
+    eager = threading.Thread(target=compute)
+    for thread in (*threads, eager):
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    done.set()
+    eager.join(60)
+    assert len(found) > 3 * 8
+    assert max(found) < 1e-12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,10 +14,16 @@ import pytest
 pytest.importorskip("cupy")
 
 import cupy
+from cupy.cuda.compiler import CompileException
 
+from tensorflow_lite_clone.backends.cupy import runtime
 from tensorflow_lite_clone.backends.cupy.fusion import deferred, joining, source
 from tensorflow_lite_clone.backends.cupy.fusion.expression import in_order
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
+
+
+class Owned(cupy.cuda.UnownedMemory):
+    """Memory that counts as this package's own."""
 
 
 def host(array: Any) -> np.ndarray:
@@ -82,7 +89,7 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         held = np.full(size // 4 + 8, np.nan, np.float32)
         buffers.append(held)
         at = -(-held.ctypes.data // 16) * 16
-        memory = cupy.cuda.UnownedMemory(at, max(size, 1), held, 0)
+        memory = Owned(at, max(size, 1), held, 0)
         return cupy.cuda.MemoryPointer(memory, 0)
 
     monkeypatch.setattr(joining, "Plan", Computed)
@@ -239,6 +246,127 @@ def test_gradients_that_are_no_formulas(
     node = SimpleNamespace(op=op, backend=SimpleNamespace(batched=batched))
     assert deferred.backward(node, lambda grads: chain.on, []) is waits
     assert chain.on
+
+
+def test_a_joined_kernel_that_does_not_compile(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan(name: str, *rest: Any) -> Any:
+        if name == "chain":
+            raise CompileException("too much", "", "", ())
+        return Computed(name, *rest)
+
+    monkeypatch.setattr(joining, "Plan", plan)
+    x = given(1, 2, 3)
+    more, double = waiting(lambda F, x: x + 1), in_place(lambda F, x: x * 2)
+    y = more(more(x))
+    assert double(y)
+    with pytest.warns(RuntimeWarning, match="body, body, body"):
+        chain.flush()
+    assert host(y).tolist() == [6, 8, 10]
+
+
+def test_a_formula_that_does_not_compile_waits_for_nothing(
+    chain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(*formed: Any) -> Any:
+        raise CompileException("too much", "", "", ())
+
+    monkeypatch.setattr("tensorflow_lite_clone.backends.cupy.fusion.formula.Plan", plan)
+    x = given(1, 2, 3)
+    call = formula("body", lambda F, x: x + 1, lambda x: host(x) + 1)
+    with pytest.warns(RuntimeWarning, match="does not compile"):
+        assert call(x).tolist() == [2, 3, 4]  # as steps run before they are captured
+    assert deferred.deferring(call)(x).tolist() == [2, 3, 4]
+    assert not chain.steps
+
+
+def test_parameters_of_a_joined_kernel_fit(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def plan(name: str, made: Any, walked: Any, form: Any) -> Any:
+        head = source.write(name, made, form).code.partition("void __launch_bounds__")[2]
+        sizes.append(8 * head.partition("{")[0].count(","))
+        return Computed(name, made, walked, form)
+
+    monkeypatch.setattr(joining, "Plan", plan)
+    x = given(*range(6)).reshape(2, 3).T
+    many = waiting(lambda F, x, *, start: sum([x * (start + 0.5 + i) for i in range(40)], x))
+    results = [many(x, start=100 * i) for i in range(30)]
+    chain.flush()
+    assert len(sizes) > 2
+    assert all(2000 < size <= 4096 for size in sizes[1:-1])
+    for i, result in enumerate(results):
+        factor = 1 + sum([100 * i + 0.5 + j for j in range(40)])
+        np.testing.assert_allclose(host(result), host(x) * factor, 1e-5)
+
+
+def test_what_waits_is_launched_on_the_captured_device(
+    chain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when work for another device, which is current then, has to follow it."""
+    devices = [1]  # the current one is the last
+
+    @contextmanager
+    def here() -> Iterator[None]:
+        devices.append(0)
+        yield
+        devices.pop()
+
+    class Placed(Computed):
+        def into(self, operands: tuple, results: tuple) -> None:
+            assert devices[-1] == 0
+            super().into(operands, results)
+
+    monkeypatch.setattr(chain, "here", here)
+    monkeypatch.setattr(joining, "Plan", Placed)
+    y = waiting(lambda F, x: x + 1)(given(1, 2))
+    deferred.launching("of another device", "", (), ())()
+    assert host(y).tolist() == [2, 3]
+
+
+def test_what_waits_is_launched_before_another_stream_is_used(
+    chain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "set_device", lambda index: None)
+    more, found = waiting(lambda F, x: x + 1), []
+
+    class Stream:
+        def __enter__(self) -> None:
+            found.append(host(y).tolist())
+
+        def __exit__(self, *exception: object) -> None:
+            found.append(host(z).tolist())
+
+    y = more(given(1, 2))
+    runtime.enter_stream(Stream(), 0)
+    z = more(given(3, 4))
+    runtime.leave_stream(Stream(), 0, None, None, None)
+    assert found == [[2, 3], [4, 5]]
+
+
+def imported(array: Any) -> Any:
+    """The same memory under another name, as DLPack and ``__cuda_array_interface__`` give it."""
+    memory = cupy.cuda.UnownedMemory(array.data.ptr, array.nbytes, array, 0)
+    return cupy.ndarray(array.shape, array.dtype, cupy.cuda.MemoryPointer(memory, 0), array.strides)
+
+
+def test_memory_that_comes_back_under_another_name(chain: Any) -> None:
+    x = given(*range(6))
+    more, double = waiting(lambda F, x: x + 1), in_place(lambda F, x: x * 2)
+    assert double(x)
+    middle = more(imported(x[1:4]))  # other elements than those that are written, but some of them
+    same = more(imported(x))
+    assert double(imported(x[2:]))
+    chain.flush()
+    assert host(middle).tolist() == [3, 5, 7]
+    assert host(same).tolist() == [1, 3, 5, 7, 9, 11]
+    assert host(x).tolist() == [0, 2, 8, 12, 16, 20]
+
+    add = in_place(lambda F, x, y: x + y)
+    assert double(x)
+    assert add(x[:3], x[3:])  # the same memory, but no place twice
+    assert chain.steps
+    chain.flush()
+    assert host(x).tolist() == [24, 36, 56, 24, 32, 40]
 
 
 class Rectified:

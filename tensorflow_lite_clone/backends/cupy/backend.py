@@ -58,19 +58,21 @@ class CupyBackend(Backend):
         memory.install()
         faults.prepare()
         super().__init__()
-        self._look_up()
+        self._look_up(0)
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
 
-    def _look_up(self) -> None:
-        """Let everything that is called for arrays be looked up anew."""
-        added = self._formula("add", _sum, add)
-        add_to = self._in_place(added)
-        iadd_to = self.foreign(iadd)
-        self.add = self.guarded(added)
-        self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd_to(x, y))
-        super().forget()
-        self.F.forget()
-        hooks.forget()
+    def _look_up(self, captures: int) -> None:
+        """Let what is called for arrays be looked up anew, with so many captures more."""
+        with hooks.changing:
+            self._waiting += captures
+            added = self._formula("add", _sum, add)
+            add_to = self._in_place(added)
+            iadd_to = self.foreign(iadd)
+            self.add = self.guarded(added)
+            self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd_to(x, y))
+            super().forget()
+            self.F.forget()
+            hooks.forget()
 
     def forget(self) -> None:
         super().forget()
@@ -79,9 +81,8 @@ class CupyBackend(Backend):
     @contextmanager
     def deferring(self) -> Iterator[None]:
         """A block in which this thread's pointwise kernels wait for those that follow them."""
-        self._waiting += 1
-        self._look_up()
-        chain.on = True
+        self._look_up(1)
+        chain.on, chain.here = True, self.here
         hooks.backwards.append(deferred.backward)
         hooks.launches.append(deferred.launching)
         try:
@@ -91,8 +92,7 @@ class CupyBackend(Backend):
             chain.drop()
             hooks.backwards.remove(deferred.backward)
             hooks.launches.remove(deferred.launching)
-            self._waiting -= 1
-            self._look_up()
+            self._look_up(-1)
 
     def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:
         if not self._waiting or not callable(call) or isinstance(call, type):
@@ -246,10 +246,16 @@ class CupyBackend(Backend):
     def is_pinned(self, array: Any) -> bool:
         return memory.is_pinned(array)
 
-    def lend(self, array: Any, stream: Any) -> None:
+    def lend(self, array: Any, stream: Any, index: int | None) -> None:
         chain.flush()
         with self.here():
-            runtime.lend(array, stream)
+            runtime.lend(array, stream, index)
+
+    def settled(self, array: Any) -> Any:
+        made = self.F.copy(array)
+        with self.here():
+            runtime.let_all_wait()
+        return made
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         with self.here():

@@ -16,11 +16,11 @@ from tensorflow_lite_clone.backends.cupy.arrays import (
     is_dense_last,
     power_above,
 )
+from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain, deferring
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.norms import (
-    processors,
     statistics,
     vector,
     weights_of,
@@ -34,9 +34,7 @@ _finish = Kernel(_FILE, "batch_norm_forward_finish", params=("R", "A"))
 _forward = Kernel(_FILE, "batch_norm_forward", params=("T", "W", "M", "A", "VEC", "LAST"))
 _sums = Kernel(_FILE, "batch_norm_backward_sums", params=("T", "W", "A", "VEC", "LAST"))
 _finish_sums = Kernel(_FILE, "batch_norm_backward_finish", params=("W", "A"))
-_backward = Kernel(
-    _FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING")
-)
+_backward = Kernel(_FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING"))
 
 
 class _Walk:
@@ -63,7 +61,7 @@ class _Walk:
 
         A thread gets `least` packs or more.
         """
-        key = processors(), blocks, least
+        key = here().processors, blocks, least
         try:
             return self._parts[key]
         except KeyError:
@@ -79,9 +77,7 @@ _walk = lru_cache(maxsize=1024)(_Walk)
 
 def _is_last(x: Any) -> bool:
     """Whether channels lie next to each other; other layouts are served as contiguous ones."""
-    return x.size == x.shape[0] * x.shape[1] or (
-        not x.flags.c_contiguous and is_dense_last(x)
-    )
+    return x.size == x.shape[0] * x.shape[1] or (not x.flags.c_contiguous and is_dense_last(x))
 
 
 def _laid(x: Any, last: bool) -> Any:

@@ -8,19 +8,46 @@ keeps in registers what nobody holds any more. `outside` goes around what is no 
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from cupy import ndarray
+from cupy.cuda.compiler import CompileException
 
 from tensorflow_lite_clone.backends.cupy.fusion import joining
 from tensorflow_lite_clone.backends.cupy.fusion.formula import in_place
-from tensorflow_lite_clone.backends.cupy.fusion.joining import Origin, Step, window
+from tensorflow_lite_clone.backends.cupy.fusion.joining import Origin, Step, meets, span, window
 from tensorflow_lite_clone.backends.cupy.fusion.launch import maker
-from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, summed
+from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns, summed
 
 _MOST_STEPS = 128  # that wait
+
+
+#: Each is called with a step before it is launched, and the steps that it was joined from.
+watchers: list[Callable[[Step, list[Step]], None]] = []
+
+
+class _Known:
+    """Arrays, by where they lie: memory that came from outside may be known under many names."""
+
+    def __init__(self) -> None:
+        self._spans: dict[tuple, tuple[int, int]] = {}  # by window
+
+    def add(self, array: Any) -> None:
+        """Note an array."""
+        self._spans[window(array)] = span(array)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._spans.clear()
+
+    def clashes(self, array: Any) -> bool:
+        """Whether an array shares elements with one that is known, but not one by one."""
+        low, high = span(array)
+        near = [known for known, (start, end) in self._spans.items() if start < high and low < end]
+        return bool(near) and any([known != window(array) for known in near])
 
 
 class Chain(threading.local):
@@ -28,9 +55,10 @@ class Chain(threading.local):
 
     def __init__(self) -> None:
         self.on = False  # formulas are put off
+        self.here: Callable[[], Any] = nullcontext  # a block on the device that is captured
         self.steps: list[Step] = []
-        self._read: dict[int, list[Any]] = {}  # by memory's start, the arrays that steps read
-        self._written: dict[int, list[Any]] = {}
+        self._read = _Known()  # the arrays that steps read
+        self._written = _Known()
         self._origins: dict[tuple, Origin] = {}  # by window
         self._again: dict[tuple, Origin] = {}  # those that take the place of what steps read
 
@@ -38,15 +66,16 @@ class Chain(threading.local):
         """Let a formula wait."""
         arrays = [value for value in step.operands if value.__class__ is ndarray]
         results = step.results
-        if any([_clash(self._written, value) for value in arrays]) or any(
-            [_clash(self._written, value) or _clash(self._read, value) for value in results]
+        read, written = self._read, self._written
+        if any([written.clashes(value) for value in arrays]) or any(
+            [written.clashes(value) or read.clashes(value) for value in results]
         ):
             self.flush()
         for value in arrays:
-            self._read.setdefault(value.data.mem.ptr, []).append(value)
+            read.add(value)
         for value in results:
-            self._written.setdefault(value.data.mem.ptr, []).append(value)
-        self._forget({value.data.mem.ptr for value in results})
+            written.add(value)
+        self._forget(list(results))
         self.steps.append(step)
         if len(self.steps) == _MOST_STEPS:
             self.flush()
@@ -56,7 +85,7 @@ class Chain(threading.local):
         if not self.steps:
             return
         steps, self.steps = self.steps, []
-        again = {key: own for key, own in self._again.items() if not own.lost(set(), False)}
+        again = {key: own for key, own in self._again.items() if not own.lost([], False)}
         self._again.clear()
         self._read.clear()
         self._written.clear()
@@ -68,12 +97,13 @@ class Chain(threading.local):
 
         joined = []
         for group in reversed(joining.groups_of(steps)):
-            joined.append(joining.joined(group, is_held, again))
+            joined.append((joining.joined(group, is_held, again), group))
             later.update([window(v) for s in group for v in s.operands if v.__class__ is ndarray])
-        for step in reversed(joined):
-            if step is not None:
-                step.launch()
-                self._origins.update(joining.origins_of(step))
+        with self.here():  # work for another device may be what they have to precede
+            for step, group in reversed(joined):
+                if step is not None:
+                    _launch(step, group)
+                    self._origins.update(joining.origins_of(step))
 
     def sums(self, name: str, body: Callable[..., tuple], arrays: tuple, others: tuple) -> Any:
         """The partial sums per channel, as `Sums` has them, of what `body` gives for the arrays.
@@ -84,14 +114,17 @@ class Chain(threading.local):
         that is not so, or where channels are not next to each other.
         """
         read = [*arrays, *[value for value in others if value is not None]]
-        if any([_clash(self._written, value) for value in read]):
+        if any([self._written.clashes(value) for value in read]):
             return None
         made, sums = summed(body, arrays), Sums()
         walked, form = joining.formed(made, arrays, (), arrays[:1])
-        step = Step(name, made, walked, form, arrays, (), sums)
+        columns = by_columns(walked, form, arrays[0].shape[1])
+        if columns is None:
+            return None
+        step = Step(name, made, walked, columns, arrays, (), sums)
         steps = [*self.steps, step]
         group = next(group for group in joining.groups_of(steps) if group[-1] is step)
-        self._forget(set())
+        self._forget([])
         reads = {window(v) for one in group for v in one.operands if v.__class__ is ndarray}
         again = {key: origin for key, origin in self._origins.items() if key in reads}
         alone = joining.joined(group, lambda value: False, again)
@@ -103,8 +136,11 @@ class Chain(threading.local):
         whole = [sum([value.shape == step.shape for value in v]) for v in (given, arrays)]
         if whole[0] <= whole[1] and before.isdisjoint(map(window, given)):
             self._again |= again
-            with self.beside():
-                alone.launch()
+            with self.beside(), self.here():
+                try:
+                    alone.launch()
+                except CompileException:  # the sums of what is there are another kernel
+                    self._again.clear()
             return sums.partial
         needed = joining.needed_of(steps)
         if joining.joined(group, lambda value: id(value) in needed, {}) is None:
@@ -122,8 +158,8 @@ class Chain(threading.local):
         finally:
             self.on = on
 
-    def _forget(self, written: set[int], itself: bool = True) -> None:
-        """Let go of what cannot be computed again, after this memory is written."""
+    def _forget(self, written: list[Any], itself: bool = True) -> None:
+        """Let go of what cannot be computed again, after these arrays are written."""
         if self._origins:
             self._origins = {
                 key: origin
@@ -146,7 +182,7 @@ class Chain(threading.local):
             return call(*args, **kwargs)
         self.flush()
         # What it is called for it may write; what was computed from others, autograd sees to.
-        self._forget({value.data.mem.ptr for value in _arrays((args, kwargs))}, itself=False)
+        self._forget(list(_arrays((args, kwargs))), itself=False)
         self.on = False
         try:
             return call(*args, **kwargs)
@@ -231,7 +267,7 @@ def deferring_in_place(call: Any) -> Callable[..., Any]:
         if not chain.on:
             return write(x, *others, **parameters)
         formed = None
-        if not made.refused and all([value is x or not _shares(value, x) for value in others]):
+        if not made.refused and all([value is x or not meets(value, x) for value in others]):
             formed = made.formed((x, *others), parameters, x)
         if formed is None:
             return chain.outside(write, x, *others, **parameters)
@@ -244,6 +280,7 @@ def deferring_in_place(call: Any) -> Callable[..., Any]:
 
 
 def _shares(value: Any, x: Any) -> bool:
+    """Whether two arrays lie in the same memory."""
     return value.__class__ is ndarray and value.data.mem.ptr == x.data.mem.ptr
 
 
@@ -265,26 +302,22 @@ def _arrays(value: Any) -> Iterator[Any]:
         yield from _arrays(list(value.values()))
 
 
-def _span(array: Any) -> tuple[int, int]:
-    """The first byte of an array and the one after its last."""
-    low = high = array.data.ptr
-    for size, step in zip(array.shape, array.strides):
-        if step < 0:
-            low += (size - 1) * step
-        else:
-            high += (size - 1) * step
-    return low, high + array.itemsize
-
-
-def _clash(known: dict[int, list[Any]], array: Any) -> bool:
-    """Whether an array shares elements with one of those known, but not one by one."""
-    others = known.get(array.data.mem.ptr)
-    if not others:
-        return False
-    low, high = _span(array)
-    for other in others:
-        if other is not array and window(other) != window(array):
-            start, end = _span(other)
-            if start < high and low < end:
-                return True
-    return False
+def _launch(step: Step, group: list[Step]) -> None:
+    """Launch what a group was joined to, or the group one by one where that does not compile."""
+    if step.sums is None:
+        for watch in watchers:
+            watch(step, group)
+    try:
+        step.launch()
+    except CompileException as error:
+        if len(group) == 1:
+            raise
+        names = ", ".join([alone.name for alone in group])
+        warnings.warn(
+            f"a kernel of several formulas ({names}) does not compile, and they run one by one: "
+            f"{error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        for alone in group:
+            _launch(alone, [alone])

@@ -69,6 +69,8 @@ class Formula:
                 stacklevel=2,
             )
             plan = None
+            broken = formed[0] if formed else None  # nor may it wait for others in a capture
+            self._traces.update({k: None for k, made in self._traces.items() if made is broken})
         if out is None:
             run = self.generic if plan is None else plan.run
         else:

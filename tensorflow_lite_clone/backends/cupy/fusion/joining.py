@@ -14,9 +14,16 @@ from weakref import ref
 import cupy
 import numpy as np
 from cupy import ndarray
+from cupy.cuda import UnownedMemory
 
 from tensorflow_lite_clone.backends.cupy.arrays import strides_of
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast, operands_of
+from tensorflow_lite_clone.backends.cupy.fusion.expression import (
+    Symbol,
+    Trace,
+    cast,
+    in_order,
+    operands_of,
+)
 from tensorflow_lite_clone.backends.cupy.fusion.formula import form_of
 from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, walk_into
@@ -24,6 +31,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.source import Form
 from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns
 
 _MOST_ARRAYS = 24  # of one kernel
+_MOST_WORDS = 4096 // 8  # of eight bytes, that a kernel may take as parameters on every device
 _FEW = 64  # times as small is what is kept to compute an array again
 
 
@@ -73,18 +81,38 @@ class Origin(NamedTuple):
         value = self.operands[place]
         return value() if place == self.large else value
 
-    def lost(self, written: set[int], itself: bool) -> bool:
-        """Whether it is gone, or memory was written that holds an operand, or itself."""
+    def lost(self, written: list[Any], itself: bool) -> bool:
+        """Whether it is gone, or one of these arrays lies where an operand does, or itself."""
         array, large = self.array(), self.operand(self.large)
         if array is None or large is None:
             return True
         held = [large, *[value for value in self.operands.values() if value.__class__ is ndarray]]
         held += [array] if itself else []
-        return any([value.data.mem.ptr in written for value in held])
+        return any([meets(value, other) for value in held for other in written])
 
 
 def window(array: Any) -> tuple:
+    """What tells which elements an array has, and how they are read."""
     return array.data.ptr, array.shape, array.strides, array.dtype
+
+
+def span(array: Any) -> tuple[int, int]:
+    """The first byte of an array and the one after its last."""
+    low = high = array.data.ptr
+    for size, step in zip(array.shape, array.strides):
+        if step < 0:
+            low += (size - 1) * step
+        else:
+            high += (size - 1) * step
+    return low, high + array.itemsize
+
+
+def meets(value: Any, x: Any) -> bool:
+    """Whether elements of two arrays may lie at one place."""
+    if value.__class__ is not ndarray:
+        return False
+    (low, high), (start, end) = span(value), span(x)
+    return start < high and low < end
 
 
 class _Group:
@@ -95,10 +123,18 @@ class _Group:
         self.steps: list[Step] = []
         self.read: set[Any] = set()
         self.written: set[Any] = set()
+        self.numbers = 0
+
+    def has_room(self, windows: set[Any], numbers: int) -> bool:
+        """Whether these arrays and numbers beside its own are not too many for a kernel."""
+        arrays, axes = len(self.read | self.written | windows), len(self.shape)
+        # for each array where it lies and its strides, the sizes, and the number of elements
+        words = arrays * (1 + axes) + axes + 1 + self.numbers + numbers
+        return arrays <= _MOST_ARRAYS and words <= _MOST_WORDS
 
 
 def groups_of(steps: list[Step]) -> list[list[Step]]:
-    """Steps that become one kernel each: over the same elements, and not too many arrays.
+    """Steps that become one kernel each: the same elements, not too many arrays and numbers.
 
     What steps share they share as windows: memory that overlaps otherwise does not wait.
     """
@@ -106,23 +142,32 @@ def groups_of(steps: list[Step]) -> list[list[Step]]:
     for step in steps:
         read = {window(value) for value in step.operands if value.__class__ is ndarray}
         written = {window(value) for value in step.results}
-        group = _group_for(groups, step.shape, read, written)
+        numbers = _numbers(step)
+        group = _group_for(groups, step.shape, read, written, numbers)
         group.steps.append(step)
         group.read |= read
         group.written |= written
+        group.numbers += numbers
     return [group.steps for group in groups]
 
 
-def _group_for(groups: list[_Group], shape: tuple, read: set[Any], written: set[Any]) -> _Group:
+def _group_for(
+    groups: list[_Group], shape: tuple, read: set[Any], written: set[Any], numbers: int
+) -> _Group:
     """The last group that a step may join without overtaking what it depends on, or a new one."""
     for group in reversed(groups):
-        both = group.read | group.written | read | written
-        if group.shape == shape and len(both) <= _MOST_ARRAYS:
+        if group.shape == shape and group.has_room(read | written, numbers):
             return group
         if not (group.written.isdisjoint(read | written) and group.read.isdisjoint(written)):
             break
     groups.append(_Group(shape))
     return groups[-1]
+
+
+def _numbers(step: Step) -> int:
+    """How many numbers the step's kernel takes, at most."""
+    found = [symbol for symbol in in_order(step.trace.results) if symbol.word == "number"]
+    return len(found) + sum(step.form.numbers)
 
 
 def needed_of(steps: list[Step]) -> set[int]:
@@ -137,9 +182,11 @@ def needed_of(steps: list[Step]) -> set[int]:
     needed = set()
     for step in steps:
         for value in step.results:
-            # `value` is held by this loop as `fresh` is by this function
+            # `value` is held by this loop as `fresh` is by this function; memory that came from
+            # outside is held there
             if (
-                sys.getrefcount(value) - mentions[id(value)] > alone[0]
+                value.data.mem.__class__ is UnownedMemory
+                or sys.getrefcount(value) - mentions[id(value)] > alone[0]
                 or sys.getrefcount(value.data) > alone[1]
                 or sys.getrefcount(value.data.mem) > alone[2]
             ):

@@ -15,6 +15,7 @@ from cupy import ndarray
 from cupy.cuda import alloc, get_current_stream
 
 from tensorflow_lite_clone.backends.cupy.arrays import ceil_div, power_above
+from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.fusion.expression import Trace
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk
 from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form, Text, c_type, write
@@ -24,7 +25,6 @@ from tensorflow_lite_clone.backends.cupy.kernel import (
     launch,
     launch_again,
 )
-from tensorflow_lite_clone.backends.cupy.norms import processors
 from tensorflow_lite_clone.backends.cupy.signature import CODES
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch import hooks
@@ -32,6 +32,8 @@ from tensorflow_lite_clone.kernels.sources import Source, package_folder
 
 _launches = hooks.launches
 _ROWS = 8  # that a thread sums at least
+#: Each is called with a kernel before it is launched, while `hooks.launches` are told of it.
+watchers: list[Callable[[Text], None]] = []
 
 
 @cache
@@ -67,6 +69,8 @@ def launcher(name: str, text: Text, front: str, static: Struct, values: list, bl
     def fire(*arguments: Any, kept: Any = (size, extra)) -> None:  # to which addresses lead
         launched: Any = ()
         if _launches:
+            for watch in watchers:
+                watch(text)
             launched = [told(text.name, "", (blocks,), (BLOCK,)) for told in _launches]
         stream = get_current_stream().ptr
         with lock:
@@ -122,7 +126,7 @@ def prepared_sums(name: str, made: Trace, walked: Walk, form: Form) -> tuple[Any
     across = min(32, power_above(groups))
     tiles = ceil_div(groups, across)
     parts = ceil_div(rows, _ROWS * (BLOCK // across))
-    chunk = ceil_div(rows, max(1, min(2 * processors() // tiles, parts)))
+    chunk = ceil_div(rows, max(1, min(2 * here().processors // tiles, parts)))
     parts = ceil_div(rows, chunk)
     front = _front(made, form, 1)
     codes = "".join([CODES[kind] for kind, _ in text.constants]) + "q"
