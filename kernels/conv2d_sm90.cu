@@ -26,23 +26,30 @@
 //              2 take 39: they do not fit all multiprocessors), a thread of its own for patches
 //              (123 us where one for both takes 114), boxes that begin with several images where
 //              others fit (128 us instead of 114)
-// Instances:   conv2d_hopper<float,128,2,1,1,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,1,1,1,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,2,1,1,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,1,2,1,false,64>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,1,1,1,false,256>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,2,1,1,false,128>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,1,1,1,false,256>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__half,64,1,1,1,true,256>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,2,1,2,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,1,1,2,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,1,2,2,false,64>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__half,128,2,1,1,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,1,2,1,false,64>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__half,128,1,1,1,true,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,1,2,1,true,64>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,128,2,1,2,true,64>: 168 registers, 1024 bytes shared
+// Instances:   conv2d_hopper<float,128,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,1,false,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,1,1,false,256,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,2,1,1,false,128,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,1,1,false,256,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,64,1,1,1,true,256,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,2,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,2,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,2,false,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,2,1,false,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,1,1,1,true,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,2,1,true,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,128,2,1,2,true,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,1,false,64,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,1,false,64,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,1,false,64,true>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,1,1,false,256,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,128,2,1,1,false,64,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false,128,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,64,1,1,1,false,256,true>: 168 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
 // Measured:    NVIDIA H200, 2026-11-23, 3x3, 128 images, forward / gradient of the input in us
 //              (cuDNN, channels last). TF32: 64x32x32 43 / 47 (53 / 59), 128x16x16 33 / 35
@@ -50,6 +57,7 @@
 //              (30 / 31), 19 / 19 (26 / 25), 19 / 19 (18 / 17), 24 / 24 (29 / 26)
 
 #include "common.cuh"
+#include "conv_moments.cuh"
 #include "mma.cuh"
 #include "wgmma.cuh"
 
@@ -196,15 +204,19 @@ __device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int 
 // items, else a block goes on with the item that follows those of the whole grid.
 // ACROSS: the weights' outputs, not the channels, follow each other.
 // A product's 64 rows are a piece's pixels, or if a piece has more, the outputs.
-template <typename T, int BN, int PIECES, int RESIDENT, int SPLIT, bool ACROSS, int PIECE>
+// MOMENTS: those of the results as they are stored, (3, 2 or 8 rows a block of the same outputs,
+// outputs); no tile is cut, and all items of a block are of the same outputs.
+template <typename T, int BN, int PIECES, int RESIDENT, int SPLIT, bool ACROSS, int PIECE,
+          bool MOMENTS>
 __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 1)
     conv2d_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
                   const __grid_constant__ Outputs y, const T* __restrict__ bias,
-                  const __grid_constant__ Convolution s) {
+                  const __grid_constant__ Convolution s, float* __restrict__ moments) {
   constexpr int LANES = CHUNK / sizeof(T);  // channels of a chunk
   constexpr int WEIGHTS = BN * CHUNK;       // bytes of a stage
   constexpr bool TURNED = PIECE > 64;
   static_assert(!TURNED || (BN == 64 && SPLIT == 1), "a product's rows, of one block");
+  static_assert(!MOMENTS || SPLIT == 1, "results are in registers");
   extern __shared__ __align__(1024) char shared[];
   __shared__ Barrier barriers[4][MOST_STAGES];
   Barrier* const patch_full = barriers[0];
@@ -279,6 +291,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
     const int extent = (p.piece[2] - 1) * p.slope[2];
     constexpr int PANELS = BN / LANES, STRIPS = LANES / 8;  // of a piece; of 8 outputs, of a panel
     Turn slot;
+    Tally<BN, PIECES, PIECE> tally;
     for (int number = blockIdx.x / SPLIT; number < s.items; number += gridDim.x / SPLIT) {
       const Item item(s, number, BN);
       const Part& part = s.part[item.part];
@@ -360,14 +373,20 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
       for (int i = 0; i < PIECES; ++i) hold(sums[i]);
       release();
 
+      const T* added = bias;
+      if constexpr (MOMENTS) {
+        settle<T, BN, PIECES, PIECE>(sums, bias, item.column, s.outputs);
+        tally.add(sums);
+        added = nullptr;
+      }
       const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
       const auto put = [&](char* panel, int j, const float* sum) {  // outputs 8 j of a piece
         const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T) % CHUNK;
         float more[2] = {};
-        if (bias != nullptr) {
+        if (added != nullptr) {
 #pragma unroll
           for (int v = 0; v < 2; ++v) {
-            if (item.column + n + v < s.outputs) more[v] = widen(bias[item.column + n + v]);
+            if (item.column + n + v < s.outputs) more[v] = widen(added[item.column + n + v]);
           }
         }
 #pragma unroll
@@ -390,11 +409,11 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
         constexpr int BOX = PANEL / CHUNK / PANELS;  // pixels of a slot
         const int output = threadIdx.x % 128 / 32 * 16 + lane / 4;
         float more[2] = {};
-        if (bias != nullptr) {
+        if (added != nullptr) {
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
             const int n = item.column + output + 8 * h;
-            if (n < s.outputs) more[h] = widen(bias[n]);
+            if (n < s.outputs) more[h] = widen(added[n]);
           }
         }
 #pragma unroll
@@ -505,6 +524,10 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
         __syncwarp();
         cluster_barrier();  // the others have read what lies here
       }
+    }
+    if constexpr (MOMENTS) {
+      const int blocks = gridDim.x / s.columns, column = blockIdx.x % s.columns * BN;
+      tally.write(moments, blocks, s.outputs, blockIdx.x / s.columns, column);
     }
     if (speaks) wait_stores<0>();
   }

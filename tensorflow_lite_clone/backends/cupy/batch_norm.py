@@ -153,6 +153,7 @@ def batch_norm(
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size:
         return NotImplemented
+    moments = chain.moments(x)
     chain.flush()
     weights, running_kind = weights_of(x, w, b), _kind(x, (running_mean, running_var))
     last = _is_last(x)
@@ -166,17 +167,18 @@ def batch_norm(
     ]
     channels, count = x.shape[1], x.size // x.shape[1]
     mean, variance = cupy.empty(channels, kind), cupy.empty(channels, kind)
-    parts, chunk = rows.parts(3 if last else 4)
-    partials = cupy.empty((channels, parts, 3), kind) if parts > 1 else None
     unbiased = count / max(count - 1, 1)
     results = (unbiased, momentum, *running, mean, variance)
-    kernel = _moments[x.dtype, running_kind, kind, rows.width, last]
-    kernel(
-        rows.tiles * parts, rows.block,
-        laid, channels, rows.packs, rows.length, parts, chunk, *results, partials,
-    )  # fmt: skip
-    if parts > 1:
-        _finish[running_kind, kind](channels, 128, partials, parts, *results)
+    if moments is None:
+        parts, chunk = rows.parts(3 if last else 4)
+        moments = cupy.empty((3, parts, channels), kind) if parts > 1 else None
+        _moments[x.dtype, running_kind, kind, rows.width, last](
+            rows.tiles * parts, rows.block,
+            laid, channels, rows.packs, rows.length, parts, chunk, *results, moments,
+        )  # fmt: skip
+    if moments is not None:
+        finish = _finish[running_kind, kind]
+        finish(ceil_div(channels, 4), 512, moments, channels, moments.shape[1], *results)
     y = _normalize(x, laid, weights, mean, variance, eps, rows, kind)
     if running[0] is running_mean and running[1] is running_var:
         return y, mean, variance  # what was given is written

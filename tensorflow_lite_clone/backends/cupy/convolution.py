@@ -33,6 +33,7 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     taps_first,
 )
 from tensorflow_lite_clone.backends.cupy.device_facts import Facts, facts
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.core.flags import flags
@@ -144,7 +145,10 @@ def _gather(
         y = new_array((batch, channels, height, width), dtype, True)
         across = transposed and hopper.reads_across(x, w)
         rows = _rows(w, groups, transposed and not across)
-        hopper.gather(x, rows, b, y, space, kernel, geometry, transposed, across, chip.processors)
+        waits = last and not transposed
+        hopper.gather(
+            x, rows, b, y, space, kernel, geometry, transposed, across, chip.processors, waits
+        )
         return y if last else by_channels(y).reshape(shape)
     w = _rows(w, groups, transposed)
     y = new_array(shape, dtype, last)
@@ -188,9 +192,11 @@ def _is_depthwise(channels: int, each: int, groups: int) -> bool:
 
 
 @override("conv", backend="cupy")
+@aware
 def conv(
     F: Any, x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ) -> Any:
+    chain.flush()
     chip = facts(x.device.id)
     tensor = _way(chip, x, w, b)
     if tensor is None or x.ndim not in (3, 4):

@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from cupy import ndarray
 from cupy.cuda.compiler import CompileException
@@ -50,12 +50,20 @@ class _Known:
         return bool(near) and any([known != window(array) for known in near])
 
 
+class Product(NamedTuple):
+    """A kernel that is no formula and waits, as it may compute more than what it is to fill."""
+
+    result: Any  # (N, C, ...)
+    launch: Callable[[bool], Any]  # fills it and, if asked to, gives its moments as parts of them
+
+
 class Chain(threading.local):
     """What waits in this thread."""
 
     def __init__(self) -> None:
         self.on = False  # formulas are put off
         self.here: Callable[[], Any] = nullcontext  # a block on the device that is captured
+        self.product: Product | None = None  # goes before the steps
         self.steps: list[Step] = []
         self._read = _Known()  # the arrays that steps read
         self._written = _Known()
@@ -80,8 +88,33 @@ class Chain(threading.local):
         if len(self.steps) == _MOST_STEPS:
             self.flush()
 
+    def put_off(self, product: Product) -> None:
+        """Let a product wait for what `moments` are asked for, after all that waits is launched."""
+        self.flush()
+        self.product = product
+
+    def moments(self, x: Any) -> Any:
+        """The moments of x per channel if the product that waits gives x, which is launched.
+
+        They are (3, parts, channels): counts, means, sums of squared deviations. Else None.
+        """
+        product = self.product
+        if product is None or window(product.result) != window(x):
+            return None
+        if any([meets(value, x) for step in self.steps for value in step.results]):
+            return None  # written since
+        return self._launch_product(True)
+
+    def _launch_product(self, moments: bool) -> Any:
+        product, self.product = self.product, None
+        if product is None:
+            return None
+        with self.beside(), self.here():
+            return product.launch(moments)
+
     def flush(self) -> None:
         """Launch what waits."""
+        self._launch_product(False)
         if not self.steps:
             return
         steps, self.steps = self.steps, []
@@ -113,6 +146,7 @@ class Chain(threading.local):
         else the caller's kernels read, `others`, must not wait. None, and nothing is done, where
         that is not so, or where channels are not next to each other.
         """
+        self._launch_product(False)
         read = [*arrays, *[value for value in others if value is not None]]
         if any([self._written.clashes(value) for value in read]):
             return None
@@ -170,6 +204,7 @@ class Chain(threading.local):
     def drop(self) -> None:
         """Forget what waits."""
         self.on = False
+        self.product = None
         self.steps.clear()
         self._read.clear()
         self._written.clear()
@@ -218,7 +253,7 @@ def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
         try:
             made = call(x, *args, **kwargs)
             views = made if type(made) is tuple else (made,)
-            if not chain.steps or all([_shares(value, x) for value in views]):
+            if not (chain.steps or chain.product) or all([_shares(value, x) for value in views]):
                 return made
             chain.flush()  # what was copied may not have been filled yet
             return call(x, *args, **kwargs)
