@@ -7,14 +7,16 @@
 //              running += momentum (batch - running), with the variance times n / (n - 1)
 // Layout:      x, g, y, gx alike: (N, C, L) contiguous, or (N L, C) contiguous (LAST: channels_last)
 // Launch:      LAST: grid tiles * parts, tiles = ceil(C / (TX VEC)), block (TX, 256 / TX)
-//              else: grid C * parts, block 256; finish: grid C, block 128
+//              else: grid C * parts, block 256; forward_finish: grid C / 4,
+//              block 512; backward_finish: grid C, block 128
 // Cost:        forward 3 n C sizeof(T) bytes in training, 2 in evaluation; backward 5 and, with
 //              weights, 4: bound by memory; the second pass goes backwards through what is cached
 // Types:       float, __half, __nv_bfloat16 -> float; double -> double; W, R, M: T or, beside 2 bytes, float
 // Determinism: bit for bit on devices of the same size: partial results per block, joined in order
 // Limits:      more than 2^31 - 1 values a channel; weights or statistics of other dtypes
 // Variants:    LAST or planes; parts > 1 (few channels, many values): partials and a finishing
-//              kernel, else the statistics' kernel finishes each channel itself
+//              kernel, else the statistics' kernel finishes each channel itself. Moments
+//              that a convolution left (conv2d_sm90.cu) are finished alike
 // Instances:   batch_norm_forward_moments<float, float, float, 4, false>: 56 registers, 96 bytes shared
 //              batch_norm_forward_moments<float, float, float, 4, true>: 64 registers, 9216 bytes shared
 //              batch_norm_forward_moments<float, float, float, 1, false>: 56 registers, 96 bytes shared
@@ -25,10 +27,10 @@
 //              batch_norm_forward_moments<__nv_bfloat16, float, float, 2, false>: 56 registers, 96 bytes shared
 //              batch_norm_forward_moments<double, double, double, 2, false>: 72 registers, 192 bytes shared
 //              batch_norm_forward_moments<double, double, double, 2, true>: 72 registers, 10240 bytes shared
-//              batch_norm_forward_finish<float, float>: 32 registers, 48 bytes shared
-//              batch_norm_forward_finish<__half, float>: 32 registers, 48 bytes shared
-//              batch_norm_forward_finish<__nv_bfloat16, float>: 32 registers, 48 bytes shared
-//              batch_norm_forward_finish<double, double>: 48 registers, 96 bytes shared
+//              batch_norm_forward_finish<float, float>: 32 registers, 1024 bytes shared
+//              batch_norm_forward_finish<__half, float>: 32 registers, 1024 bytes shared
+//              batch_norm_forward_finish<__nv_bfloat16, float>: 32 registers, 1024 bytes shared
+//              batch_norm_forward_finish<double, double>: 48 registers, 2048 bytes shared
 //              batch_norm_forward<float, float, float, float, 4, false>: 48 registers, 0 bytes shared
 //              batch_norm_forward<float, float, float, float, 4, true>: 64 registers, 0 bytes shared
 //              batch_norm_forward<float, float, float, float, 1, false>: 56 registers, 0 bytes shared
@@ -63,70 +65,10 @@
 //              copy; backward 48.9 us, 3.43 TB/s, 87 %
 
 #include "common.cuh"
+#include "channels.cuh"
 #include "moments.cuh"
 
 // -------------------------------------------------------------------------- device helpers
-
-// Packs in flight per thread.
-template <int VEC>
-struct Depth {
-  static constexpr int value = VEC == 1 ? 8 : VEC < 8 ? 4 : 2;
-};
-
-// The packs of one thread, all of the same channel, or with LAST of the same VEC channels. A
-// channel has `count` packs (LAST: rows), cut into `parts` of `chunk`; a plane has `length` packs.
-template <bool LAST, int VEC>
-struct Walk {
-  int64_t offset, channel, jump, wrap;  // in elements, but for the channel
-  uint32_t left, part, place, step, length;
-
-  __device__ __forceinline__ Walk(uint32_t block, int64_t channels, uint32_t count,
-                                  uint32_t length, uint32_t parts, uint32_t chunk)
-      : wrap(0), place(0), step(0), length(length) {
-    uint32_t row, stride;
-    if constexpr (LAST) {
-      const uint32_t tiles = gridDim.x / parts;
-      part = block / tiles;
-      row = threadIdx.y;
-      stride = blockDim.y;
-      channel = (static_cast<int64_t>(block - part * tiles) * blockDim.x + threadIdx.x) * VEC;
-    } else {
-      const uint32_t plane = block / parts;
-      part = block - plane * parts;
-      row = threadIdx.x;
-      stride = 256;
-      channel = plane;
-    }
-    // 64 bits: part * chunk may lie a little beyond the end
-    const int64_t first = static_cast<int64_t>(part) * chunk;
-    const int64_t rest = first < count ? count - first : 0;
-    const uint32_t mine = rest < chunk ? static_cast<uint32_t>(rest) : chunk;
-    left = row < mine && channel < channels ? (mine - row + stride - 1) / stride : 0;
-    const uint32_t start = left ? static_cast<uint32_t>(first) + row : 0;
-    if constexpr (LAST) {
-      offset = start * channels + channel;
-      jump = stride * channels;
-    } else {
-      const int64_t plane = static_cast<int64_t>(length) * VEC, sample = plane * channels;
-      const uint32_t n = start / length, samples = 256 / length;
-      place = start - n * length;
-      step = 256 - samples * length;
-      offset = n * sample + channel * plane + static_cast<int64_t>(place) * VEC;
-      jump = samples * sample + static_cast<int64_t>(step) * VEC;
-      wrap = sample - plane;
-    }
-  }
-  __device__ __forceinline__ void advance() {
-    offset += jump;
-    if constexpr (!LAST) {
-      place += step;
-      if (place >= length) {
-        place -= length;
-        offset += wrap;
-      }
-    }
-  }
-};
 
 // What one channel's moments mean for the outputs; the running statistics may be null.
 template <typename A, typename R>
@@ -158,9 +100,31 @@ __device__ __forceinline__ void write_sums(int64_t channel, int64_t channels, A 
   if (gb) gb[channel] = narrow<W>(total);
 }
 
+// Two sums over the threads of a block of 512 that differ by a multiple of four.
+template <typename A>
+__device__ __forceinline__ void sum_over_channels(A& x, A& y, A (&shared)[2][16][4]) {
+#pragma unroll
+  for (int step = 16; step >= 4; step /= 2) {
+    x += __shfl_xor_sync(0xffffffffu, x, step);
+    y += __shfl_xor_sync(0xffffffffu, y, step);
+  }
+  const int own = threadIdx.x % 4;
+  if (threadIdx.x % 32 < 4) {
+    shared[0][threadIdx.x / 32][own] = x;
+    shared[1][threadIdx.x / 32][own] = y;
+  }
+  __syncthreads();
+  x = 0, y = 0;
+#pragma unroll
+  for (int warp = 0; warp < 16; ++warp) {
+    x += shared[0][warp][own];
+    y += shared[1][warp][own];
+  }
+}
+
 // -------------------------------------------------------------------------- kernels
 
-// partials: (C, parts, 3) moments; with one part the statistics are written instead.
+// partials: (3, parts, C) moments; with one part the statistics are written instead.
 template <typename T, typename R, typename A, int VEC, bool LAST>
 __global__ void __launch_bounds__(256, 2)
     batch_norm_forward_moments(const T* __restrict__ x, int64_t channels, uint32_t count,
@@ -213,10 +177,11 @@ __global__ void __launch_bounds__(256, 2)
     if (parts == 1) {
       write_statistics(channel, m, unbiased, momentum, running_mean, running_var, mean, variance);
     } else {
-      A* to = partials + (channel * parts + walk.part) * 3;
+      const int64_t plane = parts * channels;
+      A* to = partials + walk.part * channels + channel;
       to[0] = m.count;
-      to[1] = m.mean;
-      to[2] = m.square;
+      to[plane] = m.mean;
+      to[2 * plane] = m.square;
     }
   };
   if constexpr (LAST) {
@@ -261,22 +226,41 @@ __global__ void __launch_bounds__(256, 2)
   }
 }
 
+// partials: (3, parts, C) counts, means and sums of squared deviations, of four channels a block.
 template <typename R, typename A>
-__global__ void __launch_bounds__(128)
-    batch_norm_forward_finish(const A* __restrict__ partials, int64_t parts, A unbiased,
-                              A momentum, R* __restrict__ running_mean,
+__global__ void __launch_bounds__(512)
+    batch_norm_forward_finish(const A* __restrict__ partials, int64_t channels, int parts,
+                              A unbiased, A momentum, R* __restrict__ running_mean,
                               R* __restrict__ running_var, A* __restrict__ mean,
                               A* __restrict__ variance) {
-  __shared__ A shared[12];
-  const int64_t channel = blockIdx.x;
-  Moments<A> m = {A(0), A(0), A(0)};
-  for (int64_t part = threadIdx.x; part < parts; part += 128) {
-    const A* from = partials + (channel * parts + part) * 3;
-    m = joined(m, Moments<A>{from[0], from[1], from[2]});
+  __shared__ A shared[2][2][16][4];
+  const int64_t channel = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x % 4;
+  const bool inside = channel < channels;
+  const A* const counts = partials + channel;
+  const A* const means = counts + parts * channels;
+  const A* const squares = means + parts * channels;
+  A count = 0, sum = 0, square = 0, unused = 0;
+  if (inside) {
+#pragma unroll 8
+    for (int part = threadIdx.x / 4; part < parts; part += 128) {
+      const A n = counts[part * channels];
+      count += n;
+      sum += n * means[part * channels];
+    }
   }
-  m = block_joined<128>(m, shared);
-  if (threadIdx.x == 0) {
-    write_statistics(channel, m, unbiased, momentum, running_mean, running_var, mean, variance);
+  sum_over_channels(count, sum, shared[0]);
+  const A middle = sum / count;
+  if (inside) {
+#pragma unroll 8
+    for (int part = threadIdx.x / 4; part < parts; part += 128) {
+      const A step = means[part * channels] - middle;
+      square += squares[part * channels] + counts[part * channels] * step * step;
+    }
+  }
+  sum_over_channels(square, unused, shared[1]);
+  if (inside && threadIdx.x < 4) {
+    write_statistics(channel, Moments<A>{count, middle, square}, unbiased, momentum, running_mean,
+                     running_var, mean, variance);
   }
 }
 

@@ -46,10 +46,11 @@
 //   conv2d_backward_weight<float,float,32,128,8,16,false>: 128 registers, 0 bytes shared
 //   conv2d_backward_weight<double,double,64,64,16,16,false>: 128 registers, 0 bytes shared
 //   conv2d_backward_weight<double,double,32,64,8,16,false>: 128 registers, 0 bytes shared
-//   conv2d_pack<float,256>: 40 registers, 8704 bytes shared
-//   conv2d_pack<float,64>: 40 registers, 8704 bytes shared
-//   conv2d_pack<__half,16>: 40 registers, 8704 bytes shared
-//   conv2d_pack<double,16>: 40 registers, 17920 bytes shared
+//   conv2d_pack<float,256,4>: 40 registers, 8704 bytes shared
+//   conv2d_pack<float,64,1>: 40 registers, 8704 bytes shared
+//   conv2d_pack<__nv_bfloat16,64,8>: 40 registers, 8704 bytes shared
+//   conv2d_pack<__half,16,1>: 40 registers, 8704 bytes shared
+//   conv2d_pack<double,16,1>: 40 registers, 17920 bytes shared
 //   conv2d_backward_reduce<float,float,1>: 40 registers, 1024 bytes shared
 //   conv2d_backward_reduce<__half,float,8>: 40 registers, 1024 bytes shared
 //   conv2d_backward_reduce<double,double,8>: 40 registers, 2048 bytes shared
@@ -340,31 +341,38 @@ __global__ void __launch_bounds__(256)
 }
 
 // y[image, group, pixel, channel] = x of the same, zeros from `channels` to `padded`; offsets in
-// elements, the channels of y next to each other.
-template <typename T, int PIXELS>
+// elements, the channels of y next to each other. READ: elements read at once: 16 bytes, where
+// pixels lie next to each other and lines of them begin at multiples of that, or one.
+template <typename T, int PIXELS, int READ>
 __global__ void __launch_bounds__(256)
     conv2d_pack(const T* __restrict__ x, int64_t image, int64_t group, int64_t channel,
                 int64_t pixel, int groups, int channels, int padded, int64_t pixels,
                 int64_t y_image, int64_t y_group, int64_t y_pixel, T* __restrict__ y) {
   constexpr int CHANNELS = 2048 / PIXELS, VEC = 16 / sizeof(T), PACKS = CHANNELS / VEC;
   __shared__ T tile[CHANNELS][PIXELS + (sizeof(T) == 2 ? 2 : 1)];
-  const int64_t pixel_tiles = (pixels + PIXELS - 1) / PIXELS;
+  const int pixel_tiles = static_cast<int>((pixels + PIXELS - 1) / PIXELS);
   const int channel_tiles = (padded + CHANNELS - 1) / CHANNELS;
-  int64_t block = blockIdx.x;
-  const int c0 = static_cast<int>(block % channel_tiles) * CHANNELS;
+  int block = blockIdx.x;
+  const int c0 = block % channel_tiles * CHANNELS;
   block /= channel_tiles;
-  const int64_t p0 = block % pixel_tiles * PIXELS;
+  const int64_t p0 = static_cast<int64_t>(block % pixel_tiles) * PIXELS;
   block /= pixel_tiles;
   x += block / groups * image + block % groups * group;
   y += block / groups * y_image + block % groups * y_group;
 #pragma unroll
-  for (int k = 0; k < 8; ++k) {
+  for (int k = 0; k < 8 / READ; ++k) {
     const int i = threadIdx.x + 256 * k;
-    const int c = channel == 1 ? i % CHANNELS : i / PIXELS;
-    const int p = channel == 1 ? i / CHANNELS : i % PIXELS;
-    T value = narrow<T>(acc_t<T>(0));
-    if (c0 + c < channels && p0 + p < pixels) value = x[(c0 + c) * channel + (p0 + p) * pixel];
-    tile[c][p] = value;
+    const bool down = READ == 1 && channel == 1;  // channels lie next to each other
+    const int c = down ? i % CHANNELS : i / (PIXELS / READ);
+    const int p = down ? i / CHANNELS : i % (PIXELS / READ) * READ;
+    Pack<T, READ> values;
+#pragma unroll
+    for (int v = 0; v < READ; ++v) values[v] = narrow<T>(acc_t<T>(0));
+    if (c0 + c < channels && p0 + p < pixels) {
+      values = load<READ>(x + ((c0 + c) * channel + (p0 + p) * pixel));
+    }
+#pragma unroll
+    for (int v = 0; v < READ; ++v) tile[c][p + v] = values[v];
   }
   __syncthreads();
   for (int i = threadIdx.x; i < PIXELS * PACKS; i += 256) {

@@ -26,19 +26,30 @@
 //              2 take 39: they do not fit all multiprocessors), a thread of its own for patches
 //              (123 us where one for both takes 114), boxes that begin with several images where
 //              others fit (128 us instead of 114)
-// Instances:   conv2d_hopper<float,128,2,1,1,false>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,1,1,1,false>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,2,1,1,false>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,1,2,1,false>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,2,1,2,false>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,1,1,2,false>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,1,2,2,false>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__half,128,2,1,1,false>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,1,2,1,false>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__half,128,1,1,1,true>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,1,2,1,true>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,128,2,1,2,true>: 168 registers, 1024 bytes shared
+// Instances:   conv2d_hopper<float,128,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,1,false,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,1,1,false,256,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,2,1,1,false,128,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,1,1,false,256,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,64,1,1,1,true,256,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,2,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,2,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,2,false,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,2,1,false,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,1,1,1,true,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,2,1,true,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,128,2,1,2,true,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,1,false,64,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,1,false,64,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,1,false,64,true>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,1,1,false,256,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,128,2,1,1,false,64,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false,128,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,64,1,1,1,false,256,true>: 168 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
 // Measured:    NVIDIA H200, 2026-11-23, 3x3, 128 images, forward / gradient of the input in us
 //              (cuDNN, channels last). TF32: 64x32x32 43 / 47 (53 / 59), 128x16x16 33 / 35
@@ -48,6 +59,8 @@
 #include "common.cuh"
 #include "mma.cuh"
 #include "wgmma.cuh"
+#include "conv_moments.cuh"
+#include "conv_results.cuh"
 
 // ---------------------------------------------------------------------------- device helpers
 
@@ -60,10 +73,11 @@ constexpr int SLOTS = 2;                   // panels of results under way, of a 
 constexpr int PANEL = 64 * CHUNK;          // bytes of 64 pixels and a chunk of outputs
 
 // The pixels' three axes (width, height, images in some order), innermost first. A tile of outputs
-// is made of pieces of 64, a product's rows. Its inputs are patches: input = first + slope output +
-// step tap. Taps `period` apart are in one patch, `shift` rows further.
+// is made of pieces, a product's rows or columns, and they of boxes that are written. Its inputs are
+// patches: input = first + slope output + step tap. Taps `period` apart are in one patch, `shift`
+// rows further.
 struct Pixels {
-  int tiles[3], tile[3], piece[3], patch[3];
+  int tiles[3], tile[3], piece[3], box[3], patch[3];
   int slope[3], step[3], period[3], shift[3];
   int size[3];  // of the input
 };
@@ -130,64 +144,37 @@ struct Turn {
   }
 };
 
-__device__ __forceinline__ void store_box(const TensorMap& map, const void* from, int x, int y,
-                                          int z, int w) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n"
-      ::"l"(&map), "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(w)
-      : "memory");
-}
-__device__ __forceinline__ void commit_stores() {
-  asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
-}
-// Waits until the shared memory of all but this thread's N last groups of stores has been read.
-template <int N>
-__device__ __forceinline__ void wait_stores() {
-  asm volatile("cp.async.bulk.wait_group.read %0;\n" ::"n"(N) : "memory");
-}
-
-// Where piece n of a tile begins in it.
+// Where part n of a whole, both boxes of pixels, begins in it.
 struct Place {
   int at[3];
-  __device__ __forceinline__ Place(const Pixels& p, int n) {
-    const int across = p.tile[0] / p.piece[0], down = p.tile[1] / p.piece[1];
-    at[0] = n % across * p.piece[0];
-    at[1] = n / across % down * p.piece[1];
-    at[2] = n / across / down * p.piece[2];
+  __device__ __forceinline__ Place(const int (&whole)[3], const int (&part)[3], int n) {
+    const int across = whole[0] / part[0], down = whole[1] / part[1];
+    at[0] = n % across * part[0];
+    at[1] = n / across % down * part[1];
+    at[2] = n / across / down * part[2];
   }
 };
 
-// ---- blocks of a cluster: all threads wait for each other, and see what the others wrote to
-// shared memory; a value of the block `rank` at the place that `mine` has in this block.
-__device__ __forceinline__ void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::
-                   : "memory");
-}
-__device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int rank) {
-  uint32_t there;
-  float x, y, z, w;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n"
-               : "=r"(there)
-               : "r"(shared_address(mine)), "r"(rank));
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-               : "=f"(x), "=f"(y), "=f"(z), "=f"(w)
-               : "r"(there));
-  sum[0] += x, sum[1] += y, sum[2] += z, sum[3] += w;
-}
-
 // ---------------------------------------------------------------------------- kernels
 
-// A tile is WARPGROUPS * PIECES pieces of 64 pixels by BN outputs. SPLIT blocks, a cluster, share
+// A tile is WARPGROUPS * PIECES pieces of PIECE pixels by BN outputs. SPLIT blocks, a cluster, share
 // the channels of a tile, and each adds up an equal part of its pieces; then the grid covers all
 // items, else a block goes on with the item that follows those of the whole grid.
 // ACROSS: the weights' outputs, not the channels, follow each other.
-template <typename T, int BN, int PIECES, int RESIDENT, int SPLIT, bool ACROSS>
+// A product's 64 rows are a piece's pixels, or if a piece has more, the outputs.
+// MOMENTS: those of the results as they are stored, (3, 2 or 8 rows a block of the same outputs,
+// outputs); no tile is cut, and all items of a block are of the same outputs.
+template <typename T, int BN, int PIECES, int RESIDENT, int SPLIT, bool ACROSS, int PIECE,
+          bool MOMENTS>
 __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 1)
     conv2d_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
                   const __grid_constant__ Outputs y, const T* __restrict__ bias,
-                  const __grid_constant__ Convolution s) {
+                  const __grid_constant__ Convolution s, float* __restrict__ moments) {
   constexpr int LANES = CHUNK / sizeof(T);  // channels of a chunk
   constexpr int WEIGHTS = BN * CHUNK;       // bytes of a stage
+  constexpr bool TURNED = PIECE > 64;
+  static_assert(!TURNED || (BN == 64 && SPLIT == 1), "a product's rows, of one block");
+  static_assert(!MOMENTS || SPLIT == 1, "results are in registers");
   extern __shared__ __align__(1024) char shared[];
   __shared__ Barrier barriers[4][MOST_STAGES];
   Barrier* const patch_full = barriers[0];
@@ -262,17 +249,18 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
     const int extent = (p.piece[2] - 1) * p.slope[2];
     constexpr int PANELS = BN / LANES, STRIPS = LANES / 8;  // of a piece; of 8 outputs, of a panel
     Turn slot;
+    Tally<BN, PIECES, PIECE> tally;
     for (int number = blockIdx.x / SPLIT; number < s.items; number += gridDim.x / SPLIT) {
       const Item item(s, number, BN);
       const Part& part = s.part[item.part];
       int row[PIECES], start[PIECES];  // of a piece in a patch; of its input along the last axis
 #pragma unroll
       for (int i = 0; i < PIECES; ++i) {
-        const Place piece(p, group * PIECES + i);
+        const Place piece(p.tile, p.piece, group * PIECES + i);
         row[i] = piece.at[0] + p.patch[0] * (piece.at[1] + p.patch[1] * piece.at[2]);
         start[i] = part.first[2] + (item.tile[2] + piece.at[2]) * p.slope[2];
       }
-      float sums[PIECES][BN / 2] = {};
+      float sums[PIECES][BN * PIECE / 128] = {};
       Barrier* done_patch = nullptr;  // what the products before the last ones read
       Barrier* done_weights = nullptr;
       const auto release = [&] {
@@ -299,8 +287,13 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
               all = all && useful[i], none = none && !useful[i];
             }
             const auto multiply = [&](int i, int k) {
-              wgmma<T, false, ACROSS>(sums[i], advance(a, row[i] * CHUNK + k),
-                                      advance(b, ACROSS ? k / 32 * 2048 : k), true);
+              const uint64_t pixels = advance(a, row[i] * CHUNK + k);
+              const uint64_t outputs = advance(b, ACROSS ? k / 32 * 2048 : k);
+              if constexpr (TURNED) {
+                wgmma<T, ACROSS, false>(sums[i], outputs, pixels, true);
+              } else {
+                wgmma<T, false, ACROSS>(sums[i], pixels, outputs, true);
+              }
             };
             // Each group is closed where its products are: elsewhere the compiler would close it
             // with an empty one, which the wait below would take for this tap's.
@@ -338,14 +331,20 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
       for (int i = 0; i < PIECES; ++i) hold(sums[i]);
       release();
 
+      const T* added = bias;
+      if constexpr (MOMENTS) {
+        settle<T, BN, PIECES, PIECE>(sums, bias, item.column, s.outputs);
+        tally.add(sums);
+        added = nullptr;
+      }
       const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
       const auto put = [&](char* panel, int j, const float* sum) {  // outputs 8 j of a piece
         const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T) % CHUNK;
         float more[2] = {};
-        if (bias != nullptr) {
+        if (added != nullptr) {
 #pragma unroll
           for (int v = 0; v < 2; ++v) {
-            if (item.column + n + v < s.outputs) more[v] = widen(bias[item.column + n + v]);
+            if (item.column + n + v < s.outputs) more[v] = widen(added[item.column + n + v]);
           }
         }
 #pragma unroll
@@ -362,13 +361,67 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
           store_box(y.map[item.part], from, column, item.tile[0] + piece.at[0],
                     item.tile[1] + piece.at[1], item.tile[2] + piece.at[2]);
         }
-        commit_stores();
       };
       if (alone) named_barrier(1, CONSUMERS);  // the stages are read
-      if constexpr (SPLIT == 1) {
+      if constexpr (TURNED) {
+        constexpr int BOX = PANEL / CHUNK / PANELS;  // pixels of a slot
+        const int output = threadIdx.x % 128 / 32 * 16 + lane / 4;
+        float more[2] = {};
+        if (added != nullptr) {
+#pragma unroll
+          for (int h = 0; h < 2; ++h) {
+            const int n = item.column + output + 8 * h;
+            if (n < s.outputs) more[h] = widen(added[n]);
+          }
+        }
+#pragma unroll
+        for (int box = 0; box < PIECES * PIECE / BOX; ++box) {
+          char* const to = staging + (group * SLOTS + slot.stage) * PANEL;
+          slot.next(SLOTS);
+          if (speaks) wait_stores<SLOTS - 1>();
+          named_barrier(2 + group, 128);
+          const float* const sum = sums[box * BOX / PIECE] + box * BOX % PIECE / 2;
+          if constexpr (sizeof(T) == 2) {
+            const int pixel = lane / 16 * 8 + lane % 8, n = output / 16 * 16 + lane / 8 % 2 * 8;
+            char* const column = to + pixel * CHUNK + (n * 2 ^ lane % 8 * 16);
+#pragma unroll
+            for (int j = 0; j < BOX / 8; j += 2) {
+              uint32_t r[4];
+#pragma unroll
+              for (int i = 0; i < 4; ++i) {
+                const float* const pair = sum + 4 * j + 2 * i;
+                r[i] = pack_16<T>(pair[0] + more[i % 2], pair[1] + more[i % 2]);
+              }
+              store_transposed(column + j * 8 * CHUNK, r);
+            }
+          } else {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+              const int n = output + i / 2 * 8, pixel = lane % 4 * 2 + i % 2;
+              char* const place = to + n / LANES * BOX * CHUNK + pixel * CHUNK +
+                                  (n % LANES * 4 ^ pixel * 16);
+#pragma unroll
+              for (int j = 0; j < BOX / 8; ++j) {
+                *reinterpret_cast<float*>(place + j * 8 * CHUNK) = sum[4 * j + i] + more[i / 2];
+              }
+            }
+          }
+          fence_shared();
+          named_barrier(2 + group, 128);
+          if (speaks) {
+            Place at(p.tile, p.piece, group * PIECES + box * BOX / PIECE);
+            const Place within(p.piece, p.box, box % (PIECE / BOX));
+#pragma unroll
+            for (int i = 0; i < 3; ++i) at.at[i] += within.at[i];
+#pragma unroll
+            for (int n = 0; n < PANELS; ++n) write(to + n * BOX * CHUNK, at, n);
+            commit_stores();
+          }
+        }
+      } else if constexpr (SPLIT == 1) {
 #pragma unroll
         for (int i = 0; i < PIECES; ++i) {
-          const Place piece(p, group * PIECES + i);
+          const Place piece(p.tile, p.piece, group * PIECES + i);
 #pragma unroll
           for (int panel = 0; panel < PANELS; ++panel) {
             char* const to = staging + (group * SLOTS + slot.stage) * PANEL;
@@ -379,7 +432,10 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
             for (int j = panel * STRIPS; j < (panel + 1) * STRIPS; ++j) put(to, j, sums[i] + 4 * j);
             fence_shared();
             named_barrier(2 + group, 128);
-            if (speaks) write(to, piece, panel);
+            if (speaks) {
+              write(to, piece, panel);
+              commit_stores();
+            }
           }
         }
       } else {
@@ -418,13 +474,18 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
         named_barrier(1, CONSUMERS);
         if (threadIdx.x == 0) {
           for (int i = 0; i < MINE; ++i) {
-            const Place piece(p, rank * MINE + i);
+            const Place piece(p.tile, p.piece, rank * MINE + i);
             for (int n = 0; n < PANELS; ++n) write(results + (i * PANELS + n) * PANEL, piece, n);
           }
+          commit_stores();
         }
         __syncwarp();
         cluster_barrier();  // the others have read what lies here
       }
+    }
+    if constexpr (MOMENTS) {
+      const int blocks = gridDim.x / s.columns, column = blockIdx.x % s.columns * BN;
+      tally.write(moments, blocks, s.outputs, blockIdx.x / s.columns, column);
     }
     if (speaks) wait_stores<0>();
   }

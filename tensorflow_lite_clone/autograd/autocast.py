@@ -68,7 +68,9 @@ def set_dtypes(dtypes: dict[str, DType]) -> None:
     active[:] = list(dtypes)
 
 
-casters: dict[str, Any] = {}  # "cast": ops' cast(tensor, dtype), put here when it is defined
+#: Put here when they are defined: "cast", ops' cast(tensor, dtype), and "weight", that of weights
+#: of convolutions.
+casters: dict[str, Any] = {}
 
 
 def cast_inputs(op: Any, inputs: tuple) -> tuple:
@@ -109,7 +111,8 @@ def _cast(x: Any, name: str) -> Any:
         return casters["cast"](x, wanted)
     kept = state.cache.get(id(x))
     if kept is None:
-        kept = state.cache[id(x)] = x, casters["cast"](x, wanted)
+        caster = casters["weight" if x.ndim == 4 and name == "conv" else "cast"]
+        kept = state.cache[id(x)] = x, caster(x, wanted)
     return kept[1]
 
 

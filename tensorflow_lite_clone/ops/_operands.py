@@ -32,6 +32,19 @@ class Cast(Op):
         return g  # the engine casts to the input's dtype
 
 
+class CastWeight(Op):
+    """`Cast` of a convolution's weight (o, c, *kernel), which may be laid as suits convolutions."""
+
+    any_layout = True
+    label = "ToCopy"
+
+    def forward(F, x, *, dtype):
+        return F.astype(x, dtype)
+
+    def backward_x(F, g, *, dtype):
+        return g  # the engine casts to the input's dtype
+
+
 class CastToIntegers(Op):
     """`Cast` to a dtype without gradients."""
 
@@ -49,6 +62,7 @@ def cast(x: Tensor, dtype: DType) -> Tensor:
 
 
 casters["cast"] = cast
+casters["weight"] = lambda x, dtype: apply(CastWeight, x, dtype=dtype)
 
 
 def as_number(value: Any) -> Any:

@@ -88,11 +88,11 @@ def test_geometries(served: list, geometry: tuple) -> None:
     assert len(served) == 3 * ops * len(layouts)
 
 
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", range(9))
 def test_tiles(served: list, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     from tensorflow_lite_clone.backends.cupy import convolution_plan
 
-    assert len(convolution_plan.SHAPES) == 7
+    assert len(convolution_plan.SHAPES) == 9
     shape = convolution_plan.SHAPES[number]
     monkeypatch.setattr(convolution_plan, "SHAPES", (shape,))
     hopper().prepare.cache_clear()

@@ -15,6 +15,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import convolution_depthwise as depthwise
+from tensorflow_lite_clone.backends.cupy import convolution_few as few
 from tensorflow_lite_clone.backends.cupy import convolution_hopper as hopper
 from tensorflow_lite_clone.backends.cupy import convolution_hopper_weight as hopper_window
 from tensorflow_lite_clone.backends.cupy import convolution_weight as window
@@ -29,8 +30,12 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     pack,
     packed_channels,
     spatial,
+    taps_first,
 )
+from tensorflow_lite_clone.backends.cupy.device_facts import Facts, facts
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.windows import windows_size
 from tensorflow_lite_clone.dispatch.table import override
@@ -61,6 +66,7 @@ _WEIGHTS = np.dtype(
     align=True,
 )
 _INT = 2**31 - 1
+_HALF = ("float16", "bfloat16")
 
 
 class _Tile(NamedTuple):
@@ -84,24 +90,7 @@ _WEIGHT_PLAIN = (_Tile(128, 128, 16, 16, 1.0), _Tile(64, 64, 16, 16, 0.7),
 _WEIGHT_DOUBLE = (_Tile(64, 64, 16, 16, 1.0), _Tile(32, 64, 8, 16, 0.8))
 
 
-class _Chip(NamedTuple):
-    capability: int
-    processors: int
-    shared: int  # bytes a block may have
-
-
-@lru_cache
-def _chip(index: int) -> _Chip:
-    device = cupy.cuda.Device(index)
-    attributes = device.attributes
-    return _Chip(
-        int(device.compute_capability),
-        attributes["MultiProcessorCount"],
-        attributes["MaxSharedMemoryPerBlockOptin"],
-    )
-
-
-def _way(chip: _Chip, x: Any, *others: Any) -> bool | None:
+def _way(chip: Facts, x: Any, *others: Any) -> bool | None:
     """Whether tensor cores are used, or None where no kernel serves these arrays."""
     if any([other is not None and other.dtype != x.dtype for other in others]):
         return None
@@ -110,7 +99,7 @@ def _way(chip: _Chip, x: Any, *others: Any) -> bool | None:
         return bool(flags.cudnn_allow_tf32) and chip.capability >= 80
     if name == "float64":
         return False
-    return True if name in ("float16", "bfloat16") and chip.capability >= 80 else None
+    return True if name in _HALF and chip.capability >= 80 else None
 
 
 def _shared(tile: _Tile, itemsize: int) -> int:
@@ -131,7 +120,7 @@ def _threads(tile: _Tile, tensor: bool) -> int:
 
 
 @lru_cache(4096)
-def _choose(rows: int, columns: int, count: int, chip: _Chip, itemsize: int, tensor: bool) -> _Tile:
+def _choose(rows: int, columns: int, count: int, chip: Facts, itemsize: int, tensor: bool) -> _Tile:
     """The tile that needs the least time for `count` products: rounds over the processors."""
     tiles = _TENSOR if tensor else _DOUBLE if itemsize == 8 else _PLAIN
 
@@ -144,7 +133,7 @@ def _choose(rows: int, columns: int, count: int, chip: _Chip, itemsize: int, ten
 
 def _gather(
     x: Pixels, w: Any, b: Any, shape: tuple, last: bool, space: tuple, groups: int,
-    geometry: tuple, chip: _Chip, tensor: bool, transposed: bool,
+    geometry: tuple, chip: Facts, tensor: bool, transposed: bool,
 ) -> Any:  # fmt: skip
     """The product of the gathered `x` and the rows of `w`: an array of `shape`, laid as `last`."""
     batch, channels, *size = shape
@@ -156,7 +145,10 @@ def _gather(
         y = new_array((batch, channels, height, width), dtype, True)
         across = transposed and hopper.reads_across(x, w)
         rows = _rows(w, groups, transposed and not across)
-        hopper.gather(x, rows, b, y, space, kernel, geometry, transposed, across, chip.processors)
+        waits = last and not transposed
+        hopper.gather(
+            x, rows, b, y, space, kernel, geometry, transposed, across, chip.processors, waits
+        )
         return y if last else by_channels(y).reshape(shape)
     w = _rows(w, groups, transposed)
     y = new_array(shape, dtype, last)
@@ -200,10 +192,12 @@ def _is_depthwise(channels: int, each: int, groups: int) -> bool:
 
 
 @override("conv", backend="cupy")
+@aware
 def conv(
     F: Any, x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ) -> Any:
-    chip = _chip(x.device.id)
+    chain.flush()
+    chip = facts(x.device.id)
     tensor = _way(chip, x, w, b)
     if tensor is None or x.ndim not in (3, 4):
         return NotImplemented
@@ -221,9 +215,21 @@ def conv(
     x, w = spatial(x), spatial(w)
     if _is_depthwise(x.shape[1], w.shape[1], groups):
         return depthwise.forward(x, w, b, new_array(shape, x.dtype, last), geometry)
+    if tensor and last and few.serves(w, groups):
+        return few.forward(x, w, b, new_array(shape, x.dtype, True), geometry, chip.processors)
     return _gather(
         by_pixels(x, groups), w, b, shape, last, space, groups, geometry, chip, tensor, False,
     )  # fmt: skip
+
+
+@override("cast_weight", backend="cupy")
+def cast_weight(F: Any, x: Any, *, dtype: Any) -> Any:
+    if not flags.free_layouts or x.dtype.name != "float32" or dtype.name not in _HALF:
+        return NotImplemented
+    if x.ndim != 4 or prod(x.shape[2:]) == 1 or not x.flags.c_contiguous:
+        return NotImplemented
+    laid = taps_first(x, NATIVE[dtype])
+    return NotImplemented if laid is None else laid
 
 
 @override("conv_backward_input", backend="cupy")
@@ -231,7 +237,7 @@ def conv_backward_input(
     F: Any, g: Any, w: Any, *, size: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,
 ) -> Any:  # fmt: skip
-    chip = _chip(g.device.id)
+    chip = facts(g.device.id)
     tensor = _way(chip, g, w)
     if tensor is None or g.ndim not in (3, 4) or 0 in (g.size, w.size):
         return NotImplemented
@@ -255,7 +261,7 @@ def conv_backward_weight(
     F: Any, g: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,
 ) -> Any:  # fmt: skip
-    chip = _chip(g.device.id)
+    chip = facts(g.device.id)
     tensor = _way(chip, g, x)
     if tensor is None or g.ndim not in (3, 4) or 0 in (g.size, x.size, *kernel):
         return NotImplemented
@@ -289,6 +295,9 @@ def _rows(w: Any, groups: int, transposed: bool) -> Any:
         inner = (1, channels) if last else (taps, 1)
         if (last or taps == 1) and channels % width == 0 and w.data.ptr % 16 == 0:
             return w
+        found = None if last else taps_first(w, w.dtype)
+        if found is not None:
+            return found
         padded = packed_channels(channels, width)
         return pack(
             w, outputs, 1, channels, taps, (taps * channels, 0, *inner), (taps * padded, 0, padded),
@@ -315,7 +324,7 @@ class _Split(NamedTuple):
 
 @lru_cache(4096)
 def _choose_split(
-    rows: int, columns: int, pixels: int, groups: int, chip: _Chip, itemsize: int, tensor: bool
+    rows: int, columns: int, pixels: int, groups: int, chip: Facts, itemsize: int, tensor: bool
 ) -> _Split:
     """The tile with the least waste, and as many splits as fill the multiprocessors."""
     tiles = _WEIGHT_TENSOR if tensor else _WEIGHT_DOUBLE if itemsize == 8 else _WEIGHT_PLAIN
@@ -336,7 +345,7 @@ def _choose_split(
 
 
 def _window_gradient(
-    g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, chip: _Chip
+    g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, chip: Facts
 ) -> bool:
     """Whether a kernel for windows of 3x3 computed the gradient."""
     outputs, channels = gw.shape[:2]
@@ -354,7 +363,7 @@ def _window_gradient(
 
 
 def _weight_gradient(
-    g: Any, x: Any, gw: Any, last: bool, kernel: tuple, geometry: tuple, groups: int, chip: _Chip,
+    g: Any, x: Any, gw: Any, last: bool, kernel: tuple, geometry: tuple, groups: int, chip: Facts,
     tensor: bool,
 ) -> None:  # fmt: skip
     batch, outputs, *count = g.shape

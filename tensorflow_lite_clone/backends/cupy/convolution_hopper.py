@@ -6,11 +6,12 @@ gradient is a convolution for each residue of the stride, up to four in a launch
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from math import gcd, prod
 from typing import Any, NamedTuple
 
+import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.convolution_layout import Pixels
@@ -18,19 +19,22 @@ from tensorflow_lite_clone.backends.cupy.convolution_plan import (
     CHUNK,
     RESULTS,
     Axis,
+    Shape,
     by,
     choose,
     summed,
+    written,
 )
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import Product, chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
-_PARAMS = ("T", "BN", "PIECES", "RESIDENT", "SPLIT", "ACROSS")
+_PARAMS = ("T", "BN", "PIECES", "RESIDENT", "SPLIT", "ACROSS", "PIECE", "MOMENTS")
 _kernel = Kernel("conv2d_sm90.cu", "conv2d_hopper", params=_PARAMS)
 
 _MOST_PARTS = 4  # convolutions of a launch
 _RECORD = np.dtype(
-    [(name, "i4", 3) for name in ("tiles", "tile", "piece", "patch")]
+    [(name, "i4", 3) for name in ("tiles", "tile", "piece", "box", "patch")]
     + [(name, "i4", 3) for name in ("slope", "step", "period", "shift", "size")]
     + [("part", [("first", "i4", 3), ("taps", "i4", 3), ("tap", "i4")], _MOST_PARTS)]
     + [("tap_step", "i4", 3)]
@@ -65,11 +69,12 @@ def reads_across(x: Pixels, w: Any) -> bool:
 
 def gather(
     x: Pixels, w: Any, b: Any, y: Any, space: tuple, kernel: tuple, geometry: tuple,
-    transposed: bool, across: bool, processors: int,
+    transposed: bool, across: bool, processors: int, waits: bool,
 ) -> None:  # fmt: skip
     """The convolution of `x` with `w` into `y` (channels_last), or its transpose.
 
-    w: an output's rows of (tap, channel), or if `across` a channel's rows of (tap, output).
+    w: an output's rows of (tap, channel), or if `across` a channel's rows of (tap, output). If it
+    `waits`, that is while a graph is captured, it can compute the moments of `y` as well.
     """
     item = y.itemsize
     channels, outputs, taps = x.packs * 16 // item, y.shape[1], prod(kernel)
@@ -78,7 +83,8 @@ def gather(
     inner, outer = (outputs, channels) if across else (channels, outputs)
     rounded = item == 4  # float32 to tf32
     steps = geometry[0] if transposed else (1, 1)
-    for ready in launches:
+
+    def launch(ready: _Launch, asked: bool) -> Any:
         order = ready.order
         parts = [y]
         if steps != (1, 1):
@@ -89,7 +95,8 @@ def gather(
             for part, shape in zip(parts, ready.out_shapes)
         ]
         maps += maps[:1] * (_MOST_PARTS - len(maps))
-        _kernel[(y.dtype, *ready.shape, across)](
+        moments = cupy.empty((3, ready.rows, outputs), np.float32) if asked else None
+        _kernel[(y.dtype, *ready.shape[:4], across, ready.shape.piece, asked)](
             ready.grid, _THREADS,
             tensor_map(
                 x.array, ready.in_shape, by(pitches, order), ready.in_box, steps=ready.steps,
@@ -97,18 +104,25 @@ def gather(
             ),
             tensor_map(
                 w, (inner, taps, outer), (inner, taps * inner),
-                (ready.out_box[0], 1, ready.out_box[0] if across else ready.shape[0]),
+                (ready.out_box[0], 1, ready.out_box[0] if across else ready.shape.outputs),
                 rounded=rounded,
             ),
-            np.concatenate(maps), b, ready.record, shared=ready.shared,
+            np.concatenate(maps), b, ready.record, moments, shared=ready.shared,
         )  # fmt: skip
+        return moments
+
+    if waits and chain.on and launches[0].rows:
+        chain.put_off(Product(y, partial(launch, launches[0])))
+    else:
+        for ready in launches:
+            launch(ready, False)
 
 
 class _Launch(NamedTuple):
     """All of a launch that does not depend on where the arrays lie."""
 
     residues: tuple
-    shape: tuple  # of the kernel's instance
+    shape: Shape
     grid: int
     shared: int
     record: Any
@@ -118,6 +132,7 @@ class _Launch(NamedTuple):
     steps: tuple
     out_shapes: tuple
     out_box: tuple
+    rows: int  # of moments; 0: there are none
 
 
 @lru_cache(4096)
@@ -164,7 +179,8 @@ def _launch(
     lanes = CHUNK // itemsize
     chunks = -(-channels // lanes)
     plan = choose(triples, sizes, outputs, chunks, itemsize, processors)
-    box, (columns, _, resident, split) = plan.box, plan.shape
+    box, shape = plan.box, plan.shape
+    out_box = written(shape, box.piece, itemsize)
     parts = [by(axes, plan.order) for axes in triples]
     sizes = by(sizes, plan.order)
     counts = [max([axis.size for axis in along]) for along in zip(*parts)]
@@ -174,27 +190,27 @@ def _launch(
         for axes in parts
     ]
     described += described[:1] * (_MOST_PARTS - len(parts))
-    blocks = -(-outputs // columns)
+    blocks = -(-outputs // shape.outputs)
     items = box.tiles * blocks * len(parts)
     record = np.array(
         (
-            [-(-n // t) for n, t in zip(counts, box.tile)], box.tile, box.piece, box.patch, slopes,
-            steps, plan.period, plan.shift, sizes, described, tap_steps, items, len(parts), chunks,
-            blocks, outputs, box.group_stride, plan.patch_stages, plan.weight_stages,
+            [-(-n // t) for n, t in zip(counts, box.tile)], box.tile, box.piece, out_box, box.patch,
+            slopes, steps, plan.period, plan.shift, sizes, described, tap_steps, items, len(parts),
+            chunks, blocks, outputs, box.group_stride, plan.patch_stages, plan.weight_stages,
         ),
         _RECORD,
     )  # fmt: skip
-    shared, grid = plan.shared, items * split
-    if split > 1:
-        shared = max(shared, summed(plan.shape, itemsize))
-    elif items > processors * resident:
+    shared, grid = plan.shared, items * shape.split
+    if shape.split > 1:
+        shared = max(shared, summed(shape, itemsize))
+    elif items > processors * shape.resident:
         shared += RESULTS
-        grid = processors * resident
+        grid = processors * shape.resident
         while gcd(grid, len(parts)) > 1:
             grid -= 1  # so that each block has a share of all parts
     return _Launch(
         residues,
-        plan.shape,
+        shape,
         grid,
         shared,
         record,
@@ -203,5 +219,16 @@ def _launch(
         (lanes, *[(p - 1) * s + 1 for p, s in zip(box.patch, slopes)]),
         (1, *slopes),
         tuple([(outputs, *[axis.size for axis in axes]) for axes in parts]),
-        (lanes, *box.piece),
+        (lanes, *out_box),
+        _rows(counts, box.tile, shape, grid, blocks) if len(parts) == 1 else 0,
     )
+
+
+def _rows(counts: list, tile: tuple, shape: Shape, grid: int, blocks: int) -> int:
+    """In how many parts a launch can give the moments of each of its outputs.
+
+    A block's are of the same outputs, and of whole tiles; `blocks`: of outputs.
+    """
+    if shape.split > 1 or grid % blocks or any([n % t for n, t in zip(counts, tile)]):
+        return 0
+    return grid // blocks * (8 if shape.piece == 64 else 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import cupy
@@ -18,7 +19,10 @@ from tensorflow_lite_clone.core.strides import (
 )
 from tensorflow_lite_clone.dispatch.layouts import conversions
 
-_pack = Kernel("conv2d.cu", "conv2d_pack", params=("T", "PIXELS"))
+_pack = Kernel("conv2d.cu", "conv2d_pack", params=("T", "PIXELS", "READ"))
+_taps = Kernel("conv2d_taps.cu", "conv2d_taps", params=("T", "U"))
+_TAPS_BLOCK = 256
+_TAPS_SHARED = 48 * 1024  # bytes of a block
 
 
 class Pixels(NamedTuple):
@@ -136,7 +140,34 @@ def pack(
     blocks, tile = min(
         [(-(-pixels // tile) * -(-padded // (2048 // tile)), tile) for tile in (64, 16, 256)]
     )
-    _pack[x.dtype, tile](
+    lanes = 16 // x.itemsize
+    in_line = steps[3] == 1 and not any([n % lanes for n in (*steps[:3], pixels)])
+    _pack[x.dtype, tile, lanes if in_line and x.data.ptr % 16 == 0 else 1](
         images * groups * blocks, 256, x, *steps, groups, channels, padded, pixels, *new, y
     )
+    return y
+
+
+def taps_first(x: Any, dtype: Any) -> Any | None:
+    """A channels_last copy, in a dtype, of contiguous weights (o, c, *taps); None if not served.
+
+    What is served has whole packs of 16 bytes of channels.
+    """
+    if dtype.itemsize > 4:
+        return None
+    outputs, channels, *kernel = x.shape
+    taps, each = prod(kernel), 4 // dtype.itemsize
+    if (
+        channels % (16 // dtype.itemsize)
+        or x.data.ptr % 16
+        or each * _TAPS_BLOCK * taps * x.itemsize > _TAPS_SHARED
+        or x.size >= 2**31
+    ):
+        return None
+    y = empty_last(x.shape, dtype)
+    count = outputs * channels
+    _taps[x.dtype, dtype](
+        -(-count // (_TAPS_BLOCK * each)), _TAPS_BLOCK, x, count, channels, taps, y,
+        shared=each * _TAPS_BLOCK * taps * x.itemsize,
+    )  # fmt: skip
     return y

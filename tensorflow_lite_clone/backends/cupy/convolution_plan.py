@@ -2,6 +2,8 @@
 
 A tile of outputs is a box of pixels (width, height, images in some order). What it reads at one tap
 is a box as well; where taps are a stride apart, one box with its margin, a patch, serves several.
+A product's 64 rows are pixels and its columns outputs, or for few outputs the other way about: so
+shared memory is read less often.
 """
 
 from __future__ import annotations
@@ -27,11 +29,32 @@ _FIXED = 3000  # around a kernel's products
 _SPLIT = 16  # of a column of 128 pixels that blocks add up together
 _SCATTERED = 1.15  # where boxes begin with several images
 
-#: columns, pieces of a warpgroup, blocks of a multiprocessor, blocks that share the channels
+
+class Shape(NamedTuple):
+    """An instance of the kernel."""
+
+    outputs: int  # of a block
+    pieces: int  # of a warpgroup
+    resident: int  # blocks of a multiprocessor
+    split: int  # blocks that share the channels
+    piece: int = 64  # pixels of a product: its rows, or if more than 64 its columns
+
+    @property
+    def columns(self) -> int:
+        """Of a product."""
+        return self.outputs if self.piece == 64 else self.piece
+
+
 SHAPES = (
-    (128, 2, 1, 1), (128, 1, 1, 1), (64, 2, 1, 1), (64, 1, 2, 1), (128, 2, 1, 2),
-    (128, 1, 1, 2), (64, 1, 2, 2),
+    Shape(128, 2, 1, 1), Shape(128, 1, 1, 1), Shape(64, 2, 1, 1), Shape(64, 1, 2, 1),
+    Shape(128, 2, 1, 2), Shape(128, 1, 1, 2), Shape(64, 1, 2, 2), Shape(64, 1, 1, 1, 256),
+    Shape(64, 2, 1, 1, 128),
 )  # fmt: skip
+
+
+#: of width, height and images, innermost first: if height comes last, a piece of one row of images
+#: leaves out the taps that read nothing but the margin
+ORDERS = ((0, 1, 2), (2, 0, 1), (0, 2, 1))
 
 
 class Axis(NamedTuple):
@@ -50,7 +73,7 @@ class Axis(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A tile, the pieces of 64 it is made of, and the patch it reads; innermost axis first."""
+    """A tile, the pieces it is made of, and the patch it reads; innermost axis first."""
 
     tile: tuple[int, ...]
     piece: tuple[int, ...]
@@ -62,7 +85,7 @@ class Box(NamedTuple):
 class Plan(NamedTuple):
     """How convolutions are cut up; tuples by axis, innermost first."""
 
-    shape: tuple[int, int, int, int]  # of SHAPES
+    shape: Shape
     order: tuple[int, ...]  # of width, height, images
     period: tuple[int, ...]  # taps that far apart share a patch
     shift: tuple[int, ...]  # and are so many rows apart in it
@@ -80,7 +103,7 @@ class Plan(NamedTuple):
     @property
     def shared(self) -> int:
         """Bytes of the stages."""
-        weights = self.weight_stages * self.shape[0] * CHUNK
+        weights = self.weight_stages * self.shape.outputs * CHUNK
         return self.patch_stages * _patch_bytes(self.box.patch) + weights
 
 
@@ -102,7 +125,7 @@ def plans(
     parts: tuple, sizes: tuple, outputs: int, chunks: int, itemsize: int, processors: int
 ) -> Iterator[Plan]:
     """All plans. `sizes`: of the input, along width, height and images; `chunks`: of channels."""
-    for order in ((0, 1, 2), (2, 0, 1)):
+    for order in ORDERS:
         axes = [by(part, order) for part in parts]
         # What is read along each axis is that of the part with the most taps along it.
         most = [max(along, key=lambda axis: axis.taps) for along in zip(*axes)]
@@ -117,18 +140,22 @@ def plans(
             )
             each = prod([-(-a.taps // p) for a, p in zip(most, period)])  # taps of a patch
             loads = sum([prod([min(a.taps, p) for a, p in zip(part, period)]) for part in axes])
-            boxes = {n: list(_boxes(n, most, counts, period, shift)) for n in (1, 2)}
+            boxes = {
+                pieces: list(_boxes(*pieces, most, counts, period, shift))
+                for pieces in {(shape.piece, shape.pieces) for shape in SHAPES}
+            }
             for shape in SHAPES:
-                columns, pieces, resident, split = shape
+                _, pieces, resident, split, piece = shape
+                columns = shape.columns
                 if split > chunks:
                     continue
                 step = pieces * columns * 4  # cycles of a tap
-                for box in boxes[pieces]:
-                    items = box.tiles * -(-outputs // columns) * len(parts)
+                for box in boxes[piece, pieces]:
+                    items = box.tiles * -(-outputs // shape.outputs) * len(parts)
                     room = _SHARED // resident - 1024
                     if split == 1 and items > processors * resident:
                         room -= RESULTS
-                    patch, weights = _patch_bytes(box.patch), columns * CHUNK
+                    patch, weights = _patch_bytes(box.patch), shape.outputs * CHUNK
                     stages = _stages(room, patch, weights, each, _LEAD // (step * resident))
                     if stages is None:
                         continue
@@ -154,14 +181,23 @@ def plans(
                     )  # fmt: skip
 
 
-def summed(shape: tuple, itemsize: int) -> int:
+def summed(shape: Shape, itemsize: int) -> int:
     """Bytes of the sums and results of blocks that share the channels, in the stages' place."""
-    columns, pieces, _, split = shape
-    return 2 * pieces * 64 * columns * (4 + itemsize // split)
+    return 2 * shape.pieces * 64 * shape.outputs * (4 + itemsize // shape.split)
 
 
-def _boxes(pieces: int, axes: list, counts: list, period: tuple, shift: tuple) -> Iterator[Box]:
-    for piece, extra in product(_factors(64), _factors(2 * pieces)):
+def written(shape: Shape, piece: tuple, itemsize: int) -> tuple[int, int, int]:
+    """The box of pixels that is written at once: a piece, or what it begins with."""
+    pixels = 64 if shape.piece == 64 else 64 * CHUNK // (shape.outputs * itemsize)
+    x = min(piece[0], pixels)
+    y = min(piece[1], pixels // x)
+    return x, y, pixels // (x * y)
+
+
+def _boxes(
+    pixels: int, pieces: int, axes: list, counts: list, period: tuple, shift: tuple
+) -> Iterator[Box]:
+    for piece, extra in product(_factors(pixels), _factors(2 * pieces)):
         tile = tuple([p * e for p, e in zip(piece, extra)])
         patch = tuple([t + (a.taps - 1) // p * s for t, a, p, s in zip(tile, axes, period, shift)])
         group_stride = _group_stride(piece, patch)
@@ -174,8 +210,8 @@ def _boxes(pieces: int, axes: list, counts: list, period: tuple, shift: tuple) -
 @lru_cache(4096)
 def _group_stride(piece: tuple, patch: tuple) -> int | None:
     """Bytes from 8 rows of a piece in a patch to the next 8; None if they do not lie so."""
-    x, y, _ = piece
-    rows = [i % x + patch[0] * (i // x % y + patch[1] * (i // (x * y))) for i in range(64)]
+    x, y, z = piece
+    rows = [i % x + patch[0] * (i // x % y + patch[1] * (i // (x * y))) for i in range(x * y * z)]
     step = rows[8]
     if any([row != step * (i // 8) + i % 8 for i, row in enumerate(rows)]):
         return None

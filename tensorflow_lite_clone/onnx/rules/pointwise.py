@@ -99,7 +99,7 @@ def ne(g: Graph, op: Traced) -> Any:
     return g.node("Not", g.node("Equal", *op.inputs))
 
 
-@rule("cast", "cast_to_integers")
+@rule("cast", "cast_to_integers", "cast_weight")
 def cast(g: Graph, op: Traced) -> Any:
     return g.cast(op.inputs[0], op.outputs[0].dtype)
 

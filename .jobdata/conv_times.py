@@ -1,0 +1,63 @@
+import sys, statistics, time
+begin = time.time()
+import cupy, numpy as np
+from tensorflow_lite_clone.core.flags import flags
+flags.cudnn_allow_tf32 = True
+from tensorflow_lite_clone.backends.cupy import overrides  # noqa
+from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.backends.cupy import convolution as C, convolution_hopper as H, batch_norm as B
+from tensorflow_lite_clone.backends.cupy.convolution_layout import by_pixels, new_array
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
+native = {kind.name: v for kind, v in NATIVE.items()}
+stream = cupy.cuda.Stream(non_blocking=True)
+def timed(f, times=4, rounds=7):
+    with stream:
+        f(); stream.synchronize()
+        stream.begin_capture()
+        for _ in range(times): f()
+        g = stream.end_capture()
+        g.launch(stream); stream.synchronize()
+        found = []
+        for _ in range(rounds):
+            a, b = cupy.cuda.Event(), cupy.cuda.Event()
+            a.record(stream); g.launch(stream); b.record(stream); b.synchronize()
+            found.append(cupy.cuda.get_elapsed_time(a, b) * 1e3 / times)
+    return statistics.median(found)
+print("| dtype | c | size | plan | rows | conv | with moments | both + finish | finish alone | moments + finish kernels | sums + finish |")
+for dtype in ("float32", "bfloat16"):
+    for c, h in ((64, 32), (128, 16), (256, 8), (512, 4)):
+        n = 512
+        w = (cupy.random.standard_normal((c, c, 3, 3), dtype=cupy.float32) * (9 * c) ** -0.5).astype(native[dtype])
+        x = cupy.random.standard_normal((n, h, h, c), dtype=cupy.float32).astype(native[dtype]).transpose(0, 3, 1, 2)
+        y = new_array((n, c, h, h), x.dtype, True)
+        px = by_pixels(x, 1); rows = C._rows(w, 1, False)
+        geometry = ((1, 1), (1, 1), (1, 1))
+        ready = H.prepare(y.shape, (h, h), c, (3, 3), geometry, False, y.itemsize, 132)[0]
+        got = []
+        def conv(asked):
+            chain.on = True
+            H.gather(px, rows, None, y, (h, h), (3, 3), geometry, False, False, 132, True)
+            got[:] = [chain.moments(y)] if asked else []
+            chain.flush(); chain.on = False
+        mean, var = cupy.empty(c, "f4"), cupy.empty(c, "f4")
+        rm, rv = cupy.zeros(c, "f4"), cupy.ones(c, "f4")
+        def finish():
+            m = got[0]
+            B._finish[mean.dtype, mean.dtype](B.ceil_div(c, 4), 512, m, c, m.shape[1], 1.0, 0.1, rm, rv, mean, var)
+        def both(): conv(True); finish()
+        wide = B._rows(y, True, y)
+        parts, chunk = wide.parts(3)
+        partials = cupy.empty((3, parts, c), "f4")
+        def moments():
+            B._moments[y.dtype, mean.dtype, mean.dtype, wide.width, True](wide.tiles * parts, wide.block, y, c, wide.packs, wide.length, parts, chunk, 1.0, 0.1, rm, rv, mean, var, partials)
+            B._finish[mean.dtype, mean.dtype](B.ceil_div(c, 4), 512, partials, c, parts, 1.0, 0.1, rm, rv, mean, var)
+        t = [timed(moments)] if len(sys.argv) > 1 else [timed(lambda: conv(False)), timed(lambda: conv(True)), timed(both), timed(finish), timed(moments)]
+        sums = cupy.empty((2, c), "f4"); gw = cupy.empty(c, "f4"); gb = cupy.empty(c, "f4")
+        parts2, chunk2 = wide.parts(2)
+        p2 = cupy.empty((c, parts2, 2), "f4")
+        def back():
+            B._sums[y.dtype, mean.dtype, mean.dtype, wide.width, True](wide.tiles * parts2, wide.block, x, y, mean, var, 1e-5, c, wide.packs, wide.length, parts2, chunk2, sums, gw, gb, p2)
+            B._finish_sums[mean.dtype, mean.dtype](c, 128, p2, var, 1e-5, c, parts2, sums, gw, gb)
+        t.append(timed(back))
+        print(f"| {dtype} | {c} | {h} | {tuple(ready.shape)} {ready.grid} | {ready.rows} | " + " | ".join(f"{v:.1f}" for v in t) + " |", flush=True)
+print(round(time.time() - begin, 1), "s")
