@@ -124,7 +124,7 @@ class Instance:
                     address = self._addresses[device] = self._function.kernel.ptr
                 values = (
                     address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
-                    get_current_stream().ptr, 0, packer.address,
+                    get_current_stream().ptr, packer.address, 0,
                 )  # fmt: skip
                 try:
                     launch(*values)

@@ -18,7 +18,6 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
-from tensorflow_lite_clone.backends.cupy.tensor_maps import TENSOR_MAP
 from tensorflow_lite_clone.core.dtypes import bfloat16
 from tensorflow_lite_clone.kernels.signature import C_TYPES, Parameter
 
@@ -46,8 +45,8 @@ _NATIVE = {
 class Packer:
     """Checks arguments and packs them into one buffer, several times as fast as CuPy takes them.
 
-    It knows arrays of the right dtype, None, plain numbers, and structs at multiples of 8 bytes;
-    anything else, such as what is to be refused, is left to the converters.
+    It knows arrays of the right dtype, None, plain numbers, and structs of the size that came
+    first; anything else, such as what is to be refused, is left to the converters.
     """
 
     def __init__(self, found: list[Parameter]) -> None:
@@ -58,7 +57,7 @@ class Packer:
         self._structs = {i: 0 for i, p in enumerate(found) if not p.pointer and p.type not in CODES}
         self._seen: list[Any] | None = None  # the kinds of the last arguments, which fitted
         self._buffer: Any = None
-        self.address = 0
+        self.address = 0  # of the addresses of the arguments in the buffer
         self.lock = Lock()  # held from `pack` to the end of the launch
 
     def pack(self, args: tuple) -> bool:
@@ -88,8 +87,7 @@ class Packer:
             return False
         for place, (kind, value) in enumerate(zip(self._kinds, args)):
             if place in self._structs:
-                # Tensor maps lie at multiples of 64 bytes, and where that is the driver knows.
-                if value.__class__ is not np.ndarray or value.dtype == TENSOR_MAP:
+                if value.__class__ is not np.ndarray:
                     return False
             elif kind is False:
                 if value.__class__ not in _PLAIN:
@@ -98,28 +96,31 @@ class Packer:
                 value.__class__ is cupy.ndarray and kind in (None, value.dtype)
             ):
                 return False
-        return self._buffer is not None or self._make_buffer(args)
+        if self._buffer is None:
+            self._make_buffer(args)
+        return True
 
-    def _make_buffer(self, args: tuple) -> bool:
-        codes = "@"
+    def _make_buffer(self, args: tuple) -> None:
+        codes, ends, sizes = "@", [], []
         for place, (parameter, value) in enumerate(zip(self._found, args)):
             if parameter.pointer:
-                codes += "P"
+                code = "P"
             elif parameter.type in CODES:
-                codes += CODES[parameter.type]
-            elif Struct(codes).size % 8:
-                return False  # where it begins depends on its alignment
+                code = CODES[parameter.type]
             else:
-                codes += f"{value.nbytes}s"
+                code = f"{value.nbytes}s"
                 self._structs[place] = value.nbytes
+            codes += code
+            ends.append(Struct(codes).size)
+            sizes.append(Struct(code).size)
         self._packed = Struct(codes)
         self._buffer = ctypes.create_string_buffer(max(self._packed.size, 1))
-        self._size = ctypes.c_size_t(self._packed.size)
-        # CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END of cuda.h
-        addresses = (1, ctypes.addressof(self._buffer), 2, ctypes.addressof(self._size), 0)
-        self._extra = (ctypes.c_void_p * 5)(*addresses)
-        self.address = ctypes.addressof(self._extra)
-        return True
+        # The driver is given each argument's address, as it alone knows how its parameters lie:
+        # tensor maps are at multiples of 64 bytes of something else than their first.
+        start = ctypes.addressof(self._buffer)
+        addresses = [start + end - size for end, size in zip(ends, sizes)]
+        self._addresses = (ctypes.c_void_p * len(addresses))(*addresses)
+        self.address = ctypes.addressof(self._addresses)
 
 
 @cache
