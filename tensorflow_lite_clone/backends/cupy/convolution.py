@@ -31,6 +31,8 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     spatial,
 )
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.core.dtypes import bfloat16
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.windows import windows_size
 from tensorflow_lite_clone.dispatch.table import override
@@ -60,6 +62,8 @@ _WEIGHTS = np.dtype(
     + [(f"{name}_{part}", "u4") for name in ("image", "row") for part in ("by", "times", "shift")],
     align=True,
 )
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_HALVES = (np.dtype(np.float16), NATIVE[bfloat16])
 _INT = 2**31 - 1
 
 
@@ -103,14 +107,15 @@ def _chip(index: int) -> _Chip:
 
 def _way(chip: _Chip, x: Any, *others: Any) -> bool | None:
     """Whether tensor cores are used, or None where no kernel serves these arrays."""
-    if any([other is not None and other.dtype != x.dtype for other in others]):
-        return None
-    name = x.dtype.name
-    if name == "float32":
+    dtype = x.dtype
+    for other in others:
+        if other is not None and other.dtype != dtype:
+            return None
+    if dtype == _FLOAT32:
         return bool(flags.cudnn_allow_tf32) and chip.capability >= 80
-    if name == "float64":
+    if dtype == _FLOAT64:
         return False
-    return True if name in ("float16", "bfloat16") and chip.capability >= 80 else None
+    return True if dtype in _HALVES and chip.capability >= 80 else None
 
 
 def _shared(tile: _Tile, itemsize: int) -> int:

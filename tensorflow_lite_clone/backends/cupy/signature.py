@@ -14,8 +14,8 @@ from struct import Struct, error
 from threading import Lock
 from typing import Any
 
-import cupy
 import numpy as np
+from cupy import ndarray
 
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.core.dtypes import bfloat16
@@ -51,26 +51,33 @@ class Packer:
 
     def __init__(self, found: list[Parameter]) -> None:
         self._found = found
-        #: per parameter the dtype an array must have, None for any, False for a number or struct
-        self._kinds = [_NATIVE.get(p.type) if p.pointer else False for p in found]
         #: where structs are, and their bytes, once known
         self._structs = {i: 0 for i, p in enumerate(found) if not p.pointer and p.type not in CODES}
-        self._seen: list[Any] | None = None  # the kinds of the last arguments, which fitted
+        self._fits: dict[tuple, tuple | None] = {}  # `_fit` by the classes of arguments
         self._buffer: Any = None
         self.address = 0  # of the addresses of the arguments in the buffer
         self.lock = Lock()  # held from `pack` to the end of the launch
 
     def pack(self, args: tuple) -> bool:
         """Fill the buffer; False when the arguments are none of those that it knows."""
-        # Dtypes stand in tuples, as they are equal to classes of numbers.
-        kinds = [(a.dtype,) if a.__class__ is cupy.ndarray else a.__class__ for a in args]
-        if kinds != self._seen:
-            if not self._fits(args):
+        classes = tuple(map(type, args))
+        try:
+            fit = self._fits[classes]
+        except KeyError:
+            fit = self._fits[classes] = self._fit(classes)
+        if fit is None:
+            return False
+        arrays, absent = fit
+        values = list(args)
+        for place, dtype in arrays:
+            array = args[place]
+            if array.dtype is not dtype and dtype is not None and array.dtype != dtype:
                 return False
-            self._seen = kinds
-        values: list[Any] = [
-            a.data.ptr if a.__class__ is cupy.ndarray else 0 if a is None else a for a in args
-        ]
+            values[place] = array.data.ptr
+        for place in absent:
+            values[place] = 0
+        if self._buffer is None:
+            self._make_buffer(args)
         for place, size in self._structs.items():
             if values[place].nbytes != size:
                 return False
@@ -81,24 +88,25 @@ class Packer:
             return False
         return True
 
-    def _fits(self, args: tuple) -> bool:
-        """Whether the arguments are such as the kernel takes; the buffer is there then."""
-        if len(args) != len(self._kinds):
-            return False
-        for place, (kind, value) in enumerate(zip(self._kinds, args)):
-            if place in self._structs:
-                if value.__class__ is not np.ndarray:
-                    return False
-            elif kind is False:
-                if value.__class__ not in _PLAIN:
-                    return False
-            elif value is not None and not (
-                value.__class__ is cupy.ndarray and kind in (None, value.dtype)
-            ):
-                return False
-        if self._buffer is None:
-            self._make_buffer(args)
-        return True
+    def _fit(self, classes: tuple) -> tuple | None:
+        """Where arrays are, with the dtype that each must have (None: any), and where None is.
+
+        None where arguments of these classes are not such as the kernel takes.
+        """
+        if len(classes) != len(self._found):
+            return None
+        arrays, absent = [], []
+        for place, (parameter, kind) in enumerate(zip(self._found, classes)):
+            if parameter.pointer:
+                if kind is ndarray:
+                    arrays.append((place, _NATIVE.get(parameter.type)))
+                elif kind is type(None):
+                    absent.append(place)
+                else:
+                    return None
+            elif kind is not np.ndarray if place in self._structs else kind not in _PLAIN:
+                return None
+        return arrays, absent
 
     def _make_buffer(self, args: tuple) -> None:
         codes, ends, sizes = "@", [], []
@@ -135,7 +143,7 @@ def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
     native = _NATIVE.get(kind)
 
     def refuse(value: Any) -> TypeError:
-        if isinstance(value, cupy.ndarray):
+        if isinstance(value, ndarray):
             seen = f"a CUDA array of {value.dtype}"
         elif isinstance(value, np.ndarray):
             seen = f"a host array of {value.dtype}"
@@ -149,7 +157,7 @@ def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
         def address(value: Any) -> Any:
             if value is None:
                 return value
-            if value.__class__ is not cupy.ndarray or (
+            if value.__class__ is not ndarray or (
                 native is not None and value.dtype != native
             ):
                 raise refuse(value)
@@ -172,7 +180,7 @@ def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
     if native.kind in "iu":
 
         def whole(value: Any) -> Any:
-            if value.__class__ is cupy.ndarray:  # to ask for its value would wait for the device
+            if value.__class__ is ndarray:  # to ask for its value would wait for the device
                 raise refuse(value)
             try:
                 return make(index(value))
@@ -182,7 +190,7 @@ def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
         return whole
 
     def number(value: Any) -> Any:
-        if isinstance(value, (cupy.ndarray, np.ndarray, str, bytes)):
+        if isinstance(value, (ndarray, np.ndarray, str, bytes)):
             raise refuse(value)
         try:
             return make(value)

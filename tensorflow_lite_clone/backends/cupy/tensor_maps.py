@@ -43,19 +43,17 @@ def tensor_map(
     float32 becomes tf32 on the way. What lies outside is zero. RuntimeError where the driver
     refuses.
     """
-    name = array.dtype.name
-    return _made(
-        array.data.ptr, f"{name} as tf32" if rounded else name, array.itemsize, shape, strides, box,
-        steps or (1,) * len(shape), swizzle,
-    )  # fmt: skip
+    return _made(array.data.ptr, array.dtype, shape, strides, box, steps, swizzle, rounded)
 
 
 @lru_cache(4096)
 def _made(
-    address: int, kind: str, itemsize: int, shape: tuple, strides: tuple, box: tuple, steps: tuple,
-    swizzle: int,
+    address: int, dtype: Any, shape: tuple, strides: tuple, box: tuple, steps: tuple, swizzle: int,
+    rounded: bool,
 ) -> Any:  # fmt: skip
-    rank = len(shape)
+    rank, itemsize = len(shape), dtype.itemsize
+    kind = f"{dtype.name} as tf32" if rounded else dtype.name
+    steps = steps or (1,) * rank
     storage = np.zeros(192, np.uint8)  # the map must lie at a multiple of 64
     start = -storage.ctypes.data % 64
     status = _encode()(
