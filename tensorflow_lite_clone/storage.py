@@ -183,7 +183,9 @@ def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
     if not backend.lays:
         return made
     contiguous = backend.is_contiguous(array)
-    last = (not contiguous or 1 in array.shape) and _is_last(array)
+    if contiguous and (array.ndim != 4 or 1 not in array.shape):
+        return made
+    last = _is_last(array)
     if contiguous and not last:
         return made
     for storage in inputs:

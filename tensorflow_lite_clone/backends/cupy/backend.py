@@ -273,7 +273,7 @@ class CupyBackend(Backend):
         return tuple([stride // itemsize for stride in array.strides])
 
     def is_contiguous(self, array: Any) -> bool:
-        return array.flags.c_contiguous
+        return array._c_contiguous  # `flags` makes an object first
 
     def owns_memory(self, array: Any) -> bool:
         if array.__class__ is not cupy.ndarray:
