@@ -32,6 +32,7 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import (
 )
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.backends.cupy.remembered import remembered
 from tensorflow_lite_clone.core.dtypes import bfloat16
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.windows import windows_size
@@ -205,6 +206,7 @@ def _is_depthwise(channels: int, each: int, groups: int) -> bool:
 
 
 @override("conv", backend="cupy")
+@remembered
 def conv(
     F: Any, x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ) -> Any:
@@ -232,6 +234,7 @@ def conv(
 
 
 @override("conv_backward_input", backend="cupy")
+@remembered
 def conv_backward_input(
     F: Any, g: Any, w: Any, *, size: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,
@@ -256,6 +259,7 @@ def conv_backward_input(
 
 
 @override("conv_backward_weight", backend="cupy")
+@remembered
 def conv_backward_weight(
     F: Any, g: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,

@@ -139,7 +139,7 @@ def _bytes(count: int) -> Any:
 
 def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
     """The function that checks one argument and makes of it what CuPy launches with."""
-    name, kind, pointer = parameter
+    name, kind, pointer, _ = parameter
     native = _NATIVE.get(kind)
 
     def refuse(value: Any) -> TypeError:
