@@ -167,7 +167,9 @@ __global__ void numbers(unsigned int a, unsigned long long b, unsigned c, size_t
 
 
 def test_signatures() -> None:
-    assert parameters(SIGNATURES, "wide", ("__half",)) == [
+    found = parameters(SIGNATURES, "wide", ("__half",))
+    assert [p.name for p in found if p.constant] == ["x", "flags", "lists"]
+    assert [p._replace(constant=False) for p in found] == [
         Parameter("x", "__half", True),
         Parameter("rows", "long long", False),
         Parameter("columns", "int", False),

@@ -21,7 +21,6 @@ from tensorflow_lite_clone.kernels.signature import Parameter, parameters
 from tensorflow_lite_clone.kernels.sources import Source
 
 
-
 class _Watch(threading.local):
     """Where this thread notes what it launches and which tensor maps it makes, or None."""
 

@@ -20,7 +20,7 @@ from cupy import ndarray
 from cupy.cuda import alloc, get_allocator, get_current_stream, using_allocator
 from cupy.cuda.runtime import getDevice as get_device
 
-from tensorflow_lite_clone.backends.cupy import tensor_maps
+from tensorflow_lite_clone.backends.cupy import faults, tensor_maps
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.backends.cupy.kernel import CUDADriverError, launch, launch_again, watch
 from tensorflow_lite_clone.backends.cupy.signature import CODES
@@ -55,7 +55,8 @@ def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(launcher)
     def call(F: Any, *arrays: Any, **parameters: Any) -> Any:
-        if _launches or chain.on:  # each launch is looked at, or put off
+        # Each launch is looked at, or put off.
+        if _launches or chain.on or not flags.remember_launches:
             return launcher(F, *arrays, **parameters)
         key: list[Any] = [get_device(), flags.cudnn_allow_tf32, flags.free_layouts]
         bases = []
@@ -68,7 +69,7 @@ def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
                 bases.append(0)
                 key.append(array)
         try:
-            found = (*key, *parameters.values())
+            found = (*key, *parameters.items())
             run = runs.get(found)
         except TypeError:  # a parameter that has no hash
             return launcher(F, *arrays, **parameters)
@@ -146,11 +147,13 @@ class _Seen:
     ) -> _Launch:
         values: list[Any] = []
         for parameter, value in zip(instance.parameters, args):
-            if parameter.pointer:
-                place = None if value is None else self._place(value.data.ptr)
-                if place is not None and not parameter.constant:
+            if parameter.pointer and (value is None or faults.is_word(value)):
+                values.append(("P", 0 if value is None else value.data.ptr))
+            elif parameter.pointer:
+                place = self._place(value.data.ptr)
+                if not parameter.constant:
                     written.add(place.base)
-                elif place is not None and place.base not in written:
+                elif place.base not in written:
                     raise _Unknown  # somebody else has filled it
                 values.append(place)
             elif parameter.type in CODES:
@@ -213,56 +216,51 @@ class _Launch:
     def __init__(
         self, instance: Any, grid: tuple, block: tuple, shared: int, values: list
     ) -> None:
-        self._places: list[Place] = []
-        self._maps: list[tuple[Place, tuple, dict]] = []
+        self.places: list[Place] = []
+        self.maps: list[tuple[Place, tuple, dict]] = []
         rest: list[tuple[str, Any]] = []
         at: list[tuple[int, int]] = []  # per argument, which of three parts and which place in it
         for value in values:
             if value.__class__ is Place:
-                at.append((0, len(self._places)))
-                self._places.append(value)
+                at.append((0, len(self.places)))
+                self.places.append(value)
             elif value.__class__ is list:
-                at.append((1, len(self._maps)))
-                self._maps += [(place, map_, {}) for place, map_ in value]
+                at.append((1, len(self.maps)))
+                self.maps += [(place, map_, {}) for place, map_ in value]
             else:
                 at.append((2, len(rest)))
-                rest.append(("P", 0) if value is None else value)
-        moving = "@" + "P" * len(self._places) + "128s" * len(self._maps)
+                rest.append(value)
+        moving = "@" + "P" * len(self.places) + "128s" * len(self.maps)
         offsets, codes = [], moving
         for code, _ in rest:
             codes += code
             offsets.append(Struct(codes).size - Struct(code).size)
         whole = Struct(codes)
-        self._buffer = ctypes.create_string_buffer(max(whole.size, 1))
-        zeros = [0] * len(self._places) + [b""] * len(self._maps)
-        whole.pack_into(self._buffer, 0, *zeros, *[value for _, value in rest])
-        self._pack = Struct(moving).pack_into
-        start, maps_at = ctypes.addressof(self._buffer), 8 * len(self._places)
+        self.buffer = ctypes.create_string_buffer(max(whole.size, 1))
+        zeros = [0] * len(self.places) + [b""] * len(self.maps)
+        whole.pack_into(self.buffer, 0, *zeros, *[value for _, value in rest])
+        self.pack = Struct(moving).pack_into
+        start, maps_at = ctypes.addressof(self.buffer), 8 * len(self.places)
         addresses = [
             start + (8 * place, maps_at + 128 * place, offsets[place] if part == 2 else 0)[part]
             for part, place in at
         ]
         self._addresses = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
-        self._shape = (*grid, *block, shared)
-        self._address = instance.address
-        self._lock = Lock()  # from packing to the end of the launch
+        self.shape = (instance.address, *grid, *block, shared)
+        self.address = ctypes.addressof(self._addresses)
+        self.lock = Lock()  # from packing to the end of the launch
 
-    def __call__(self, bases: list[int], stream: int) -> None:
-        values: list[Any] = [bases[base] + offset for base, offset in self._places]
-        for (base, offset), described, known in self._maps:
+    def map_bytes(self, bases: list[int]) -> list[bytes]:
+        """The tensor maps for what lies at `bases`."""
+        found = []
+        for (base, offset), described, known in self.maps:
             address = bases[base] + offset
             if address not in known:
                 if len(known) >= _MOST_MAPS:
                     known.clear()
                 known[address] = tensor_maps.made(address, *described).tobytes()
-            values.append(known[address])
-        with self._lock:
-            self._pack(self._buffer, 0, *values)
-            given = self._address, *self._shape, stream, ctypes.addressof(self._addresses), 0
-            try:
-                launch(*given)
-            except CUDADriverError as error:
-                launch_again(error, *given)
+            found.append(known[address])
+        return found
 
 
 class _Run(NamedTuple):
@@ -287,7 +285,15 @@ class _Run(NamedTuple):
         bases += [pointer.ptr for pointer in memory]
         stream = get_current_stream().ptr
         for one in self.launches:
-            one(bases, stream)
+            values: list[Any] = [bases[base] + offset for base, offset in one.places]
+            if one.maps:
+                values += one.map_bytes(bases)
+            with one.lock:
+                one.pack(one.buffer, 0, *values)
+                try:
+                    launch(*one.shape, stream, one.address, 0)
+                except CUDADriverError as error:
+                    launch_again(error, *one.shape, stream, one.address, 0)
         if self.conversions:
             conversions.update(self.conversions)
         results = []
