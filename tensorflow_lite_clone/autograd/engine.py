@@ -249,8 +249,10 @@ class _Walk:
             owned = not create_graph and (
                 gx is not given
                 # Nobody asks of a gradient that stays alone.
-                or ((child in shared or self.wanted is not None)
-                    and _is_fresh(node, gx, position, results, grads, saved))
+                or (
+                    (child in shared or self.wanted is not None)
+                    and _is_fresh(node, gx, position, results, grads, saved)
+                )
             )
             if child in pending or child.several:
                 self._arrive(child, index, gx, owned)
@@ -343,9 +345,7 @@ class _Walk:
         return [t._storage.laid if isinstance(t, Tensor) else t for t in tensors]
 
 
-def _is_fresh(
-    node: Any, gx: Any, position: int, results: Any, grads: list, saved: Any
-) -> bool:
+def _is_fresh(node: Any, gx: Any, position: int, results: Any, grads: list, saved: Any) -> bool:
     """Whether nobody else holds this gradient's memory: no view, no input, not given twice."""
     if not node.makes_new_gradients or not node.backend.owns_memory(gx):
         return False

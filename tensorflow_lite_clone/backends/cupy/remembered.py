@@ -213,9 +213,7 @@ def _span(array: Any) -> tuple[int, int]:
 class _Launch:
     """One launch, of which only addresses are not known yet."""
 
-    def __init__(
-        self, instance: Any, grid: tuple, block: tuple, shared: int, values: list
-    ) -> None:
+    def __init__(self, instance: Any, grid: tuple, block: tuple, shared: int, values: list) -> None:
         self.places: list[Place] = []
         self.maps: list[tuple[Place, tuple, dict]] = []
         rest: list[tuple[str, Any]] = []

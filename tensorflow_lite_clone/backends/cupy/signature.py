@@ -157,9 +157,7 @@ def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
         def address(value: Any) -> Any:
             if value is None:
                 return value
-            if value.__class__ is not ndarray or (
-                native is not None and value.dtype != native
-            ):
+            if value.__class__ is not ndarray or (native is not None and value.dtype != native):
                 raise refuse(value)
             return value
 
