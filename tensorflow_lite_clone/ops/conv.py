@@ -172,7 +172,9 @@ def _shape_of(bias: Tensor | None) -> tuple | None:
 
 
 @lru_cache(4096)
-def _check_sizes(shape: tuple, w: tuple, bias: tuple | None, groups: int, transposed: bool) -> None:
+def _check_sizes(
+    shape: tuple, w: tuple, bias: tuple | None, groups: int, transposed: bool
+) -> None:
     """torch's RuntimeErrors for channels that do not fit."""
     if groups < 1:
         raise RuntimeError("non-positive groups is not supported")

@@ -35,7 +35,9 @@ _finish = Kernel(_FILE, "batch_norm_forward_finish", params=("R", "A"))
 _forward = Kernel(_FILE, "batch_norm_forward", params=("T", "W", "M", "A", "VEC", "LAST"))
 _sums = Kernel(_FILE, "batch_norm_backward_sums", params=("T", "W", "A", "VEC", "LAST"))
 _finish_sums = Kernel(_FILE, "batch_norm_backward_finish", params=("W", "A"))
-_backward = Kernel(_FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING"))
+_backward = Kernel(
+    _FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING")
+)
 
 
 class _Walk:
@@ -78,7 +80,9 @@ _walk = lru_cache(maxsize=1024)(_Walk)
 
 def _is_last(x: Any) -> bool:
     """Whether channels lie next to each other; other layouts are served as contiguous ones."""
-    return x.size == x.shape[0] * x.shape[1] or (not x.flags.c_contiguous and is_dense_last(x))
+    return x.size == x.shape[0] * x.shape[1] or (
+        not x.flags.c_contiguous and is_dense_last(x)
+    )
 
 
 def _laid(x: Any, last: bool) -> Any:

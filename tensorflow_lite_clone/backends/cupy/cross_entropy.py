@@ -17,8 +17,12 @@ from tensorflow_lite_clone.backends.cupy.softmax import MOST_BLOCKS, tile
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "cross_entropy.cu"
-_ROWS = Kernel(_FILE, "cross_entropy_forward_rows", params=("T", "A", "VEC", "WIDTH", "SMOOTH"))
-_STRIDED = Kernel(_FILE, "cross_entropy_forward_strided", params=("T", "A", "VEC", "X", "SMOOTH"))
+_ROWS = Kernel(
+    _FILE, "cross_entropy_forward_rows", params=("T", "A", "VEC", "WIDTH", "SMOOTH")
+)
+_STRIDED = Kernel(
+    _FILE, "cross_entropy_forward_strided", params=("T", "A", "VEC", "X", "SMOOTH")
+)
 _FINISH = Kernel(_FILE, "cross_entropy_forward_finish", params=("T", "A"))
 _WEIGHTS = Kernel(_FILE, "cross_entropy_backward_weights", params=("T", "A"))
 _TOTAL = Kernel(_FILE, "cross_entropy_backward_total", params=("A",))

@@ -97,7 +97,9 @@ def group_norm_backward(
         parts = ceil_div(size * length, 256 * 16) if lanes == 256 else 1
         blocks = rows * parts if lanes == 256 else ceil_div(rows, 256 // lanes)
         kernel = _backward[x.dtype, weight_kind, kind, width, lanes]
-        kernel(blocks, 256, g, x, w, mean, rstd, sums, rows, groups, size, length, parts, gx)
+        kernel(
+            blocks, 256, g, x, w, mean, rstd, sums, rows, groups, size, length, parts, gx
+        )
     gw = cupy.empty(channels, weight_kind) if needs[1] else None
     gb = cupy.empty(channels, weight_kind) if needs[2] else None
     if gw is not None or gb is not None:

@@ -166,7 +166,9 @@ def _gradients(
         partials = cupy.empty((parts, kinds, columns), kind) if wanted else None
         shared = at_once * kinds * columns * kind.itemsize if wanted and at_once > 1 else 0
         kernel = _backward[x.dtype, weight_kind, kind, width, lanes, items, rms, wanted]
-        kernel(parts, threads, g, x, w, mean, rstd, rows, columns, gx, partials, shared=shared)
+        kernel(
+            parts, threads, g, x, w, mean, rstd, rows, columns, gx, partials, shared=shared
+        )
     if not wanted:
         return gx, None, None
     gw = cupy.empty(shape, weight_kind) if needs[1] else None
