@@ -29,6 +29,7 @@ class _Watch(threading.local):
 
 
 watch = _Watch()
+UNKNOWN = None, (), (), (), 0  # in place of a launch of which no more is noted
 _ONES = ((1, 1, 1), (1, 1), (1,), ())
 _launches = hooks.launches
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
@@ -154,7 +155,7 @@ class Instance:
         if not packed:
             self._launch_checked(grid, block, args, shared)
         if watch.launches is not None:
-            watch.launches.append((self if packed else None, grid, block, args, shared))
+            watch.launches.append((self, grid, block, args, shared) if packed else UNKNOWN)
         for end in launched:
             end()
 
