@@ -223,7 +223,7 @@ def as_laid(storages: Any) -> list[Any]:
     arrays: list[Any] = []
     shapes = []
     for storage in storages:
-        array = None if storage is None else storage.laid
+        array: Any = None if storage is None else storage.laid
         arrays.append(array)
         if storage.__class__ is Free:
             shapes.append(array.shape)

@@ -57,10 +57,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list]:
 
     def launch(function: int, *values: Any) -> None:
         addresses = (ctypes.c_void_p * 3).from_address(values[8])
-        x, n, y = [
-            kind.from_address(at).value
-            for kind, at in zip((ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p), addresses)
-        ]
+        kinds: Any = ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p
+        x, n, y = [kind.from_address(at).value for kind, at in zip(kinds, addresses)]
         done.append((values[0], x, n, y))
 
     monkeypatch.setattr(remembered, "launch", launch)
@@ -202,11 +200,12 @@ def test_convolutions_are_the_same_again(dtype: str, last: bool, stride: int) ->
     for _ in range(4):
         x, w = random(8, 32, 16, 16), random(64, 32, 3, 3)
         g = random(8, 64, 16 // stride, 16 // stride)
-        for launcher, arrays, more in (
+        calls: Any = (
             (convolution.conv, (x, w, None), {}),
             (convolution.conv_backward_input, (g, w), {"size": (16, 16)}),
             (convolution.conv_backward_weight, (g, x), {"kernel": (3, 3)}),
-        ):
+        )
+        for launcher, arrays, more in calls:
             expected = launcher.__wrapped__(None, *arrays, **more, **settings)
             cupy.cuda.alloc(expected.nbytes).memset(255, expected.nbytes)  # for the next to take
             found = launcher(None, *arrays, **more, **settings)
@@ -217,6 +216,8 @@ def test_convolutions_are_the_same_again(dtype: str, last: bool, stride: int) ->
 @pytest.mark.cuda
 @needs_gpu
 def test_batch_norms_are_the_same_again() -> None:
+    forward: Any = batch_norm.batch_norm
+    backward: Any = batch_norm.batch_norm_backward
     for _ in range(4):
         x, g = [cupy.random.standard_normal((8, 32, 9, 9), np.float32) for _ in "xg"]
         w, b, mean = [cupy.random.standard_normal(32, np.float32) for _ in range(3)]
@@ -224,15 +225,15 @@ def test_batch_norms_are_the_same_again() -> None:
         expected, found = [
             call(None, x, w, b, *statistics, momentum=0.1, eps=1e-5)
             for call, statistics in zip(
-                (batch_norm.batch_norm.__wrapped__, batch_norm.batch_norm), running
+                (forward.__wrapped__, forward), running
             )
         ]
         for one, other in zip((*expected, *running[0]), (*found, *running[1]), strict=True):
             cupy.testing.assert_array_equal(one, other)
         needs = {"eps": 1e-5, "needs": (True, True, False)}
         arrays = g, x, w, *expected[1:]
-        expected = batch_norm.batch_norm_backward.__wrapped__(None, *arrays, **needs)
-        found = batch_norm.batch_norm_backward(None, *arrays, **needs)
+        expected = backward.__wrapped__(None, *arrays, **needs)
+        found = backward(None, *arrays, **needs)
         assert expected[2] is None and found[2] is None
         for one, other in zip(expected[:2], found):
             cupy.testing.assert_array_equal(one, other)
