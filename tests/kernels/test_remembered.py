@@ -224,9 +224,7 @@ def test_batch_norms_are_the_same_again() -> None:
         running = [[mean.copy(), abs(mean)] for _ in range(2)]
         expected, found = [
             call(None, x, w, b, *statistics, momentum=0.1, eps=1e-5)
-            for call, statistics in zip(
-                (forward.__wrapped__, forward), running
-            )
+            for call, statistics in zip((forward.__wrapped__, forward), running)
         ]
         for one, other in zip((*expected, *running[0]), (*found, *running[1]), strict=True):
             cupy.testing.assert_array_equal(one, other)
