@@ -93,14 +93,33 @@ class Free(Storage):
         with _settling:
             self.laid = array
             self.__class__ = Storage  # type: ignore[assignment]
-            _own.free.discard(self)
 
 
 class _Own(threading.local):
     """The free storages that this thread has made."""
 
     def __init__(self) -> None:
-        self.free: WeakSet[Storage] = WeakSet()
+        self._references: list[Any] = []  # also to such as are gone, or settled
+        self._room = 64
+
+    def add(self, storage: Storage) -> None:
+        references = self._references
+        if len(references) >= self._room:
+            references[:] = [kept for kept in references if self._is_free(kept())]
+            self._room = 2 * len(references) + 64
+        references.append(ref(storage))
+
+    def free(self) -> list[Storage]:
+        return [storage for kept in self._references if self._is_free(storage := kept())]
+
+    def leave(self, storages: Iterable[Storage]) -> None:
+        """Forget that these are free."""
+        left = set(map(id, storages))
+        self._references[:] = [ref(one) for one in self.free() if id(one) not in left]
+
+    @staticmethod
+    def _is_free(storage: Storage | None) -> bool:
+        return storage.__class__ is Free
 
 
 _own = _Own()
@@ -129,21 +148,20 @@ def _settled(storage: Storage) -> Any:
 
 def settle_all() -> None:
     """Make every free storage of this thread an ordinary one."""
-    for storage in list(_own.free):
+    for storage in _own.free():
         _settled(storage)
 
 
 def leave_free(storages: Iterable[Storage]) -> None:
     """Let storages stay free where captures begin and end: those that captured work alone reads."""
-    for storage in storages:
-        _own.free.discard(storage)
+    _own.leave(storages)
 
 
 def _settle_around_a_capture() -> None:
     """Before it, as what is copied for good must not be copied again by replays; and at its end, as
     later copies would not see what replays write."""
     outside = capture.state.graph is None
-    backends = {storage.backend for storage in _own.free} if outside else ()
+    backends = {storage.backend for storage in _own.free()} if outside else ()
     for backend in backends:
         backend.synchronize()  # they may be the work of any stream
     settle_all()
@@ -174,17 +192,19 @@ def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
     if not backend.lays:
         return made
     contiguous = backend.is_contiguous(array)
-    last = (not contiguous or 1 in array.shape) and _is_last(array)
+    if contiguous and (array.ndim != 4 or 1 not in array.shape):
+        return made
+    last = _is_last(array)
     if contiguous and not last:
         return made
-    told = [storage.laid for storage in inputs if storage and storage.__class__ is not Free]
-    if any([_is_last(x) for x in told]):
-        return made
+    for storage in inputs:
+        if storage is not None and storage.__class__ is not Free and _is_last(storage.laid):
+            return made
     if contiguous:  # one order as well as the other, as axes have length 1: only strides differ
         made.array = backend.F.as_strided(array, array.shape, contiguous_strides(array.shape))
     elif last:
         made.__class__ = Free
-        _own.free.add(made)
+        _own.add(made)
         if capture.state.graph is not None:
             _captured[made] = ref(capture.state.graph)
     elif any([storage.__class__ is Free for storage in inputs]):
@@ -202,7 +222,7 @@ def strides_of(storage: Storage) -> tuple[int, ...]:
 
 
 def _is_last(array: Any) -> bool:
-    return len(array.shape) == 4 and is_channels_last(array.shape, array.strides)
+    return array.ndim == 4 and is_channels_last(array.shape, array.strides)
 
 
 def as_laid(storages: Any) -> list[Any]:
@@ -211,12 +231,17 @@ def as_laid(storages: Any) -> list[Any]:
     An operand that lies in an order of its own is told to, and may give it to the result. One that
     is row-major is copied, so that the result is not.
     """
-    arrays: list[Any] = [None if storage is None else storage.laid for storage in storages]
-    shapes = [storage.laid.shape for storage in storages if storage.__class__ is Free]
-    if not shapes:
+    arrays: list[Any] = []
+    shapes = []
+    for storage in storages:
+        array: Any = None if storage is None else storage.laid
+        arrays.append(array)
+        if storage.__class__ is Free:
+            shapes.append(array.shape)
+    if len(shapes) in (0, len(arrays)):
         return arrays
     for place, storage in enumerate(storages):
-        if storage is None or storage.__class__ is Free or len(arrays[place].shape) < 2:
+        if storage is None or storage.__class__ is Free or arrays[place].ndim < 2:
             continue
         if not storage.backend.is_contiguous(arrays[place]):
             return [None if storage is None else storage.array for storage in storages]

@@ -86,7 +86,7 @@ class _Walk:
 
     __slots__ = (
         "accumulate", "callbacks", "captured", "create_graph", "missing", "notes", "pending",
-        "retain_graph", "useful", "wanted",
+        "retain_graph", "shared", "useful", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +101,7 @@ class _Walk:
         self.pending: dict[Any, list] = {}
         self.captured: dict[Edge, Any] = {}
         self.useful: set[Any] = set()  # the nodes and leaves that gradients are for
+        self.shared: set[Any] = set()  # the nodes at which several gradients may come together
         self.missing: dict[Any, int] = {}  # per leaf, the gradients yet to arrive
 
     def run(self, roots: list[tuple[Edge, Any]]) -> dict[Edge, Any]:
@@ -138,6 +139,8 @@ class _Walk:
                 for edge in node.edges:
                     if edge is not None:
                         stack.append(edge[0])
+            else:
+                self.shared.add(node)
         nodes.sort(key=_by_age)
         if self.wanted is not None:
             nodes = self._restrict(nodes)
@@ -147,6 +150,7 @@ class _Walk:
         for leaf in leaves:
             missing[leaf] = missing.get(leaf, 0) + 1
         useful.update(missing)
+        self.shared.update(missing)
         return nodes
 
     def _restrict(self, nodes: list) -> list:
@@ -211,7 +215,7 @@ class _Walk:
         if node.arrival_hooks:
             grads = self._run_arrival_hooks(node, grads, True)
         create_graph = self.create_graph
-        pending = self.pending
+        pending, shared = self.pending, self.shared
         saved = node.saved
         needed = None
         if self.wanted is not None:
@@ -243,7 +247,12 @@ class _Walk:
             if have is not dtype and have != dtype:
                 gx = self._cast(gx, child, dtype)
             owned = not create_graph and (
-                gx is not given or _is_fresh(node, gx, position, results, grads, saved)
+                gx is not given
+                # Nobody asks of a gradient that stays alone.
+                or (
+                    (child in shared or self.wanted is not None)
+                    and _is_fresh(node, gx, position, results, grads, saved)
+                )
             )
             if child in pending or child.several:
                 self._arrive(child, index, gx, owned)
@@ -336,9 +345,7 @@ class _Walk:
         return [t._storage.laid if isinstance(t, Tensor) else t for t in tensors]
 
 
-def _is_fresh(
-    node: Any, gx: Any, position: int, results: Any, grads: list, saved: Any
-) -> bool:
+def _is_fresh(node: Any, gx: Any, position: int, results: Any, grads: list, saved: Any) -> bool:
     """Whether nobody else holds this gradient's memory: no view, no input, not given twice."""
     if not node.makes_new_gradients or not node.backend.owns_memory(gx):
         return False

@@ -182,7 +182,9 @@ class Node(GraphNode):
             if forms is not None:
                 function = forms[function]
             if names:
-                chosen = {name: parameters[name] for name in names}
+                chosen = parameters  # all of them, or those that the function takes
+                if len(names) < len(parameters):
+                    chosen = {name: parameters[name] for name in names}
                 values = [saved[place] for place in places]
                 results[position] = function(F, g, *values, **chosen)
             elif places:

@@ -11,7 +11,7 @@ class Flags:
     """How float32 products are computed, and what else was asked for; PyTorch's defaults.
 
     `torch.backends` and the functions of `ops/settings.py` and `ops/precision.py` set them, device
-    backends read the first three and `free_layouts`.
+    backends read the first three, `free_layouts` and `remember_launches`.
     """
 
     __slots__ = (
@@ -21,6 +21,7 @@ class Flags:
         "free_layouts",
         "float32_matmul_precision",
         "matmul_allow_tf32",
+        "remember_launches",
         "warn_always",
     )
 
@@ -33,6 +34,8 @@ class Flags:
         self.warn_always = False
         # Convolutions on CUDA may lay results otherwise than programs are told, see storage.Free.
         self.free_layouts = os.environ.get("TENSORFLOW_LITE_CLONE_FREE_LAYOUTS") != "0"
+        # Launchers of CUDA kernels may do again what they did for arrays that lay alike.
+        self.remember_launches = os.environ.get("TENSORFLOW_LITE_CLONE_REMEMBER_LAUNCHES") != "0"
 
     def set_matmul_precision(self, precision: str) -> None:
         """Set both of the last; RuntimeError for an unknown name."""

@@ -192,6 +192,18 @@ def format_strides(shape: Sequence[int], memory_format: MemoryFormat) -> Shape:
     return tuple(result)
 
 
+@lru_cache(4096)
+def lies_channels_last(shape: Shape, strides: Shape, itemsize: int) -> bool | None:
+    """Whether four dense axes lie channels_last rather than row-major; None where neither holds.
+
+    False where both do. The strides are in bytes.
+    """
+    steps = [stride // itemsize for stride in strides]
+    if has_format(shape, steps, contiguous_strides(shape)):
+        return False
+    return True if has_format(shape, steps, format_strides(shape, channels_last)) else None
+
+
 def has_format(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> bool:
     """Whether a tensor has the strides `wanted`, up to dimensions of size one."""
     if 0 in shape:

@@ -16,6 +16,8 @@ def int_tuple(value: Any, count: int, function: str, argument: str) -> Ints | No
     """
     if type(value) is int:
         return (value,) * count
+    if type(value) is tuple and len(value) == count and all([type(item) is int for item in value]):
+        return value
     try:
         if hasattr(value, "__index__"):
             return (value.__index__(),) * count

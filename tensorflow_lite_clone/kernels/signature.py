@@ -48,11 +48,13 @@ _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 class Parameter(NamedTuple):
-    """One parameter: its name, its C type with template names put in, whether it is a pointer."""
+    """One parameter: its name, its C type with template names put in, whether it is a pointer, and
+    to what the kernel only reads."""
 
     name: str
     type: str
     pointer: bool
+    constant: bool = False
 
 
 def c_type(value: Any) -> str:
@@ -144,6 +146,7 @@ def _put_in(text: str, types: dict[str, str]) -> str:
 
 
 def _parameter(text: str, types: dict[str, str]) -> Parameter:
+    constant = re.search(r"\bconst\b[^*]*\*", text) is not None
     text = _NOISE.sub(" ", text.partition("=")[0])
     stars = text.count("*") + text.count("[")
     *words, name = re.sub(r"\*|\[\w*\]", " ", text).split()
@@ -151,4 +154,4 @@ def _parameter(text: str, types: dict[str, str]) -> Parameter:
     kind = _SAME.get(kind, kind)
     if re.fullmatch(r"acc_t\s*<.*>", kind):
         kind = "float"
-    return Parameter(name, kind + "*" * (stars - 1), stars > 0)
+    return Parameter(name, kind + "*" * (stars - 1), stars > 0, constant)

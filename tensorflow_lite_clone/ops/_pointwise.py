@@ -29,7 +29,7 @@ from tensorflow_lite_clone.ops._elementwise import (
     write_pointwise,
     wrong_operands,
 )
-from tensorflow_lite_clone.storage import Free, Storage
+from tensorflow_lite_clone.storage import Free, Storage, freely
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
 _new = object.__new__
@@ -75,7 +75,7 @@ def unary(
             input = prepare(op, input)
             storage = input._storage
             array = storage.laid
-        if autocast or storage.__class__ is Free:
+        if autocast:
             output = apply(op, input)
             return output if out is None else write_out(name, out, output, (input,))
         backend = storage.backend
@@ -86,11 +86,14 @@ def unary(
         result = call(array)
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
-        made = _new(Storage)
-        made.array = result
-        made.backend = backend
-        made.version = 0
-        made.root = None
+        if storage.__class__ is Free:
+            made = freely(result, backend, (storage,))
+        else:
+            made = _new(Storage)
+            made.array = result
+            made.backend = backend
+            made.version = 0
+            made.root = None
         output = _new(Tensor)
         output._storage = made
         output._edge = None
@@ -194,10 +197,11 @@ def binary(
                 left.dtype is not right.dtype
                 or b.backend is not backend
                 or autocast
-                or a.__class__ is Free
-                or b.__class__ is Free
                 or (slow and left.dtype.kind in slow)
             ):
+                return general(input, other)
+            free = a.__class__ is Free
+            if free is not (b.__class__ is Free) or (free and left.shape != right.shape):
                 return general(input, other)
         elif kind is float or kind is int:
             a = input._storage
@@ -212,7 +216,7 @@ def binary(
                 return general(input, other)
             backend = a.backend
             right = backend.constant(other, left.dtype)
-            b = None
+            b, free = None, False
         else:
             return general(input, other)
         try:
@@ -230,11 +234,14 @@ def binary(
             raise
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
-        made = _new(Storage)
-        made.array = result
-        made.backend = backend
-        made.version = 0
-        made.root = None
+        if free:
+            made = freely(result, backend, (a, b))
+        else:
+            made = _new(Storage)
+            made.array = result
+            made.backend = backend
+            made.version = 0
+            made.root = None
         output = _new(Tensor)
         output._storage = made
         output._edge = None

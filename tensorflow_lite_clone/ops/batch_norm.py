@@ -161,7 +161,7 @@ def expect_per_channel(channels: int, *tensors: Tensor | None) -> None:
     """Raise RuntimeError for running statistics, weight or bias of another number of elements."""
     names = "running_mean", "running_var", "weight", "bias"
     for name, tensor in zip(names, tensors, strict=True):
-        if tensor is not None and tensor.shape != (channels,):
+        if tensor is not None and tensor._storage.laid.shape != (channels,):
             raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
 
 
@@ -194,7 +194,7 @@ def batch_norm(
         raise TypeError("batch_norm(): argument 'momentum' must be float, not NoneType")
     if input.ndim < 2:
         raise RuntimeError(f"batch_norm expected at least 2 dimensions, got {input.ndim}")
-    channels = input.shape[1]
+    channels = input._storage.laid.shape[1]
     expect_per_channel(channels, running_mean, running_var, weight, bias)
     if eps < 0 or (training and eps == 0):
         wanted = "positive during training" if training else "non-negative"

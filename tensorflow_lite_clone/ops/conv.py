@@ -8,6 +8,7 @@ overrides them by name: "conv", "conv_backward_input", "conv_backward_weight".
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 from tensorflow_lite_clone.core.public import export
@@ -166,8 +167,13 @@ def _check_dims(name: str, input: Tensor, weight: Tensor, ndim: int) -> bool:
     return input.ndim == ndim + 2
 
 
+def _shape_of(bias: Tensor | None) -> tuple | None:
+    return None if bias is None else bias._storage.laid.shape
+
+
+@lru_cache(4096)
 def _check_sizes(
-    shape: tuple, w: tuple, bias: Tensor | None, groups: int, transposed: bool
+    shape: tuple, w: tuple, bias: tuple | None, groups: int, transposed: bool
 ) -> None:
     """torch's RuntimeErrors for channels that do not fit."""
     if groups < 1:
@@ -190,16 +196,28 @@ def _check_sizes(
             f"channels, but got {shape[1]} channels instead"
         )
     outputs = w[1] * groups if transposed else w[0]
-    if bias is not None and tuple(bias.shape) != (outputs,):
+    if bias not in (None, (outputs,)):
         raise RuntimeError(
             f"Given {'transposed=1, ' if transposed else ''}weight of size {list(w)}, expected "
             f"bias to be 1-dimensional with {outputs} elements, but got bias of size "
-            f"{list(bias.shape)} instead"
+            f"{list(bias)} instead"
         )
     if 0 in shape[2:] or 0 in w[2:]:
         raise RuntimeError(
             "Only zero batch or zero channel inputs are supported, but got input shape: "
             f"{list(shape)}"
+        )
+
+
+@lru_cache(4096)
+def _check_windows(shape: tuple, w: tuple, padding: Ints, dilation: Ints) -> None:
+    """torch's RuntimeError for a window that does not fit."""
+    spans = [extent(k, d) for k, d in zip(w[2:], dilation)]
+    padded = [n + 2 * p for n, p in zip(shape[2:], padding)]
+    if any([n < span for n, span in zip(padded, spans)]):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: {_by_sizes(padded)}. Kernel size: "
+            f"{_by_sizes(spans)}. Kernel size can't be greater than actual input size"
         )
 
 
@@ -236,7 +254,7 @@ def _convolution(ndim: int) -> Any:
         if not batched:
             input = input.unsqueeze(0)
         w = weight._storage.laid.shape
-        _check_sizes(input._storage.laid.shape, w, bias, groups, False)
+        _check_sizes(input._storage.laid.shape, w, _shape_of(bias), groups, False)
         if padding == "same":
             input, padding = _same_padding(input, w, stride, dilation)
         elif padding == "valid":
@@ -245,14 +263,7 @@ def _convolution(ndim: int) -> Any:
             raise RuntimeError(f"Invalid padding string: '{padding}'")
         else:
             padding = _setting(padding, ndim, name, "padding", 0)
-        size = input._storage.laid.shape[2:]
-        spans = [extent(k, d) for k, d in zip(w[2:], dilation)]
-        if any(n + 2 * p < span for n, p, span in zip(size, padding, spans)):
-            room = _by_sizes(n + 2 * p for n, p in zip(size, padding))
-            raise RuntimeError(
-                f"Calculated padded input size per channel: {room}. Kernel size: "
-                f"{_by_sizes(spans)}. Kernel size can't be greater than actual input size"
-            )
+        _check_windows(input._storage.laid.shape, w, padding, dilation)
         result = product(
             name, Conv, input, weight, bias, stride=stride, padding=padding, dilation=dilation,
             groups=groups,
@@ -293,7 +304,7 @@ def _transposed_convolution(ndim: int) -> Any:
         if not batched:
             input = input.unsqueeze(0)
         shape, w = input._storage.laid.shape, weight._storage.laid.shape
-        _check_sizes(shape, w, bias, groups, True)
+        _check_sizes(shape, w, _shape_of(bias), groups, True)
         # PyTorch looks at neither where there are no samples.
         if shape[0] and any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
             raise RuntimeError(

@@ -281,7 +281,7 @@ def test_captures_begin_and_end_without_free_storages() -> None:
     y = convolved()
     capture.cross_boundary()
     assert not is_free(y)
-    assert not list(storage._own.free)
+    assert not storage._own.free()
 
 
 def test_tracers_see_no_free_storages() -> None:

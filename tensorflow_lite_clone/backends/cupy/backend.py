@@ -159,8 +159,16 @@ class CupyBackend(Backend):
     def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
         name = "gradient" if "<" in name else name
-        faster = self._formula(name, function, _of_arrays(partial(function, self.F)))
-        return lambda F, *arrays, **parameters: faster(*arrays, **parameters)
+        plain = _of_arrays(partial(function, self.F))
+        faster = self._formula(name, function, plain)
+        if self._waiting:
+            return lambda F, *arrays, **parameters: faster(*arrays, **parameters)
+        made = faster.formula
+
+        def gradient(F: Any, *arrays: Any, **parameters: Any) -> Any:
+            return (plain if made.refused else faster)(*arrays, **parameters)
+
+        return gradient
 
     def writer(self, op: Any) -> Any:
         plain = self.foreign(super().writer(op))
@@ -281,7 +289,7 @@ class CupyBackend(Backend):
         return tuple([stride // itemsize for stride in array.strides])
 
     def is_contiguous(self, array: Any) -> bool:
-        return array.flags.c_contiguous
+        return array._c_contiguous  # `flags` makes an object first
 
     def owns_memory(self, array: Any) -> bool:
         if array.__class__ is not cupy.ndarray:

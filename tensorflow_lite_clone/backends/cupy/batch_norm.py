@@ -25,6 +25,7 @@ from tensorflow_lite_clone.backends.cupy.norms import (
     vector,
     weights_of,
 )
+from tensorflow_lite_clone.backends.cupy.remembered import remembered
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "batch_norm.cu"
@@ -139,6 +140,7 @@ def _kind(x: Any, values: Any) -> Any:
 
 @override("batch_norm", backend="cupy")
 @aware
+@remembered
 def batch_norm(
     F: Any,
     x: Any,
@@ -186,6 +188,7 @@ def batch_norm(
 
 
 @override("batch_norm_eval", backend="cupy")
+@remembered
 def batch_norm_eval(F: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float) -> Any:
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size or _kind(x, (mean, variance)) is None:
@@ -219,6 +222,7 @@ def _normalize(
 
 @override("batch_norm_backward", backend="cupy")
 @aware
+@remembered
 def batch_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: Any
 ) -> Any:
@@ -228,6 +232,7 @@ def batch_norm_backward(
 
 
 @override("batch_norm_eval_backward", backend="cupy")
+@remembered
 def batch_norm_eval_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: Any
 ) -> Any:

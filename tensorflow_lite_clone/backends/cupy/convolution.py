@@ -36,6 +36,8 @@ from tensorflow_lite_clone.backends.cupy.device_facts import Facts, facts
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.backends.cupy.remembered import remembered
+from tensorflow_lite_clone.core.dtypes import bfloat16
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.windows import windows_size
 from tensorflow_lite_clone.dispatch.table import override
@@ -65,8 +67,9 @@ _WEIGHTS = np.dtype(
     + [(f"{name}_{part}", "u4") for name in ("image", "row") for part in ("by", "times", "shift")],
     align=True,
 )
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_HALVES = (np.dtype(np.float16), NATIVE[bfloat16])
 _INT = 2**31 - 1
-_HALF = ("float16", "bfloat16")
 
 
 class _Tile(NamedTuple):
@@ -92,14 +95,15 @@ _WEIGHT_DOUBLE = (_Tile(64, 64, 16, 16, 1.0), _Tile(32, 64, 8, 16, 0.8))
 
 def _way(chip: Facts, x: Any, *others: Any) -> bool | None:
     """Whether tensor cores are used, or None where no kernel serves these arrays."""
-    if any([other is not None and other.dtype != x.dtype for other in others]):
-        return None
-    name = x.dtype.name
-    if name == "float32":
+    dtype = x.dtype
+    for other in others:
+        if other is not None and other.dtype != dtype:
+            return None
+    if dtype == _FLOAT32:
         return bool(flags.cudnn_allow_tf32) and chip.capability >= 80
-    if name == "float64":
+    if dtype == _FLOAT64:
         return False
-    return True if name in _HALF and chip.capability >= 80 else None
+    return True if dtype in _HALVES and chip.capability >= 80 else None
 
 
 def _shared(tile: _Tile, itemsize: int) -> int:
@@ -193,6 +197,7 @@ def _is_depthwise(channels: int, each: int, groups: int) -> bool:
 
 @override("conv", backend="cupy")
 @aware
+@remembered
 def conv(
     F: Any, x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ) -> Any:
@@ -224,15 +229,17 @@ def conv(
 
 @override("cast_weight", backend="cupy")
 def cast_weight(F: Any, x: Any, *, dtype: Any) -> Any:
-    if not flags.free_layouts or x.dtype.name != "float32" or dtype.name not in _HALF:
+    half = NATIVE.get(dtype)
+    if not flags.free_layouts or x.dtype != _FLOAT32 or half not in _HALVES:
         return NotImplemented
     if x.ndim != 4 or prod(x.shape[2:]) == 1 or not x.flags.c_contiguous:
         return NotImplemented
-    laid = taps_first(x, NATIVE[dtype])
+    laid = taps_first(x, half)
     return NotImplemented if laid is None else laid
 
 
 @override("conv_backward_input", backend="cupy")
+@remembered
 def conv_backward_input(
     F: Any, g: Any, w: Any, *, size: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,
@@ -257,6 +264,7 @@ def conv_backward_input(
 
 
 @override("conv_backward_weight", backend="cupy")
+@remembered
 def conv_backward_weight(
     F: Any, g: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -10,13 +11,7 @@ import cupy
 from tensorflow_lite_clone.backends.cupy.arrays import empty_last, strides_of
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.flags import flags
-from tensorflow_lite_clone.core.shape import contiguous_strides
-from tensorflow_lite_clone.core.strides import (
-    channels_last,
-    format_strides,
-    has_format,
-    is_channels_last,
-)
+from tensorflow_lite_clone.core.strides import is_channels_last, lies_channels_last
 from tensorflow_lite_clone.dispatch.layouts import conversions
 
 _pack = Kernel("conv2d.cu", "conv2d_pack", params=("T", "PIXELS", "READ"))
@@ -65,12 +60,8 @@ def spatial(x: Any) -> Any:
 
 def contiguous_or_last(w: Any) -> tuple[Any, bool]:
     """A dense array of four axes, copied if need be, and whether it is channels_last."""
-    strides = strides_of(w)
-    if has_format(w.shape, strides, contiguous_strides(w.shape)):
-        return w, False
-    if has_format(w.shape, strides, format_strides(w.shape, channels_last)):
-        return w, True
-    return cupy.ascontiguousarray(w), False
+    last = lies_channels_last(w.shape, w.strides, w.itemsize)
+    return (cupy.ascontiguousarray(w), False) if last is None else (w, last)
 
 
 def packed_channels(channels: int, width: int) -> int:
@@ -126,6 +117,14 @@ def by_channels(x: Any) -> Any:
     return copy.reshape(x.shape)
 
 
+@lru_cache(4096)
+def _pack_tiles(pixels: int, padded: int) -> tuple[int, int]:
+    """The fewest blocks for an image, and the pixels of each."""
+    return min(
+        [(-(-pixels // tile) * -(-padded // (2048 // tile)), tile) for tile in (64, 16, 256)]
+    )
+
+
 def pack(
     x: Any, images: int, groups: int, channels: int, pixels: int, steps: tuple, new: tuple,
     size: int,
@@ -137,9 +136,7 @@ def pack(
     """
     y = cupy.empty(size, x.dtype)
     padded = packed_channels(channels, 16 // x.itemsize)
-    blocks, tile = min(
-        [(-(-pixels // tile) * -(-padded // (2048 // tile)), tile) for tile in (64, 16, 256)]
-    )
+    blocks, tile = _pack_tiles(pixels, padded)
     lanes = 16 // x.itemsize
     in_line = steps[3] == 1 and not any([n % lanes for n in (*steps[:3], pixels)])
     _pack[x.dtype, tile, lanes if in_line and x.data.ptr % 16 == 0 else 1](

@@ -12,6 +12,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.cupy import faults
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, aligned, ceil_div
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.remembered import remembered
 from tensorflow_lite_clone.backends.cupy.softmax import MOST_BLOCKS, tile
 from tensorflow_lite_clone.dispatch.table import override
 
@@ -80,6 +81,7 @@ def _forward_plan(
 
 
 @override("cross_entropy", backend="cupy")
+@remembered
 def cross_entropy(
     F: Any,
     x: Any,
@@ -130,6 +132,7 @@ def _total_weight(target: Any, weight: Any, dtype: Any, classes: int, ignore_ind
 
 
 @override("cross_entropy_backward", backend="cupy")
+@remembered
 def cross_entropy_backward(
     F: Any,
     g: Any,

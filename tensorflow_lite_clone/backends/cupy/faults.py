@@ -55,6 +55,11 @@ def word() -> Any:
     return _found.array  # type: ignore[union-attr]
 
 
+def is_word(array: Any) -> bool:
+    """Whether this is what `word` gives."""
+    return _found is not None and array is _found.array
+
+
 def raise_found() -> None:
     """Raise AcceleratorError for what a kernel has found since the last time; the work goes on."""
     if _found is not None and _found.words[0]:

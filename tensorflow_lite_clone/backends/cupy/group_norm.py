@@ -15,6 +15,7 @@ from tensorflow_lite_clone.backends.cupy.norms import (
     vector,
     weights_of,
 )
+from tensorflow_lite_clone.backends.cupy.remembered import remembered
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "group_norm.cu"
@@ -25,6 +26,7 @@ _backward = Kernel(_FILE, "group_norm_backward", params=("T", "W", "A", "VEC", "
 
 
 @override("group_norm", backend="cupy")
+@remembered
 def group_norm(F: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> Any:
     kind: Any = ACCUMULATORS.get(x.dtype)
     weights = None if kind is None or not x.size else weights_of(x, w, b)
@@ -53,6 +55,7 @@ def group_norm(F: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> An
 
 
 @override("group_norm_backward", backend="cupy")
+@remembered
 def group_norm_backward(
     F: Any,
     g: Any,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import cupy
@@ -17,9 +18,19 @@ from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.signature import Packer, converter
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.kernel import Kernel, KernelError
-from tensorflow_lite_clone.kernels.signature import parameters
+from tensorflow_lite_clone.kernels.signature import Parameter, parameters
 from tensorflow_lite_clone.kernels.sources import Source
 
+
+class _Watch(threading.local):
+    """Where this thread notes what it launches and which tensor maps it makes, or None."""
+
+    launches: list[tuple] | None = None
+    maps: dict[bytes, tuple] | None = None
+
+
+watch = _Watch()
+UNKNOWN = None, (), (), (), 0  # in place of a launch of which no more is noted
 _ONES = ((1, 1, 1), (1, 1), (1,), ())
 _launches = hooks.launches
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
@@ -44,15 +55,17 @@ class Instance:
         "_packer",
         "_roomy",
         "_source",
-        "_version",
         "kernel",
+        "parameters",
         "template",
+        "version",
     )
 
     def __init__(self, kernel: Kernel, template: tuple[str, ...]) -> None:
         self.kernel, self.template = kernel, template
         self._source: Source | None = None
-        self._version = -1
+        self.version = -1
+        self.parameters: list[Parameter] = []
         self._function: Any = None
         self._converters: list[Any] = []
         self._packer: Any = None
@@ -71,9 +84,22 @@ class Instance:
     @property
     def function(self) -> Any:
         """CuPy's function object, compiled if that has not been done since the last edit."""
-        if self._source is None or self._source.refresh() != self._version:
+        if self.current_version() != self.version:
             self._compile()
         return self._function
+
+    @property
+    def address(self) -> int:
+        """Where the driver has it for the current device."""
+        device = get_device()
+        address = self._addresses.get(device)
+        if address is None:
+            address = self._addresses[device] = self._function.kernel.ptr
+        return address
+
+    def current_version(self) -> int:
+        """That of the source as it is now; `version` is the one compiled, -1 for none."""
+        return -2 if self._source is None else self._source.refresh()
 
     def _compile(self) -> None:
         source = self.kernel.source
@@ -99,16 +125,16 @@ class Instance:
                 f"{source.path} does not compile as {self.expression}:\n{error}"
             ) from None
         self._function = function
+        self.parameters = found
         self._converters = [converter(p, self.expression) for p in found]
         self._packer = Packer(found)
         self._addresses.clear()
         self._roomy.clear()
-        self._source, self._version = source, version
+        self._source, self.version = source, version
 
     def __call__(self, grid: Any, block: Any, *args: Any, shared: int = 0) -> None:
         """Launch on the current stream: `grid` and `block` are ints or tuples of up to three."""
-        source = self._source
-        if source is None or source.refresh() != self._version:
+        if self.current_version() != self.version:
             self._compile()
         if shared > _STATIC_SHARED:
             self._make_room(shared)
@@ -121,13 +147,9 @@ class Instance:
         with packer.lock:
             packed = packer.pack(args)
             if packed:
-                device = get_device()
-                address = self._addresses.get(device)
-                if address is None:
-                    address = self._addresses[device] = self._function.kernel.ptr
                 values = (
-                    address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
-                    get_current_stream().ptr, 0, packer.address,
+                    self.address, *grid, *_ONES[len(grid)], *block, *_ONES[len(block)], shared,
+                    get_current_stream().ptr, packer.address, 0,
                 )  # fmt: skip
                 try:
                     launch(*values)
@@ -135,6 +157,8 @@ class Instance:
                     launch_again(error, *values)
         if not packed:
             self._launch_checked(grid, block, args, shared)
+        if watch.launches is not None:
+            watch.launches.append((self, grid, block, args, shared) if packed else UNKNOWN)
         for end in launched:
             end()
 

@@ -15,6 +15,7 @@ from tensorflow_lite_clone.backends.cupy.norms import (
     vector,
     weights_of,
 )
+from tensorflow_lite_clone.backends.cupy.remembered import remembered
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "layer_norm.cu"
@@ -33,12 +34,14 @@ _weights = Kernel(_FILE, "layer_norm_backward_weights", params=("A", "O"))
 
 
 @override("layer_norm", backend="cupy")
+@remembered
 def layer_norm(F: Any, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
     rows, columns = _rows(x, ndim)
     return _normalize(x, w, b, rows, columns, (rows, 1), eps, False)
 
 
 @override("rms_norm", backend="cupy")
+@remembered
 def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
     shape = (*x.shape[: x.ndim - ndim], *[1] * ndim)
     result = _normalize(x, w, None, *_rows(x, ndim), shape, eps, True)
@@ -46,6 +49,7 @@ def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
 
 
 @override("layer_norm_backward", backend="cupy")
+@remembered
 def layer_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, rstd: Any, *, ndim: int, eps: float, needs: Any
 ) -> Any:
@@ -53,6 +57,7 @@ def layer_norm_backward(
 
 
 @override("rms_norm_backward", backend="cupy")
+@remembered
 def rms_norm_backward(
     F: Any, g: Any, x: Any, w: Any, scale: Any, *, ndim: int, eps: float, needs: Any
 ) -> Any:

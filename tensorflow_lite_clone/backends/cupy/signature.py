@@ -14,11 +14,10 @@ from struct import Struct, error
 from threading import Lock
 from typing import Any
 
-import cupy
 import numpy as np
+from cupy import ndarray
 
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
-from tensorflow_lite_clone.backends.cupy.tensor_maps import TENSOR_MAP
 from tensorflow_lite_clone.core.dtypes import bfloat16
 from tensorflow_lite_clone.kernels.signature import C_TYPES, Parameter
 
@@ -46,32 +45,39 @@ _NATIVE = {
 class Packer:
     """Checks arguments and packs them into one buffer, several times as fast as CuPy takes them.
 
-    It knows arrays of the right dtype, None, plain numbers, and structs at multiples of 8 bytes;
-    anything else, such as what is to be refused, is left to the converters.
+    It knows arrays of the right dtype, None, plain numbers, and structs of the size that came
+    first; anything else, such as what is to be refused, is left to the converters.
     """
 
     def __init__(self, found: list[Parameter]) -> None:
         self._found = found
-        #: per parameter the dtype an array must have, None for any, False for a number or struct
-        self._kinds = [_NATIVE.get(p.type) if p.pointer else False for p in found]
         #: where structs are, and their bytes, once known
         self._structs = {i: 0 for i, p in enumerate(found) if not p.pointer and p.type not in CODES}
-        self._seen: list[Any] | None = None  # the kinds of the last arguments, which fitted
+        self._fits: dict[tuple, tuple | None] = {}  # `_fit` by the classes of arguments
         self._buffer: Any = None
-        self.address = 0
+        self.address = 0  # of the addresses of the arguments in the buffer
         self.lock = Lock()  # held from `pack` to the end of the launch
 
     def pack(self, args: tuple) -> bool:
         """Fill the buffer; False when the arguments are none of those that it knows."""
-        # Dtypes stand in tuples, as they are equal to classes of numbers.
-        kinds = [(a.dtype,) if a.__class__ is cupy.ndarray else a.__class__ for a in args]
-        if kinds != self._seen:
-            if not self._fits(args):
+        classes = tuple(map(type, args))
+        try:
+            fit = self._fits[classes]
+        except KeyError:
+            fit = self._fits[classes] = self._fit(classes)
+        if fit is None:
+            return False
+        arrays, absent = fit
+        values = list(args)
+        for place, dtype in arrays:
+            array = args[place]
+            if array.dtype is not dtype and dtype is not None and array.dtype != dtype:
                 return False
-            self._seen = kinds
-        values: list[Any] = [
-            a.data.ptr if a.__class__ is cupy.ndarray else 0 if a is None else a for a in args
-        ]
+            values[place] = array.data.ptr
+        for place in absent:
+            values[place] = 0
+        if self._buffer is None:
+            self._make_buffer(args)
         for place, size in self._structs.items():
             if values[place].nbytes != size:
                 return False
@@ -82,44 +88,47 @@ class Packer:
             return False
         return True
 
-    def _fits(self, args: tuple) -> bool:
-        """Whether the arguments are such as the kernel takes; the buffer is there then."""
-        if len(args) != len(self._kinds):
-            return False
-        for place, (kind, value) in enumerate(zip(self._kinds, args)):
-            if place in self._structs:
-                # Tensor maps lie at multiples of 64 bytes, and where that is the driver knows.
-                if value.__class__ is not np.ndarray or value.dtype == TENSOR_MAP:
-                    return False
-            elif kind is False:
-                if value.__class__ not in _PLAIN:
-                    return False
-            elif value is not None and not (
-                value.__class__ is cupy.ndarray and kind in (None, value.dtype)
-            ):
-                return False
-        return self._buffer is not None or self._make_buffer(args)
+    def _fit(self, classes: tuple) -> tuple | None:
+        """Where arrays are, with the dtype that each must have (None: any), and where None is.
 
-    def _make_buffer(self, args: tuple) -> bool:
-        codes = "@"
+        None where arguments of these classes are not such as the kernel takes.
+        """
+        if len(classes) != len(self._found):
+            return None
+        arrays, absent = [], []
+        for place, (parameter, kind) in enumerate(zip(self._found, classes)):
+            if parameter.pointer:
+                if kind is ndarray:
+                    arrays.append((place, _NATIVE.get(parameter.type)))
+                elif kind is type(None):
+                    absent.append(place)
+                else:
+                    return None
+            elif kind is not np.ndarray if place in self._structs else kind not in _PLAIN:
+                return None
+        return arrays, absent
+
+    def _make_buffer(self, args: tuple) -> None:
+        codes, ends, sizes = "@", [], []
         for place, (parameter, value) in enumerate(zip(self._found, args)):
             if parameter.pointer:
-                codes += "P"
+                code = "P"
             elif parameter.type in CODES:
-                codes += CODES[parameter.type]
-            elif Struct(codes).size % 8:
-                return False  # where it begins depends on its alignment
+                code = CODES[parameter.type]
             else:
-                codes += f"{value.nbytes}s"
+                code = f"{value.nbytes}s"
                 self._structs[place] = value.nbytes
+            codes += code
+            ends.append(Struct(codes).size)
+            sizes.append(Struct(code).size)
         self._packed = Struct(codes)
         self._buffer = ctypes.create_string_buffer(max(self._packed.size, 1))
-        self._size = ctypes.c_size_t(self._packed.size)
-        # CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END of cuda.h
-        addresses = (1, ctypes.addressof(self._buffer), 2, ctypes.addressof(self._size), 0)
-        self._extra = (ctypes.c_void_p * 5)(*addresses)
-        self.address = ctypes.addressof(self._extra)
-        return True
+        # The driver is given each argument's address, as it alone knows how its parameters lie:
+        # tensor maps are at multiples of 64 bytes of something else than their first.
+        start = ctypes.addressof(self._buffer)
+        addresses = [start + end - size for end, size in zip(ends, sizes)]
+        self._addresses = (ctypes.c_void_p * len(addresses))(*addresses)
+        self.address = ctypes.addressof(self._addresses)
 
 
 @cache
@@ -130,11 +139,11 @@ def _bytes(count: int) -> Any:
 
 def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
     """The function that checks one argument and makes of it what CuPy launches with."""
-    name, kind, pointer = parameter
+    name, kind, pointer, _ = parameter
     native = _NATIVE.get(kind)
 
     def refuse(value: Any) -> TypeError:
-        if isinstance(value, cupy.ndarray):
+        if isinstance(value, ndarray):
             seen = f"a CUDA array of {value.dtype}"
         elif isinstance(value, np.ndarray):
             seen = f"a host array of {value.dtype}"
@@ -148,9 +157,7 @@ def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
         def address(value: Any) -> Any:
             if value is None:
                 return value
-            if value.__class__ is not cupy.ndarray or (
-                native is not None and value.dtype != native
-            ):
+            if value.__class__ is not ndarray or (native is not None and value.dtype != native):
                 raise refuse(value)
             return value
 
@@ -171,7 +178,7 @@ def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
     if native.kind in "iu":
 
         def whole(value: Any) -> Any:
-            if value.__class__ is cupy.ndarray:  # to ask for its value would wait for the device
+            if value.__class__ is ndarray:  # to ask for its value would wait for the device
                 raise refuse(value)
             try:
                 return make(index(value))
@@ -181,7 +188,7 @@ def converter(parameter: Parameter, kernel: str) -> Callable[[Any], Any]:
         return whole
 
     def number(value: Any) -> Any:
-        if isinstance(value, (cupy.ndarray, np.ndarray, str, bytes)):
+        if isinstance(value, (ndarray, np.ndarray, str, bytes)):
             raise refuse(value)
         try:
             return make(value)

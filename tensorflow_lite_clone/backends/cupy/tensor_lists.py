@@ -7,6 +7,7 @@ copied to the device, and a launch can be captured.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import cupy
@@ -35,9 +36,9 @@ def rows(lists: Sequence[list], read: tuple[int, ...] = ()) -> dict[Any, list[Ro
             return None
         alike: Any = arrays
         for x in arrays:
-            if x.dtype != dtype:
+            if x.dtype is not dtype and x.dtype != dtype:
                 return None
-            if not x.flags.c_contiguous:
+            if not x._c_contiguous:
                 alike = None
         if alike is None:
             alike = _alike(arrays, read)
@@ -74,20 +75,33 @@ def _significant_strides(x: Any) -> list[int]:
 
 def batches(places: list[Row], lists: int, chunk: int) -> Iterator[tuple[np.ndarray, int]]:
     """Per launch the struct `Tensors<lists>` and its number of blocks of `chunk` elements."""
-    most = 3832 // (8 * lists + 12)
+    most = _most(lists)
     for start in range(0, len(places), most):
         part = [arrays for _, arrays in places[start : start + most]]
-        count = len(part)
-        words = np.zeros((lists + 1) * most + (most + 2) // 2, np.int64)
-        for i, column in enumerate(zip(*part, strict=True)):
-            words[i * most : i * most + count] = [0 if x is None else x.data.ptr for x in column]
-        sizes = words[lists * most : lists * most + count]
-        sizes[:] = [arrays[0].size for arrays in part]
-        ends = np.cumsum(-(-sizes // chunk))
-        integers = words[(lists + 1) * most :].view(np.int32)
-        integers[1:count] = ends[:-1]
-        integers[most] = count
-        yield words.view(f"V{words.nbytes}"), int(ends[-1])
+        words, blocks = _sized(tuple([arrays[0].size for arrays in part]), lists, chunk)
+        words = words.copy()
+        words[: lists * most].reshape(lists, most)[:, : len(part)] = [
+            [0 if x is None else x.data.ptr for x in column] for column in zip(*part, strict=True)
+        ]
+        yield words.view(f"V{words.nbytes}"), blocks
+
+
+def _most(lists: int) -> int:
+    """How many tensors a launch takes: as many as its arguments have room for."""
+    return 3832 // (8 * lists + 12)
+
+
+@lru_cache(1024)
+def _sized(sizes: tuple[int, ...], lists: int, chunk: int) -> tuple[np.ndarray, int]:
+    """The words of `Tensors<lists>` for tensors of these sizes, without addresses, and blocks."""
+    most, count = _most(lists), len(sizes)
+    words = np.zeros((lists + 1) * most + (most + 2) // 2, np.int64)
+    words[lists * most : lists * most + count] = sizes
+    ends = np.cumsum([-(-size // chunk) for size in sizes])
+    integers = words[(lists + 1) * most :].view(np.int32)
+    integers[1:count] = ends[:-1]
+    integers[most] = count
+    return words, int(ends[-1])
 
 
 def launch(instance: Any, dtype: Any, places: list[Row], lists: int, *args: Any) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.cupy.kernel import watch
+
 _TYPES = {"float32": 7, "float16": 6, "bfloat16": 9, "float32 as tf32": 11}  # CUtensorMapDataType
 _SWIZZLES = {0: 0, 128: 3}  # bytes -> CUtensorMapSwizzle
 _PROMOTED_TO_256_BYTES = 3  # CU_TENSOR_MAP_L2_PROMOTION_L2_256B
@@ -43,19 +45,22 @@ def tensor_map(
     float32 becomes tf32 on the way. What lies outside is zero. RuntimeError where the driver
     refuses.
     """
-    name = array.dtype.name
-    return _made(
-        array.data.ptr, f"{name} as tf32" if rounded else name, array.itemsize, shape, strides, box,
-        steps or (1,) * len(shape), swizzle,
-    )  # fmt: skip
+    described = array.dtype, shape, strides, box, steps, swizzle, rounded
+    result = made(array.data.ptr, *described)
+    if watch.maps is not None:
+        watch.maps[result.tobytes()] = array.data.ptr, described
+    return result
 
 
 @lru_cache(4096)
-def _made(
-    address: int, kind: str, itemsize: int, shape: tuple, strides: tuple, box: tuple, steps: tuple,
-    swizzle: int,
+def made(
+    address: int, dtype: Any, shape: tuple, strides: tuple, box: tuple, steps: tuple, swizzle: int,
+    rounded: bool,
 ) -> Any:  # fmt: skip
-    rank = len(shape)
+    """The map of an array at `address`."""
+    rank, itemsize = len(shape), dtype.itemsize
+    kind = f"{dtype.name} as tf32" if rounded else dtype.name
+    steps = steps or (1,) * rank
     storage = np.zeros(192, np.uint8)  # the map must lie at a multiple of 64
     start = -storage.ctypes.data % 64
     status = _encode()(

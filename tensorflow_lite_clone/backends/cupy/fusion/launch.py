@@ -21,9 +21,11 @@ from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk
 from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form, Text, c_type, write
 from tensorflow_lite_clone.backends.cupy.kernel import (
     OPTIONS,
+    UNKNOWN,
     CUDADriverError,
     launch,
     launch_again,
+    watch,
 )
 from tensorflow_lite_clone.backends.cupy.signature import CODES
 from tensorflow_lite_clone.core.shape import contiguous_strides
@@ -72,6 +74,8 @@ def launcher(name: str, text: Text, front: str, static: Struct, values: list, bl
             for watch in watchers:
                 watch(text)
             launched = [told(text.name, "", (blocks,), (BLOCK,)) for told in _launches]
+        if watch.launches is not None:
+            watch.launches.append(UNKNOWN)
         stream = get_current_stream().ptr
         with lock:
             pack(buffer, 0, *arguments)
@@ -151,11 +155,16 @@ def _late(*arguments: Any) -> Any:
 
 def maker(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Callable[[], Any]:
     """A function that gives new arrays for results; strides are in elements and leave no gaps."""
-    nbytes = prod(shape) * dtype.itemsize
-    if strides == contiguous_strides(shape):
-        return lambda: ndarray(shape, dtype, alloc(nbytes))
-    steps = [step * dtype.itemsize for step in strides]
+    shape, dtype, nbytes, steps = room(shape, dtype, strides)
     return lambda: ndarray(shape, dtype, alloc(nbytes), steps)
+
+
+def room(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> tuple:
+    """Shape, dtype, bytes and strides in bytes (None: row-major) of a new array for a result."""
+    steps: Any = None
+    if strides != contiguous_strides(shape):
+        steps = [step * dtype.itemsize for step in strides]
+    return shape, dtype, prod(shape) * dtype.itemsize, steps
 
 
 class Plan:
@@ -181,7 +190,7 @@ class Plan:
             if form.width > 1:
                 self._other = _late(name, made, walked, form._replace(width=1, packs=1))
             self.into = self._into
-        self.run = self._runner(news, form, walked.elements)
+        self.run = self._runner(news, form, walked)
 
     def _into(self, operands: tuple, results: tuple) -> None:
         places, numbers = self._places
@@ -192,7 +201,7 @@ class Plan:
             fire = self._other
         fire(*values, *[operands[place] for place in numbers])
 
-    def _runner(self, news: list, form: Form, count: int) -> Any:
+    def _runner(self, news: list, form: Form, walked: Walk) -> Any:
         if len(news) > 1:
 
             def several(*operands: Any) -> tuple:
@@ -202,14 +211,15 @@ class Plan:
 
             return several
         new = news[0]
+        shape, dtype, nbytes, strides = room(walked.shape, form.results[0], walked.strides)
         # The most frequent calls take no detours.
-        places = self._places if count and len(form.numbers) < 3 else None
+        places = self._places if walked.elements and len(form.numbers) < 3 else None
         if places is not None:
             fire, other = self._fire, self._other or self._fire
         if places == ([0], []):
 
             def one(x: Any, *unused: Any) -> Any:
-                result = new()
+                result = ndarray(shape, dtype, alloc(nbytes), strides)
                 address = x.data.ptr
                 (other if address & 15 else fire)(address, result.data.ptr)
                 return result
@@ -218,7 +228,7 @@ class Plan:
         if places == ([0], [1]):
 
             def scaled(x: Any, y: Any) -> Any:
-                result = new()
+                result = ndarray(shape, dtype, alloc(nbytes), strides)
                 address = x.data.ptr
                 (other if address & 15 else fire)(address, result.data.ptr, y)
                 return result
@@ -227,7 +237,7 @@ class Plan:
         if places == ([0, 1], []):
 
             def two(x: Any, y: Any) -> Any:
-                result = new()
+                result = ndarray(shape, dtype, alloc(nbytes), strides)
                 a, b = x.data.ptr, y.data.ptr
                 (other if (a | b) & 15 else fire)(a, b, result.data.ptr)
                 return result
