@@ -7,6 +7,7 @@ import datetime
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import tensorflow_lite_clone as tlc
 from tests.bench.contenders import entered
 from tests.bench.measure import costs, measured
 from tests.bench.rows import chosen
+from tests.bench.stored import Table, joined, keep
 
 JAX_SECONDS = 300  # the most that all of its rows may take
 
@@ -31,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="JSON file for what was found")
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
+def run(options: argparse.Namespace) -> None:
     """Measure, print and store."""
     others = set(options.against.split(",")) - {""}
     if others - {"torch", "jax"}:
@@ -52,9 +54,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         tell(result)
         keep(found, options.out)
     if "jax" in others:
-        add_jax(found, options.rounds)
-        keep(found, options.out)
-    return found
+        keep(with_jax(found, options.rounds), options.out)
 
 
 def about() -> dict[str, Any]:
@@ -86,32 +86,16 @@ def tell(row: dict[str, Any]) -> None:
         print(f"    {name:22}{why}", flush=True)
 
 
-def add_jax(found: dict[str, Any], rounds: int) -> None:
-    """The rows under JAX, in a process of its own, after the others."""
-    rows = {row["key"]: row for row in found["rows"]}
-    command = [sys.executable, "-m", "tests.bench.in_jax", *rows, "--rounds", str(rounds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
+def with_jax(found: Table, rounds: int) -> Table:
+    """The table with the same rows under JAX, in a process of its own, after the others."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "jax.json"
+        command = [sys.executable, "-m", "tests.bench.in_jax"]
+        command += [row["key"] for row in found["rows"]]
         try:
-            text, _ = process.communicate(timeout=JAX_SECONDS)
+            subprocess.run(
+                [*command, "--rounds", str(rounds), "--out", str(file)], timeout=JAX_SECONDS
+            )
         except subprocess.TimeoutExpired:
-            process.kill()
-            text, _ = process.communicate()
             print(f"JAX had no more than {JAX_SECONDS} s")
-    for line in text.splitlines():
-        said = json.loads(line)
-        row = rows[said["key"]]
-        found["versions"]["JAX"] = said["version"]
-        if "us" in said:
-            row["times"]["JAX"] = said["us"]
-            print(f"{row['title']:44}JAX {said['us']:12.1f}", flush=True)
-        else:
-            row["failures"]["JAX"] = said["error"]
-            print(f"{row['title']:44}JAX {said['error']}", flush=True)
-
-
-def keep(found: dict[str, Any], path: Path | None) -> None:
-    """Write what is known so far."""
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found, indent=1) + "\n")
+        return joined([found, json.loads(file.read_text())]) if file.exists() else found
