@@ -66,9 +66,17 @@ def compiled_step(**options: Any) -> Callable[[Row], Call]:
     return make
 
 
-def compiled_forward(mode: str, **options: Any) -> Callable[[Row], Call]:
-    """PyTorch's ``torch.compile`` of the loss, the optimizer as it is."""
-    return eager(torch, wrap=lambda function: torch.compile(function, mode=mode), **options)
+def compiled_forward(how: Any, mode: str, **options: Any) -> Callable[[Row], Call]:
+    """PyTorch's ``torch.compile`` of the loss, the optimizer as it is; `how` is eager or graph."""
+    make = how(torch, wrap=lambda function: torch.compile(function, mode=mode), **options)
+
+    def made(row: Row) -> Call:
+        dynamo, functorch = torch._dynamo.config, torch._functorch.config
+        dynamo.recompile_limit, dynamo.fail_on_recompile_limit_hit = 64, True  # all rows share code
+        functorch.donated_buffer = row.is_step  # a backward alone is called again and again
+        return make(row)
+
+    return made
 
 
 def always(row: Row) -> bool:
@@ -90,19 +98,22 @@ CONTENDERS = {
     "torch NHWC graph": Contender(torch, graph(torch, **NHWC), with_pictures),
 }
 COMPILED = {
-    "torch.compile": ({}, lambda row: row.compiles),
-    "torch.compile NHWC": (NHWC, lambda row: row.compiles and row.pictures),
+    "torch.compile": (eager, {}, lambda row: row.compiles),
+    "torch.compile graph": (graph, {}, lambda row: row.compiles),
+    "torch.compile NHWC": (eager, NHWC, lambda row: row.compiles and row.pictures),
+    "torch.compile NHWC graph": (graph, NHWC, lambda row: row.compiles and row.pictures),
 }
 
 
-def entered(against_torch: bool, mode: str | None) -> dict[str, Contender]:
-    """Ours, with torch's where it is wanted, and compiled in a mode of ``torch.compile``."""
-    if not against_torch:
-        return {name: who for name, who in CONTENDERS.items() if who.lib is tlc}
-    if mode is None:
-        return dict(CONTENDERS)
-    compiled = {
-        name: Contender(torch, compiled_forward(mode, **options), applies)
-        for name, (options, applies) in COMPILED.items()
-    }
-    return {**CONTENDERS, **compiled}
+def entered(against_torch: bool, mode: str | None, names: list[str]) -> dict[str, Contender]:
+    """Ours, with torch's where it is wanted, and compiled in a mode of ``torch.compile``.
+
+    With `names` only those of them. Raises ValueError for a name that is none of them.
+    """
+    found = {name: who for name, who in CONTENDERS.items() if against_torch or who.lib is tlc}
+    if against_torch and mode is not None:
+        for name, (how, options, applies) in COMPILED.items():
+            found[name] = Contender(torch, compiled_forward(how, mode, **options), applies)
+    if unknown := set(names) - found.keys():
+        raise ValueError(f"no contenders {sorted(unknown)}: there are {list(found)}")
+    return {name: who for name, who in found.items() if name in names} if names else found

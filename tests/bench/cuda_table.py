@@ -26,6 +26,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """What ``--device cuda`` takes besides."""
     parser.add_argument("--against", default="torch", help="of torch,jax; empty for none")
     parser.add_argument("--only", nargs="+", default=[], metavar="ROW", help="rows by name")
+    parser.add_argument(
+        "--contenders", nargs="+", default=[], metavar="NAME", help="columns of the table by name"
+    )
     parser.add_argument("--all", action="store_true", help="also rows without a goal")
     parser.add_argument(
         "--compile", metavar="MODE", help="also torch.compile, such as default; it is slow"
@@ -40,11 +43,11 @@ def run(options: argparse.Namespace) -> None:
         raise SystemExit(f"--against {options.against}: expected torch, jax or both")
     try:
         rows = chosen(options.only, options.all)
+        contenders = entered("torch" in others, options.compile, options.contenders)
     except ValueError as error:
         raise SystemExit(str(error)) from None
-    contenders = entered("torch" in others, options.compile)
     found = about()
-    found["rounds"], found["rows"] = options.rounds, []
+    found["rounds"], found["compile"], found["rows"] = options.rounds, options.compile, []
     print(f"{found['gpu']}, torch {found['versions']['torch']}; microseconds, medians")
     for key, row in rows.items():
         result = measured(row, contenders, options.rounds)

@@ -33,6 +33,7 @@ def joined(tables: Sequence[Table]) -> Table:
             raise ValueError(f"tables of different machines or versions: {made}, {table}")
         made["versions"] = {**made["versions"], **versions}
         made["rounds"] = min(made["rounds"], table["rounds"])
+        made["compile"] = made.get("compile") or table.get("compile")
         for row in table["rows"]:
             rows[row["key"]] = united(rows.get(row["key"], {}), row)
     made["rows"] = list(rows.values())
