@@ -132,7 +132,7 @@ def fit(
 
     right = counter(model)
     if options.compile:
-        step, right = torch.compile(step), torch.compile(right)
+        step, right = usage.timed(torch.compile(step)), torch.compile(right)
     log = []
     score = 0.0
     coming = iter(loader)

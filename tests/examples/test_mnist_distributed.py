@@ -73,6 +73,29 @@ def test_usage_of_a_gpu_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(measured).endswith("GPU busy: unknown")
 
 
+def test_share_of_time_within_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(0, 1000, 100))
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            self.at = -1
+
+        def record(self) -> None:
+            self.at = next(now)
+
+        def elapsed_time(self, end: Event) -> int:
+            return end.at - self.at
+
+    monkeypatch.setattr(tlc.cuda, "Event", Event)
+    measured = usage.Usage("cuda")
+    step = measured.timed(lambda x, y: x + y)
+    assert [step(1, 2), step(3, 4)] == [3, 7]
+    measured.seconds += [0.25, 0.25]
+    assert str(measured).endswith("GPU busy: unknown, within steps: 40 %")
+    plain = usage.Usage("cpu")
+    assert plain.timed(step) is step
+
+
 @needs_gpus
 def test_two_processes_by_the_launcher(tmp_path: Path) -> None:
     """One prints; losses are means over both; the first one's file is what all go on with."""
