@@ -1,8 +1,8 @@
 """``python -m tests.bench.report FILE...``: a page with a table and two pictures of measurements.
 
 FILE is what ``python -m tests.bench --device cuda --out FILE`` or ``tests.bench.in_jax`` wrote;
-several are joined, and ``--out`` keeps the whole. The same files give the same page and pictures,
-byte for byte.
+several are joined, the one with our times first, and ``--out`` keeps the whole. The same files give
+the same page and pictures, byte for byte.
 """
 
 from __future__ import annotations
