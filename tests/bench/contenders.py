@@ -22,9 +22,16 @@ class Contender(NamedTuple):
     applies: Callable[[Row], bool]
 
 
+def ready(lib: Any, row: Row, options: dict[str, Any]) -> tuple[Callable[..., Any], tuple]:
+    """The row's work. Peaks of memory count from here: drawing its inputs may take more."""
+    work = row.work(lib, **options)
+    lib.cuda.reset_peak_memory_stats()
+    return work
+
+
 def eager(lib: Any, **options: Any) -> Callable[[Row], Call]:
     def make(row: Row) -> Call:
-        function, arguments = row.work(lib, **options)
+        function, arguments = ready(lib, row, options)
         return lambda: function(*arguments)
 
     return make
@@ -36,7 +43,7 @@ def graph(lib: Any, **options: Any) -> Callable[[Row], Call]:
     def make(row: Row) -> Call:
         side = lib.cuda.Stream()
         with lib.cuda.stream(side):
-            function, arguments = row.work(lib, **options)
+            function, arguments = ready(lib, row, options)
             for _ in range(WARM):
                 function(*arguments)
             lib.cuda.synchronize()
@@ -59,7 +66,7 @@ def compiled_step(**options: Any) -> Callable[[Row], Call]:
     def make(row: Row) -> Call:
         if not row.is_step:
             return graph(tlc, **options)(row)
-        function, arguments = row.work(tlc, **options)
+        function, arguments = ready(tlc, row, options)
         step = tlc.compile(function, fullgraph=True)
         return lambda: step(*arguments)
 

@@ -45,7 +45,6 @@ def prepared(row: Row, contender: Contender) -> tuple[Callable[[], Any], int]:
     release()
     memory = contender.lib.cuda
     before = memory.memory_allocated()
-    memory.reset_peak_memory_stats()
     call = contender.make(row)
     for _ in range(WARM):
         call()
