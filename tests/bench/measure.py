@@ -29,6 +29,7 @@ def measured(row: Row, contenders: Mapping[str, Contender], rounds: int) -> dict
             calls[name], peaks[name] = prepared(row, contender)
         except Exception as error:
             failures[name] = f"{type(error).__name__}: {error}"[:300]
+    unwatch()
     times = in_turns(calls, rounds=rounds, budget=BUDGET, wait=torch.cuda.synchronize)
     calls.clear()
     release()
@@ -50,6 +51,13 @@ def prepared(row: Row, contender: Contender) -> tuple[Callable[[], Any], int]:
         call()
     torch.cuda.synchronize()
     return call, memory.max_memory_allocated() - before
+
+
+def unwatch() -> None:
+    """End our count of peaks, which takes time at each allocation."""
+    from tensorflow_lite_clone.backends.cupy import memory
+
+    memory.unwatch()
 
 
 def costs(row: Row) -> tuple[float, float]:
