@@ -151,7 +151,7 @@ def fit(
         coming = iter(loader)  # it begins to fetch while the device works
         log += torch.stack(losses).tolist()  # one wait for the device an epoch
         seconds = time.perf_counter() - begin
-        usage.seconds.append(seconds)
+        usage.end_epoch(seconds)
         score = accuracy(model, test_loader, right)
         mean = sum(log[-len(losses) :]) / len(losses)
         if observer:

@@ -26,10 +26,10 @@ def busy(device: str) -> float | None:
 
 
 class Usage:
-    """Measures while it is entered; whoever trains appends each epoch's `seconds`.
+    """Measures while it is entered; whoever trains appends each epoch's `seconds`, or ends it.
 
     A thread asks the driver how busy the GPU is, coarsely. Of steps that are `timed` it is known
-    for how long the GPU was within one. On a CPU only the seconds are known.
+    which share of an epoch the GPU was within one. On a CPU only the seconds are known.
     """
 
     def __init__(self, device: str) -> None:
@@ -38,6 +38,7 @@ class Usage:
         self.samples: list[float] = []
         self.peak_memory = 0
         self._marks: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+        self._within: list[float] = []  # a share for each epoch
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
@@ -74,15 +75,20 @@ class Usage:
 
         return marked if self.on_gpu else step
 
-    def within_steps(self) -> float:
-        """The share of all epochs' seconds that the GPU spent in timed steps."""
-        milliseconds = sum(begin.elapsed_time(end) for begin, end in self._marks)
-        return milliseconds / 1000 / sum(self.seconds)
+    def end_epoch(self, seconds: float) -> None:
+        """Note what an epoch took; the GPU has done its steps."""
+        self.seconds.append(seconds)
+        if self._marks:
+            milliseconds = sum(begin.elapsed_time(end) for begin, end in self._marks)
+            self._within.append(milliseconds / 1000 / seconds)
+            self._marks.clear()
 
     def __str__(self) -> str:
-        text = f"{statistics.median(self.seconds):.1f} s an epoch"
+        text = f"{statistics.median(self.seconds):.3g} s an epoch"
         if not self.on_gpu:
             return text
         share = f"{statistics.fmean(self.samples):.0f} %" if self.samples else "unknown"
         text += f", peak memory {self.peak_memory / 2**20:.0f} MiB, GPU busy: {share}"
-        return f"{text}, within steps: {100 * self.within_steps():.0f} %" if self._marks else text
+        if self._within:
+            text += f", within steps: {100 * statistics.median(self._within):.0f} %"
+        return text

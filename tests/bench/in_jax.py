@@ -3,13 +3,15 @@
 Everything is jitted and waited for. A step gets its state back in the same memory, as an optimizer
 in place does. Backward is the faster of two: the pull-back of ``jax.vjp`` from what its forward
 kept, and all gradients from the inputs. ``--out FILE`` keeps the figures for
-``python -m tests.bench.report TABLE FILE``.
+``python -m tests.bench.report TABLE FILE``; rows that it has already are not measured again. A row
+that fails ends the program, as the device may be lost for it: it is to be started once more.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
 import statistics
 import time
@@ -160,20 +162,26 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", type=Path, help="JSON file for what was found")
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
     table: Table = {
         "gpu": jax.devices()[0].device_kind,
         "rounds": options.rounds,
         "versions": {"JAX": jax.__version__},
-        "rows": rows,
+        "rows": [],
     }
+    if options.out is not None and options.out.exists():
+        table = json.loads(options.out.read_text())
+    done = {row["key"] for row in table["rows"]}
     for key in options.rows:
+        if key in done:
+            continue
         begin = time.perf_counter()
         row = measured(key, options.rounds)
         print(key, *row["times"].values(), *row["failures"].values(), end="  ")
         print(f"({time.perf_counter() - begin:.1f} s)", flush=True)
-        rows.append(row)
+        table["rows"].append(row)
         keep(table, options.out)
+        if row["failures"]:
+            raise SystemExit(1)
 
 
 if __name__ == "__main__":
