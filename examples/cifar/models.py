@@ -131,7 +131,9 @@ class StudyNet(nn.Module):
         return self.head(self.layer3(self.layer2(self.layer1(self.stem(images)))))
 
 
-def wide_stage(inputs: int, outputs: int, stride: int, norm: Norm) -> nn.Sequential:
+def wide_stage(
+    inputs: int, outputs: int, stride: int, norm: Norm = nn.BatchNorm2d
+) -> nn.Sequential:
     """Two blocks, the first of which changes size and channels and projects its shortcut."""
     return nn.Sequential(
         Block(inputs, outputs, stride, norm, project=True), Block(outputs, outputs, 1, norm)
@@ -143,4 +145,16 @@ def resnet20() -> ResNet:
     return ResNet(blocks=3)
 
 
-MODELS: dict[str, Callable[[], nn.Module]] = {"resnet20": resnet20}
+def resnet18() -> nn.Sequential:
+    """The 18 layers of He et al. 2015, table 1, for small pictures: 11.2 million parameters.
+
+    Its first convolution is 3 x 3, on all pixels, and no pooling follows: the four stages see 32,
+    16, 8 and 4 pixels.
+    """
+    stem = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()
+    wider = [wide_stage(width, 2 * width, 2) for width in (64, 128, 256)]
+    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)
+    return nn.Sequential(*stem, stage(2, 64, 64, 1), *wider, *head)
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {"resnet20": resnet20, "resnet18": resnet18}

@@ -15,6 +15,7 @@ from pathlib import Path
 import tensorflow_lite_clone as torch
 from examples.cifar import data
 from examples.cifar.models import MODELS
+from examples.cifar.step import autocast
 
 nn = torch.nn
 
@@ -38,6 +39,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--lr", type=float, default=0.1, help="the largest learning rate")
     options.add_argument("--weight_decay", type=float, default=5e-4)
     options.add_argument("--label_smoothing", type=float, default=0.0)
+    options.add_argument(
+        "--dtype", choices=("float32", "bfloat16"), default="float32", help="of the forward pass"
+    )
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--output", type=Path, default=Path("runs"), help="folder for the weights")
     options.add_argument("--compile", action="store_true", help="a step is one CUDA graph")
@@ -56,10 +60,10 @@ def progress(steps: Iterable, description: str) -> Iterable:
     return tqdm(steps, desc=description, leave=False, mininterval=0.5)
 
 
-def accuracy(model: nn.Module, pictures: data.Pictures) -> float:
+def accuracy(model: nn.Module, pictures: data.Pictures, dtype: torch.dtype) -> float:
     """The share of pictures that the model names rightly."""
     model.eval()
-    with torch.no_grad():
+    with torch.no_grad(), autocast(pictures.labels.device, dtype):
         right = [
             (model(images).argmax(1) == labels).sum() for images, labels in pictures.batches(500)
         ]
@@ -80,10 +84,12 @@ def train(
         cycle_momentum=False,
     )
     criterion = nn.CrossEntropyLoss(label_smoothing=options.label_smoothing)
+    device, dtype = pictures.labels.device, getattr(torch, options.dtype)
 
     def step(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         optimizer.zero_grad()
-        loss = criterion(model(images), labels)
+        with autocast(device, dtype):
+            loss = criterion(model(images), labels)
         loss.backward()
         optimizer.step()
         return loss.detach()
@@ -102,7 +108,7 @@ def train(
         log += torch.stack(losses).tolist()  # one wait for the device an epoch
         seconds = time.perf_counter() - begin
         mean = sum(log[-len(pictures) :]) / len(pictures)
-        score = accuracy(model, test)
+        score = accuracy(model, test, dtype)
         print(
             f"epoch {epoch:2d}  loss {mean:.4f}  test accuracy {score:.2%}  {seconds:.1f} s",
             flush=True,

@@ -132,7 +132,7 @@ def fit(
 
     right = counter(model)
     if options.compile:
-        step, right = torch.compile(step), torch.compile(right)
+        step, right = usage.timed(torch.compile(step)), torch.compile(right)
     log = []
     score = 0.0
     coming = iter(loader)
@@ -151,7 +151,7 @@ def fit(
         coming = iter(loader)  # it begins to fetch while the device works
         log += torch.stack(losses).tolist()  # one wait for the device an epoch
         seconds = time.perf_counter() - begin
-        usage.seconds.append(seconds)
+        usage.end_epoch(seconds)
         score = accuracy(model, test_loader, right)
         mean = sum(log[-len(losses) :]) / len(losses)
         if observer:

@@ -142,6 +142,7 @@ class Step(Captured):
             for i, static in enumerate(self.inputs)
             if i not in self.pinned
         ]
+        self.gradients.forget()
 
     def undo(self) -> None:
         super().undo()

@@ -78,6 +78,10 @@ class Gradients:
         for leaf, before in zip(self._leaves, self._before):
             leaf._grad = before
 
+    def forget(self) -> None:
+        """Let go of what was there before, once nothing will be put back."""
+        self._before, self._watched = [], []
+
     def hold(self) -> bool:
         """Whether the leaves are as a replay wants them."""
         for leaf in self.absent:

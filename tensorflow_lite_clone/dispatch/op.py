@@ -152,9 +152,11 @@ class Op:
             dict.fromkeys(name for _, _, saved, _ in (*wanted, *together, *whole) for name in saved)
         )
         places = tuple(map(cls._position, names))
+        # The first input's gradient last: it is the largest most often, what the others needed is
+        # free by then, and the node that comes next reads it while a cache may hold it.
         steps = tuple(
             Step(i, function, tuple(map(names.index, saved)), parameters)
-            for i, function, saved, parameters in wanted
+            for i, function, saved, parameters in reversed(wanted)
         )
         shared = tuple(
             Shared(i, function, tuple(map(names.index, saved)), parameters)

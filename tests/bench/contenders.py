@@ -22,9 +22,16 @@ class Contender(NamedTuple):
     applies: Callable[[Row], bool]
 
 
+def ready(lib: Any, row: Row, options: dict[str, Any]) -> tuple[Callable[..., Any], tuple]:
+    """The row's work. Peaks of memory count from here: drawing its inputs may take more."""
+    work = row.work(lib, **options)
+    lib.cuda.reset_peak_memory_stats()
+    return work
+
+
 def eager(lib: Any, **options: Any) -> Callable[[Row], Call]:
     def make(row: Row) -> Call:
-        function, arguments = row.work(lib, **options)
+        function, arguments = ready(lib, row, options)
         return lambda: function(*arguments)
 
     return make
@@ -36,7 +43,7 @@ def graph(lib: Any, **options: Any) -> Callable[[Row], Call]:
     def make(row: Row) -> Call:
         side = lib.cuda.Stream()
         with lib.cuda.stream(side):
-            function, arguments = row.work(lib, **options)
+            function, arguments = ready(lib, row, options)
             for _ in range(WARM):
                 function(*arguments)
             lib.cuda.synchronize()
@@ -59,16 +66,24 @@ def compiled_step(**options: Any) -> Callable[[Row], Call]:
     def make(row: Row) -> Call:
         if not row.is_step:
             return graph(tlc, **options)(row)
-        function, arguments = row.work(tlc, **options)
+        function, arguments = ready(tlc, row, options)
         step = tlc.compile(function, fullgraph=True)
         return lambda: step(*arguments)
 
     return make
 
 
-def compiled_forward(mode: str, **options: Any) -> Callable[[Row], Call]:
-    """PyTorch's ``torch.compile`` of the loss, the optimizer as it is."""
-    return eager(torch, wrap=lambda function: torch.compile(function, mode=mode), **options)
+def compiled_forward(how: Any, mode: str, **options: Any) -> Callable[[Row], Call]:
+    """PyTorch's ``torch.compile`` of the loss, the optimizer as it is; `how` is eager or graph."""
+    make = how(torch, wrap=lambda function: torch.compile(function, mode=mode), **options)
+
+    def made(row: Row) -> Call:
+        dynamo, functorch = torch._dynamo.config, torch._functorch.config
+        dynamo.recompile_limit, dynamo.fail_on_recompile_limit_hit = 64, True  # all rows share code
+        functorch.donated_buffer = row.is_step  # a backward alone is called again and again
+        return make(row)
+
+    return made
 
 
 def always(row: Row) -> bool:
@@ -90,19 +105,22 @@ CONTENDERS = {
     "torch NHWC graph": Contender(torch, graph(torch, **NHWC), with_pictures),
 }
 COMPILED = {
-    "torch.compile": ({}, lambda row: row.compiles),
-    "torch.compile NHWC": (NHWC, lambda row: row.compiles and row.pictures),
+    "torch.compile": (eager, {}, lambda row: row.compiles),
+    "torch.compile graph": (graph, {}, lambda row: row.compiles),
+    "torch.compile NHWC": (eager, NHWC, lambda row: row.compiles and row.pictures),
+    "torch.compile NHWC graph": (graph, NHWC, lambda row: row.compiles and row.pictures),
 }
 
 
-def entered(against_torch: bool, mode: str | None) -> dict[str, Contender]:
-    """Ours, with torch's where it is wanted, and compiled in a mode of ``torch.compile``."""
-    if not against_torch:
-        return {name: who for name, who in CONTENDERS.items() if who.lib is tlc}
-    if mode is None:
-        return dict(CONTENDERS)
-    compiled = {
-        name: Contender(torch, compiled_forward(mode, **options), applies)
-        for name, (options, applies) in COMPILED.items()
-    }
-    return {**CONTENDERS, **compiled}
+def entered(against_torch: bool, mode: str | None, names: list[str]) -> dict[str, Contender]:
+    """Ours, with torch's where it is wanted, and compiled in a mode of ``torch.compile``.
+
+    With `names` only those of them. Raises ValueError for a name that is none of them.
+    """
+    found = {name: who for name, who in CONTENDERS.items() if against_torch or who.lib is tlc}
+    if against_torch and mode is not None:
+        for name, (how, options, applies) in COMPILED.items():
+            found[name] = Contender(torch, compiled_forward(how, mode, **options), applies)
+    if unknown := set(names) - found.keys():
+        raise ValueError(f"no contenders {sorted(unknown)}: there are {list(found)}")
+    return {name: who for name, who in found.items() if name in names} if names else found

@@ -26,19 +26,6 @@ def _mlp(lib: Any) -> Any:
     )  # fmt: skip
 
 
-def _resnet18(lib: Any) -> Any:
-    """That of He et al. 2015 with a stem for small pictures: 3 x 3, no pooling."""
-    nn, parts = lib.nn, names(lib, "examples/cifar/models.py")
-    stem = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()
-    stages = [
-        parts["wide_stage"](inputs, outputs, stride, nn.BatchNorm2d)
-        for inputs, outputs, stride in ((64, 128, 2), (128, 256, 2), (256, 512, 2))
-    ]
-    first = nn.Sequential(*(parts["Block"](64, 64, 1) for _ in range(2)))
-    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)
-    return nn.Sequential(*stem, first, *stages, *head)
-
-
 def _model(lib: Any, name: str) -> Any:
     if name == "mlp":
         return _mlp(lib)
@@ -46,9 +33,7 @@ def _model(lib: Any, name: str) -> Any:
         return network(lib, "examples/mnist/cnn/train.py")()
     if name == "vit":
         return network(lib, "examples/mnist/vit/train.py")(4, 128, 2, 1)
-    if name == "resnet20":
-        return names(lib, "examples/cifar/models.py")["resnet20"]()
-    return _resnet18(lib)
+    return names(lib, "examples/cifar/models.py")["MODELS"][name]()
 
 
 def training(

@@ -7,6 +7,8 @@ import datetime
 import json
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import tensorflow_lite_clone as tlc
 from tests.bench.contenders import entered
 from tests.bench.measure import costs, measured
 from tests.bench.rows import chosen
+from tests.bench.stored import Table, joined, keep
 
 JAX_SECONDS = 300  # the most that all of its rows may take
 
@@ -24,6 +27,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """What ``--device cuda`` takes besides."""
     parser.add_argument("--against", default="torch", help="of torch,jax; empty for none")
     parser.add_argument("--only", nargs="+", default=[], metavar="ROW", help="rows by name")
+    parser.add_argument(
+        "--contenders", nargs="+", default=[], metavar="NAME", help="columns of the table by name"
+    )
     parser.add_argument("--all", action="store_true", help="also rows without a goal")
     parser.add_argument(
         "--compile", metavar="MODE", help="also torch.compile, such as default; it is slow"
@@ -31,30 +37,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="JSON file for what was found")
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
+def run(options: argparse.Namespace) -> None:
     """Measure, print and store."""
     others = set(options.against.split(",")) - {""}
     if others - {"torch", "jax"}:
         raise SystemExit(f"--against {options.against}: expected torch, jax or both")
     try:
         rows = chosen(options.only, options.all)
+        contenders = entered("torch" in others, options.compile, options.contenders)
     except ValueError as error:
         raise SystemExit(str(error)) from None
-    contenders = entered("torch" in others, options.compile)
     found = about()
-    found["rounds"], found["rows"] = options.rounds, []
+    found["rounds"], found["compile"], found["rows"] = options.rounds, options.compile, []
     print(f"{found['gpu']}, torch {found['versions']['torch']}; microseconds, medians")
     for key, row in rows.items():
         result = measured(row, contenders, options.rounds)
         result = {"key": key, "title": row.title, "goal": row.goal, "unit": row.unit, **result}
-        result["flops"], result["bytes"] = costs(row)
+        ours = any(contender.lib is tlc for contender in contenders.values())
+        result["flops"], result["bytes"] = costs(row) if ours else (row.flops, row.bytes)
         found["rows"].append(result)
         tell(result)
         keep(found, options.out)
     if "jax" in others:
-        add_jax(found, options.rounds)
-        keep(found, options.out)
-    return found
+        keep(with_jax(found, options.rounds), options.out)
 
 
 def about() -> dict[str, Any]:
@@ -86,32 +91,18 @@ def tell(row: dict[str, Any]) -> None:
         print(f"    {name:22}{why}", flush=True)
 
 
-def add_jax(found: dict[str, Any], rounds: int) -> None:
-    """The rows under JAX, in a process of its own, after the others."""
-    rows = {row["key"]: row for row in found["rows"]}
-    command = [sys.executable, "-m", "tests.bench.in_jax", *rows, "--rounds", str(rounds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
+def with_jax(found: Table, rounds: int) -> Table:
+    """The table with the same rows under JAX, in processes of its own, after the others."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "jax.json"
+        command = [sys.executable, "-m", "tests.bench.in_jax"]
+        command += [row["key"] for row in found["rows"]]
+        command += ["--rounds", str(rounds), "--out", str(file)]
+        until = time.monotonic() + JAX_SECONDS
         try:
-            text, _ = process.communicate(timeout=JAX_SECONDS)
+            for _ in found["rows"]:  # it ends at a row that fails
+                if not subprocess.run(command, timeout=until - time.monotonic()).returncode:
+                    break
         except subprocess.TimeoutExpired:
-            process.kill()
-            text, _ = process.communicate()
             print(f"JAX had no more than {JAX_SECONDS} s")
-    for line in text.splitlines():
-        said = json.loads(line)
-        row = rows[said["key"]]
-        found["versions"]["JAX"] = said["version"]
-        if "us" in said:
-            row["times"]["JAX"] = said["us"]
-            print(f"{row['title']:44}JAX {said['us']:12.1f}", flush=True)
-        else:
-            row["failures"]["JAX"] = said["error"]
-            print(f"{row['title']:44}JAX {said['error']}", flush=True)
-
-
-def keep(found: dict[str, Any], path: Path | None) -> None:
-    """Write what is known so far."""
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found, indent=1) + "\n")
+        return joined([found, json.loads(file.read_text())]) if file.exists() else found

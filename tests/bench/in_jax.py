@@ -1,17 +1,23 @@
 """``python -m tests.bench.in_jax ROW...``: rows of the table under JAX, in a process of its own.
 
-Everything is jitted. Each row is a line of JSON on the standard output: its key and the median
-microseconds, or what went wrong. Backward is the jitted pull-back of ``jax.vjp``.
+Everything is jitted and waited for. A step gets its state back in the same memory, as an optimizer
+in place does. Backward is the faster of two: the pull-back of ``jax.vjp`` from what its forward
+kept, and all gradients from the inputs. ``--out FILE`` keeps the figures for
+``python -m tests.bench.report TABLE FILE``; rows that it has already are not measured again. A row
+that fails ends the program, as the device may be lost for it: it is to be started once more.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -21,14 +27,17 @@ import jax.numpy as jnp  # noqa: E402
 
 from tests.bench import cuda_kernels as of  # noqa: E402
 from tests.bench import jax_models as models  # noqa: E402
+from tests.bench.stored import Table, keep  # noqa: E402
 
 Call = Callable[[], Any]
 STEPS = {"mlp": 32, "cnn": 128, "vit": 128, "resnet20": 128, "resnet18": 512, "resnet18-bf16": 512}
 BUDGET = 0.02  # seconds of a round
+SEEDS = itertools.count()
 
 
 def normal(*shape: int) -> Any:
-    return jax.random.normal(jax.random.key(sum(shape)), shape)
+    """Numbers that no other array has."""
+    return jax.random.normal(jax.random.key(next(SEEDS)), shape)
 
 
 def step(name: str) -> Call:
@@ -37,7 +46,7 @@ def step(name: str) -> Call:
     def call() -> Any:
         nonlocal state
         state, loss = run(state, *batch)
-        return loss
+        return state, loss
 
     return call
 
@@ -63,7 +72,7 @@ def attention(half: bool) -> tuple[Callable, tuple]:
 
 
 def function(name: str) -> tuple[Callable, tuple]:
-    """A function, and the inputs whose gradients are wanted."""
+    """A function, and the inputs for which its (first) result has gradients."""
     if name.startswith("conv"):
         channels = int(name.removeprefix("conv"))
         return convolution(channels, 2048 // channels)
@@ -81,7 +90,7 @@ def function(name: str) -> tuple[Callable, tuple]:
         n, c, h, w = of.STAGE
         running = {"mean": jnp.zeros(c), "var": jnp.ones(c)}
         return (
-            lambda x, w, b: models.batch_norm(x, {"w": w, "b": b}, running)[0],
+            lambda x, w, b: models.batch_norm(x, {"w": w, "b": b}, running),
             (normal(n, h, w, c), normal(c), normal(c)),
         )
     if name == "cross-entropy":
@@ -93,19 +102,29 @@ def function(name: str) -> tuple[Callable, tuple]:
     raise KeyError(name)
 
 
-def made(key: str) -> Call:
-    """A warm callable for a row; KeyError for one that is not here."""
+def backward(run: Callable, inputs: tuple) -> list[Call]:
+    """Gradients of a function's first result: from what the forward kept, and from the inputs."""
+
+    def result(*inputs: Any) -> Any:
+        return jax.tree.leaves(run(*inputs))[0]
+
+    y, pull = jax.jit(partial(jax.vjp, result))(*inputs)
+    g = normal(*y.shape).astype(y.dtype)
+    kept = jax.jit(lambda pull, g: pull(g))
+    anew = jax.jit(lambda g, *inputs: jax.vjp(result, *inputs)[1](g))
+    return [lambda: kept(pull, g), lambda: anew(g, *inputs)]
+
+
+def made(key: str) -> list[Call]:
+    """Callables of which the fastest counts for a row; KeyError for one that is not here."""
     if key in STEPS:
-        return step(key)
+        return [step(key)]
     name, _, part = key.rpartition("-")
     run, inputs = function(name)
-    if part == "forward":
-        forward = jax.jit(run)
-        return lambda: forward(*inputs)
-    y, pull = jax.vjp(run, *inputs)
-    g = jnp.ones_like(y) * normal(*y.shape).astype(y.dtype)
-    backward = jax.jit(lambda pull, g: pull(g))
-    return lambda: backward(pull, g)
+    if part == "backward":
+        return backward(run, inputs)
+    forward = jax.jit(run)
+    return [lambda: forward(*inputs)]
 
 
 def seconds(call: Call, count: int) -> float:
@@ -124,21 +143,45 @@ def median(call: Call, rounds: int) -> float:
     return statistics.median(seconds(call, count) for _ in range(rounds)) * 1e6
 
 
+def measured(key: str, rounds: int) -> dict[str, Any]:
+    """A row of a table, with its time or why it has none."""
+    row: dict[str, Any] = {"key": key, "times": {}, "failures": {}}
+    try:
+        row["times"]["JAX"] = round(min(median(call, rounds) for call in made(key)), 1)
+    except KeyError:
+        pass  # the row is not here
+    except Exception as error:
+        row["failures"]["JAX"] = f"{type(error).__name__}: {error}"[:300]
+    return row
+
+
 def main() -> None:
     """Measure the rows one after another."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.in_jax", description=__doc__)
     parser.add_argument("rows", nargs="+")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--out", type=Path, help="JSON file for what was found")
     options = parser.parse_args()
+    table: Table = {
+        "gpu": jax.devices()[0].device_kind,
+        "rounds": options.rounds,
+        "versions": {"JAX": jax.__version__},
+        "rows": [],
+    }
+    if options.out is not None and options.out.exists():
+        table = json.loads(options.out.read_text())
+    done = {row["key"] for row in table["rows"]}
     for key in options.rows:
-        said: dict[str, Any] = {"key": key, "version": jax.__version__}
-        try:
-            said["us"] = round(median(made(key), options.rounds), 1)
-        except KeyError:
+        if key in done:
             continue
-        except Exception as error:
-            said["error"] = f"{type(error).__name__}: {error}"[:300]
-        print(json.dumps(said), flush=True)
+        begin = time.perf_counter()
+        row = measured(key, options.rounds)
+        print(key, *row["times"].values(), *row["failures"].values(), end="  ")
+        print(f"({time.perf_counter() - begin:.1f} s)", flush=True)
+        table["rows"].append(row)
+        keep(table, options.out)
+        if row["failures"]:
+            raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ def measured(row: Row, contenders: Mapping[str, Contender], rounds: int) -> dict
             calls[name], peaks[name] = prepared(row, contender)
         except Exception as error:
             failures[name] = f"{type(error).__name__}: {error}"[:300]
+    unwatch()
     times = in_turns(calls, rounds=rounds, budget=BUDGET, wait=torch.cuda.synchronize)
     calls.clear()
     release()
@@ -45,12 +46,18 @@ def prepared(row: Row, contender: Contender) -> tuple[Callable[[], Any], int]:
     release()
     memory = contender.lib.cuda
     before = memory.memory_allocated()
-    memory.reset_peak_memory_stats()
     call = contender.make(row)
     for _ in range(WARM):
         call()
     torch.cuda.synchronize()
     return call, memory.max_memory_allocated() - before
+
+
+def unwatch() -> None:
+    """End our count of peaks, which takes time at each allocation."""
+    from tensorflow_lite_clone.backends.cupy import memory
+
+    memory.unwatch()
 
 
 def costs(row: Row) -> tuple[float, float]:

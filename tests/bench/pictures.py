@@ -14,9 +14,11 @@ GROUPS = {
     "ours": ("ours captured", "ours NHWC captured"),
     "torch eager": ("torch eager", "torch NHWC eager"),
     "torch graph": ("torch graph", "torch NHWC graph"),
-    "torch.compile": ("torch.compile", "torch.compile NHWC"),
+    "torch.compile": (
+        "torch.compile", "torch.compile NHWC", "torch.compile graph", "torch.compile NHWC graph",
+    ),
     "JAX": ("JAX",),
-}
+}  # fmt: skip
 COLOURS = ("#1b6ca8", "#c9c9c9", "#9a9a9a", "#6f6f6f", "#d98a29")
 ROOFS = {"bfloat16": "bf16", "tf32": "TF32", "float32": "float32"}
 LONGEST = 4  # bars end there, with their number

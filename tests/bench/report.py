@@ -1,7 +1,8 @@
-"""``python -m tests.bench.report FILE``: a page with a table and two pictures of what was measured.
+"""``python -m tests.bench.report FILE...``: a page with a table and two pictures of measurements.
 
-FILE is what ``python -m tests.bench --device cuda --out FILE`` wrote. The same file gives the same
-page and pictures, byte for byte.
+FILE is what ``python -m tests.bench --device cuda --out FILE`` or ``tests.bench.in_jax`` wrote;
+several are joined, the one with our times first, and ``--out`` keeps the whole. The same files give
+the same page and pictures, byte for byte.
 """
 
 from __future__ import annotations
@@ -13,25 +14,31 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import pictures
+from tests.bench.stored import joined, keep
 
 Row = dict[str, Any]
 HEADS = (
     "ours eager", "ours captured", "ours NHWC captured", "torch eager", "torch NHWC eager",
-    "torch graph", "torch NHWC graph", "torch.compile", "torch.compile NHWC", "JAX",
+    "torch graph", "torch NHWC graph", "torch.compile", "torch.compile NHWC", "torch.compile graph",
+    "torch.compile NHWC graph", "JAX",
 )  # fmt: skip
 METHOD = """\
-Each row's contenders ran in one process and in turns; medians of {rounds} rounds, microseconds,
-random data. A step is forward, cross-entropy, backward and the optimizer (AdamW for MNIST, SGD with
-momentum for the residual networks; in PyTorch `fused=True`) on a fixed batch. "Captured" and
-"graph" are replays of one CUDA graph; "NHWC" has model and pictures in `channels_last`.
-Convolutions may use TF32 and float32 matrix products may not, as is the default of both libraries.
-"bf16" steps are within `autocast(bfloat16)`. "Best" is our fastest time over the fastest of all
-others; memory is the most that a contender's allocator held for the row beyond what was there
-before, the smallest of each side's.
+Contenders of a row that were measured by one process took turns; medians of {rounds} rounds or
+more, microseconds, random data. A step is forward, cross-entropy, backward and the optimizer (AdamW
+for MNIST, SGD with momentum for the residual networks; in PyTorch `fused=True`) on a fixed batch.
+"Captured" and "graph" are replays of one CUDA graph; "NHWC" has model and pictures in
+`channels_last`. Convolutions may use TF32 and float32 matrix products may not, as is the default of
+both libraries. "bf16" steps are within `autocast(bfloat16)`. "Best" is our fastest time over the
+fastest of all others; memory is the most that the allocator held for the row beyond what was there
+before, for the fastest contender of each side.
+"""
+COMPILED = """\
+`torch.compile` in its mode `{mode}` had the function, or of a step the loss, with its gradients.
 """
 IN_JAX = """\
-JAX ran in a process of its own right after, with XLA's default precision for convolutions and its
-highest for products; its "bf16" steps cast pictures and weights.
+JAX ran in a process of its own, with XLA's default precision for convolutions and its highest for
+products; its "bf16" steps cast pictures and weights. Its backward is the faster of the pull-back
+from what its forward keeps and of all gradients anew from the inputs.
 """
 
 
@@ -63,12 +70,14 @@ def ratio(row: Row) -> float | None:
 
 
 def memory(row: Row) -> str:
-    """MiB at the peak, ours / torch's, as of the contender with the smallest on each side."""
-    sides = [
-        [peak for name, peak in row["peaks"].items() if name.startswith(side)]
-        for side in ("ours", "torch")
-    ]
-    return " / ".join(f"{min(peaks) / 2**20:.1f}" for peaks in sides if peaks)
+    """MiB at the peak of the fastest contender of each side, ours / torch's."""
+    found = []
+    for side in ("ours", "torch"):
+        names = [name for name in row["peaks"] if name.startswith(side) and name in row["times"]]
+        if names:
+            peak = row["peaks"][min(names, key=lambda name: row["times"][name])]
+            found.append(f"{peak / 2**20:.1f}")
+    return " / ".join(found)
 
 
 def table(rows: list[Row]) -> str:
@@ -106,6 +115,7 @@ def page(found: dict[str, Any], folder: str) -> str:
         f"# Training steps and kernels on one {found['gpu']}\n",
         f"Measured on {found['date']}: {versions}.\n",
         METHOD.format(rounds=found["rounds"]),
+        *([COMPILED.format(mode=found["compile"])] if found.get("compile") else []),
         *([IN_JAX] if "JAX" in found["versions"] else []),
         table(rows),
         f"![Times of other libraries over ours]({folder}/{pictures.BARS})\n",
@@ -120,11 +130,13 @@ def page(found: dict[str, Any], folder: str) -> str:
 def main() -> None:
     """Write the page and the pictures."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.report", description=__doc__)
-    parser.add_argument("file", type=Path)
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    parser.add_argument("--out", type=Path, help="JSON file for all of them together")
     parser.add_argument("--page", type=Path, help="Markdown file; without it, it is printed")
     parser.add_argument("--pictures", type=Path, default=Path("docs/benchmarks/pictures"))
     options = parser.parse_args()
-    found = json.loads(options.file.read_text())
+    found = joined([json.loads(file.read_text()) for file in options.files])
+    keep(found, options.out)
     pictures.draw(found, options.pictures)
     text = page(found, options.pictures.name)
     if options.page:

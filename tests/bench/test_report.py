@@ -12,6 +12,7 @@ pytest.importorskip("matplotlib", reason="pictures need Matplotlib")
 
 from tests.bench import report  # noqa: E402
 from tests.bench.rows import ROWS, chosen  # noqa: E402
+from tests.bench.stored import joined  # noqa: E402
 from tests.bench.timing import in_turns  # noqa: E402
 
 
@@ -30,7 +31,7 @@ FOUND = {
         row(
             "conv forward",
             {"ours captured": 50.0, "torch eager": 75.25, "torch NHWC graph": 55.0, "JAX": 260.0},
-            peaks={"ours captured": 3 << 20, "torch eager": 6 << 20, "torch NHWC graph": 4 << 20},
+            peaks={"ours captured": 3 << 20, "torch eager": 2 << 20, "torch NHWC graph": 4 << 20},
         ),
         row("step", {"ours eager": 300.0, "ours captured": 39.4}, goal=None, flops=0),
         row("lost", {}, failures={"ours captured": "RuntimeError: no\nmore"}),
@@ -76,6 +77,30 @@ def test_the_same_figures_give_the_same_files(
     assert "conv forward" in bars and "5.2" in bars  # a bar that is cut off says its length
     assert "conv forward" in roofline and "step" not in roofline  # it has no operations
     assert all(f"({folder.name}/{name})" in page.read_text() for name in list(written[0])[1:])
+
+
+def test_tables_that_were_measured_apart_are_joined() -> None:
+    def table(versions: dict[str, str], *rows: dict[str, Any], rounds: int = 5) -> dict[str, Any]:
+        return {"gpu": "H", "rounds": rounds, "versions": versions, "rows": list(rows)}
+
+    ours = row("a", {"ours": 1.0, "JAX": 9.0}, failures={"torch": "no"}, peaks={"ours": 4})
+    apart = {"key": "a", "times": {"JAX": 2.0, "torch": 3.0}, "failures": {}}
+    lost = {"key": "b", "times": {}, "failures": {"JAX": "too large"}}
+    found = joined(
+        [
+            table({"torch": "2"}, ours, row("b", {"JAX": 5.0}), rounds=7),
+            table({"JAX": "1"}, lost, apart),
+        ]
+    )
+    assert found["versions"] == {"torch": "2", "JAX": "1"} and found["rounds"] == 5
+    first, second = found["rows"]
+    assert first["times"] == {"ours": 1.0, "JAX": 2.0, "torch": 3.0} and first["title"] == "a"
+    assert first["failures"] == {} and first["peaks"] == {"ours": 4} and first["goal"] == 40
+    assert second["times"] == {} and second["failures"] == {"JAX": "too large"}
+    with pytest.raises(ValueError, match="different machines or versions"):
+        joined([table({"torch": "2"}), table({"torch": "3"})])
+    with pytest.raises(ValueError, match="no table says what a is"):
+        joined([table({"JAX": "1"}, apart)])
 
 
 def test_rows_by_name() -> None:

@@ -157,6 +157,21 @@ def test_memory_figures():
     del x
 
 
+def test_peaks_are_counted_from_when_they_are_asked_for():
+    from tensorflow_lite_clone.backends.cupy import memory
+
+    torch.cuda.reset_peak_memory_stats()
+    torch.empty(1 << 24, device="cuda")
+    most = torch.cuda.max_memory_allocated()
+    assert most >= 1 << 26
+    memory.unwatch()
+    torch.empty(1 << 25, device="cuda")
+    assert torch.cuda.max_memory_allocated() == torch.cuda.memory_allocated() < most
+    x = torch.empty(1 << 24, device="cuda")
+    del x
+    assert torch.cuda.max_memory_allocated() >= 1 << 26
+
+
 def test_out_of_memory_leaves_the_process_usable():
     with pytest.raises(torch.cuda.OutOfMemoryError, match=r"Tried to allocate .* GiB.*pool holds"):
         torch.empty(1 << 45, dtype=torch.uint8, device="cuda")

@@ -142,6 +142,20 @@ def test_the_default_stream_cannot_be_captured() -> None:
     assert x.tolist() == [3.0, 3.0]
 
 
+def test_a_capture_takes_the_memory_of_its_work_alone() -> None:
+    """A stream that no product has run on gets no workspace for products."""
+    x = tlc.ones(1024, device=CUDA)
+    stream = tlc.cuda.Stream()
+    before = tlc.cuda.memory_allocated()
+    graph = graph_of(lambda: x.add_(1), stream=stream)
+    assert tlc.cuda.memory_allocated() - before < 1 << 20
+    y = tlc.ones(64, 64, device=CUDA)
+    out = tlc.empty(64, 64, device=CUDA)
+    product = graph_of(lambda: out.copy_(y @ y), stream=stream)
+    graph.replay(), product.replay()
+    assert out.sum().item() == 64.0**3
+
+
 def test_unknown_modes_are_refused() -> None:
     with pytest.raises(ValueError, match="Unknown capture error mode"):
         graph_of(lambda: None, capture_error_mode="strict")

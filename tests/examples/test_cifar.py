@@ -13,7 +13,7 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from examples.cifar import data, train
-from examples.cifar.models import MODELS, resnet20
+from examples.cifar.models import MODELS, resnet18, resnet20
 from tests.device import DEVICE
 from tests.examples.both import ROOT, copy_for_torch, run
 from tests.examples.pictures import write_cifar10
@@ -126,6 +126,32 @@ def test_resnet20() -> None:
     assert y[0, 8].tolist() == [[0, 2], [8, 10]]
     assert y[0, :8].any().item() is False
     assert y[0, 10:].any().item() is False
+
+
+def test_resnet18() -> None:
+    """Eighteen layers with weights, beside the three of the shortcuts."""
+    model = resnet18()
+    assert sum(value.numel() for value in model.parameters()) == 11_173_962
+    layers = [m for m in model.modules() if isinstance(m, tlc.nn.Conv2d | tlc.nn.Linear)]
+    assert len(layers) - sum(m.kernel_size == (1, 1) for m in layers[:-1]) == 18
+    pixels = [
+        tuple(part(tlc.zeros(1, c, 32, 32)).shape)
+        for part, c in zip(model[3:7], (64, 64, 128, 256))
+    ]
+    assert pixels == [(1, 64, 32, 32), (1, 128, 16, 16), (1, 256, 16, 16), (1, 512, 16, 16)]
+
+
+def test_a_forward_pass_in_bfloat16(place: Path, tmp_path: Path) -> None:
+    """The losses are those of float32 but for rounding, and the weights stay float32."""
+    losses = []
+    for dtype in ("float32", "bfloat16"):
+        options = (*SMALL, f"--data={place}", f"--output={tmp_path}", f"--log={tmp_path / dtype}")
+        run(ROOT, "examples.cifar.train", f"--dtype={dtype}", "--lr=0.001", *options)
+        losses.append(np.loadtxt(tmp_path / dtype))
+    np.testing.assert_allclose(losses[1], losses[0], rtol=5e-2)
+    assert (losses[0] != losses[1]).all()
+    weights = tlc.load(tmp_path / "cifar_resnet20.pth")
+    assert weights["conv1.weight"].dtype == tlc.float32
 
 
 @pytest.mark.parametrize(

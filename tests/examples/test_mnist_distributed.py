@@ -37,7 +37,7 @@ def test_saved_and_evaluated(model: str, tmp_path: Path) -> None:
     small = ("--truncate_train=640", "--truncate_test=200", device)
     printed = run(ROOT, module, *small, "--epochs=1", f"--save={path}", f"--output={tmp_path}")
     (score,) = re.findall(r"^test accuracy (.*)$", printed, re.MULTILINE)
-    assert re.search(r"^\d+\.\d s an epoch", printed, re.MULTILINE)
+    assert re.search(r"^\d+(\.\d+)? s an epoch", printed, re.MULTILINE)
     assert ("peak memory" in printed) == (KIND == "cuda")
     assert run(ROOT, module, *small, f"--load={path}", "--evaluate") == f"test accuracy {score}\n"
 
@@ -71,6 +71,34 @@ def test_usage_of_a_gpu_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(measured) == "1.5 s an epoch, peak memory 3 MiB, GPU busy: 40 %"
     measured.samples.clear()
     assert str(measured).endswith("GPU busy: unknown")
+
+
+def test_share_of_time_within_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(0, 1000, 100))
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            self.at = -1
+
+        def record(self) -> None:
+            self.at = next(now)
+
+        def elapsed_time(self, end: Event) -> int:
+            return end.at - self.at
+
+    monkeypatch.setattr(tlc.cuda, "Event", Event)
+    measured = usage.Usage("cuda")
+    step = measured.timed(lambda x, y: x + y)
+    assert [step(1, 2), step(3, 4)] == [3, 7]
+    measured.end_epoch(0.25)
+    step(5, 6)
+    measured.end_epoch(0.2)
+    step(7, 8)
+    measured.end_epoch(0.125)
+    assert str(measured).startswith("0.2 s an epoch")
+    assert str(measured).endswith("GPU busy: unknown, within steps: 80 %")  # of 80, 50 and 80
+    plain = usage.Usage("cpu")
+    assert plain.timed(step) is step
 
 
 @needs_gpus

@@ -297,7 +297,6 @@ def test_capture() -> None:
     bias = cupy.asarray(drawn((64,), np.float32, 2))
     step = lambda: gemm.matmul(gemm.matmul(x, y, bias=bias), y.T, alpha=2.0)
     with stream:
-        gemm.prepare()
         step()
         stream.synchronize()
         stream.begin_capture()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import pickle
+import weakref
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -320,6 +321,19 @@ def test_nothing_is_kept_alive_by_cycles() -> None:
         assert dead[0]() is None and dead[1]() is None
     finally:
         gc.enable()
+
+
+def test_gradients_of_earlier_calls_are_let_go() -> None:
+    model = network()
+    step = tlc.compile(plain(model, adam(model)), fullgraph=True)
+    earlier: list[Any] = []
+    while not (forms := [form for site in step._sites.values() for form in site.forms]):
+        grads = [p.grad for p in model.parameters()]
+        earlier += [weakref.ref(g) for g in grads if g is not None]
+        del grads
+        step(tensor(0, 8, 6), labels(0, 8))
+    assert earlier and all([reference() is None for reference in earlier])
+    assert all([p.grad is not None for p in model.parameters()]) and len(forms) == 1
 
 
 def test_work_that_must_run_once_on_copies_of_the_arguments(

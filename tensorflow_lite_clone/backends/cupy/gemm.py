@@ -4,9 +4,9 @@ A plan (see `gemm_plan`) is made when a product of such shapes, strides, dtypes 
 first computed; after that a call is one look-up and one call of the library.
 
 Under stream capture only the latter happens. A step that is to be captured runs once before:
-newer versions of cuBLASLt answer no heuristics while a stream is captured. `prepare` makes the
-stream's workspace, in memory that is no graph's own. Graphs captured on one stream share its
-workspace, and must not run at the same time.
+newer versions of cuBLASLt answer no heuristics while a stream is captured. A stream's workspace is
+made by its first product, in memory that is no graph's own. Graphs captured on one stream share
+its workspace, and must not run at the same time.
 """
 
 from __future__ import annotations
@@ -28,20 +28,11 @@ from tensorflow_lite_clone.backends.cupy.gemm_plan import (
     Plan,
     Variant,
     capturing,
-    device_state,
     make_plan,
     plans,
 )
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch import hooks
-
-
-def prepare(device: int | None = None, stream: Any = None) -> None:
-    """Make ready what must not be allocated while `stream` (the current one) is captured."""
-    index = cupy.cuda.runtime.getDevice() if device is None else device
-    with cupy.cuda.Device(index):
-        current = cupy.cuda.get_current_stream() if stream is None else stream
-        device_state(index).workspace(current.ptr)
 
 
 def matmul(

@@ -20,7 +20,7 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from tensorflow_lite_clone.backends.cupy import gemm, memory
+from tensorflow_lite_clone.backends.cupy import memory
 from tensorflow_lite_clone.backends.cupy.arrays import is_dense
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.backends.cupy.record import Record
@@ -80,7 +80,6 @@ class Graph:
         stream = cupy.cuda.get_current_stream()
         if stream.ptr in _DEFAULT_STREAMS:
             raise RuntimeError(_NOT_DEFAULT)
-        gemm.prepare(self.index)
         self._prepare()
         capture.cross_boundary()
         capture.begin(self)

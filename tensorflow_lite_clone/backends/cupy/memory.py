@@ -108,11 +108,17 @@ _peaks: list[_Peaks] = []
 def _watching(index: int) -> _Peaks:
     if not _peaks:
         peaks = _Peaks()
-        peaks.__enter__()  # for the rest of the process
+        peaks.__enter__()  # until `unwatch`
         _peaks.append(peaks)
     if index not in _peaks[0].most:
         _peaks[0].watch(index)
     return _peaks[0]
+
+
+def unwatch() -> None:
+    """Forget the peaks, which are then counted from when one is asked for again."""
+    if _peaks and not _peaks[0].listeners:
+        _peaks.pop().__exit__()
 
 
 def listen(index: int, listener: Callable[[int, int], None]) -> Callable[[], None]:

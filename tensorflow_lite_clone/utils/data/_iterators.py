@@ -59,7 +59,7 @@ class _BaseDataLoaderIter:
         promised = self._IterableDataset_len_called
         if promised is not None and self._num_yielded > promised:
             self._warn_of_length(promised)
-        return pin_memory(data) if self._pin_memory else data
+        return data
 
     next = __next__
 
@@ -97,4 +97,5 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         )
 
     def _next_data(self) -> Any:
-        return self._fetch(self._next_index())
+        data = self._fetch(self._next_index())
+        return pin_memory(data) if self._pin_memory else data

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import multiprocessing.context
+import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.utils.data._iterators import _BaseDataLoaderIter
 from tensorflow_lite_clone.utils.data._utils.loop import Failure, Setup, StreamEnd, Task
+from tensorflow_lite_clone.utils.data._utils.pinner import Pinner
 from tensorflow_lite_clone.utils.data._utils.pool import WorkerPool
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         )
         context = loader.multiprocessing_context or multiprocessing.get_context()
         self._pool = WorkerPool(context, setup)
-        self._shutdown = weakref.finalize(self, WorkerPool.close, self._pool)
+        self._pinner = Pinner(self._pool, self._persistent_workers) if self._pin_memory else None
+        self._shutdown = weakref.finalize(self, close, self._pool, self._pinner)
         # At the program's end multiprocessing itself ends daemons, and does not wait for them.
         self._shutdown.atexit = False
         self._epoch = -1
@@ -84,9 +87,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _receive(self) -> tuple[int, Any]:
         """The next answer of this pass: a task's number and its data."""
         busy = [worker for worker, active in enumerate(self._active) if active]
+        timeout = self._timeout or None
         while True:
             try:
-                epoch, number, data = self._pool.receive(busy, self._timeout or None)
+                if self._pinner is None:
+                    epoch, number, data = self._pool.receive(busy, timeout)
+                else:
+                    epoch, number, data = self._pinner.receive(timeout)
             except TimeoutError:
                 raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
             if epoch == self._epoch:
@@ -129,6 +136,15 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if isinstance(data, Failure):
             data.reraise()
         return data
+
+
+def close(pool: WorkerPool, pinner: Pinner | None) -> None:
+    """Ends the thread that pins, and the workers; a forked process has neither."""
+    if os.getpid() != pool.owner:
+        return
+    if pinner is not None:
+        pinner.close()
+    pool.close()
 
 
 def as_context(context: Any) -> Any:

@@ -68,7 +68,8 @@ class DataLoader(Generic[T_co]):
         num_workers: processes that fetch; 0 fetches in this process.
         collate_fn: makes a batch of a list of samples (default: `default_collate`, or
             `default_convert` without batches).
-        pin_memory: put batches into page-locked memory, if a GPU is in use when the pass begins.
+        pin_memory: put batches into page-locked memory, if a GPU is in use when the pass begins;
+            with workers a thread does, beside the program.
         drop_last: leave out a last batch that is shorter than the others.
         timeout: seconds to wait for a worker's batch before RuntimeError; 0 waits for ever.
         worker_init_fn: called as `worker_init_fn(worker_id)` in each worker at its start.

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.utils.data._utils import loop
@@ -63,18 +63,23 @@ class WorkerPool:
         with contextlib.suppress(OSError):  # it has died, which `receive` will report
             self.workers[worker_id].channel.send(task)
 
-    def receive(self, worker_ids: Iterable[int], timeout: float | None) -> tuple[int, int, Any]:
-        """Waits for an answer (epoch, number, data) of one of the workers.
+    def receive(
+        self, worker_ids: Iterable[int], timeout: float | None, bell: Connection | None = None
+    ) -> Any:
+        """Waits for an answer (epoch, number, data) of one of the workers, None if `bell` rings.
 
         Raises RuntimeError when one of them has died, TimeoutError after `timeout` seconds.
         """
+        bells = [] if bell is None else [bell]
         waiting: dict[Any, Worker] = {
             self.workers[i].channel.connection: self.workers[i] for i in worker_ids
         }
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left = PATIENCE if deadline is None else max(0.0, deadline - time.monotonic())
-            ready = wait(waiting, min(left, PATIENCE))
+            ready = wait([*waiting, *bells], min(left, PATIENCE))
+            if bell in ready:
+                return None
             for connection in ready:
                 try:
                     parts = waiting[connection].channel.take()
@@ -93,8 +98,6 @@ class WorkerPool:
 
     def close(self) -> None:
         """Ends the workers: asks them, and after PATIENCE makes them."""
-        if os.getpid() != self.owner:
-            return  # a forked process's copy: the workers are not its children
         for worker_id, worker in enumerate(self.workers):
             self.send(worker_id, None)
             worker.channel.close()

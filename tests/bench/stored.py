@@ -1,0 +1,53 @@
+"""Tables of measurements as JSON files, and one table of several that were measured apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Table = dict[str, Any]
+BY_CONTENDER = ("times", "spread", "peaks", "failures")
+
+
+def keep(table: Table, path: Path | None) -> None:
+    """Write what is known so far."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(table, indent=1) + "\n")
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """One table: the rows in their first order, each with what every table says of it.
+
+    Where two measured the same contender of a row, the later one counts. What a row is (its title
+    and goal) comes from the first table that says it. ValueError for tables of different machines
+    or versions, and for a row that no table describes.
+    """
+    made: Table = {**tables[0], "versions": {}, "rows": []}
+    rows: dict[str, dict[str, Any]] = {}
+    for table in tables:
+        versions = {**table["versions"], **made["versions"]}
+        if table["gpu"] != made["gpu"] or not table["versions"].items() <= versions.items():
+            raise ValueError(f"tables of different machines or versions: {made}, {table}")
+        made["versions"] = {**made["versions"], **versions}
+        made["rounds"] = min(made["rounds"], table["rounds"])
+        made["compile"] = made.get("compile") or table.get("compile")
+        for row in table["rows"]:
+            rows[row["key"]] = united(rows.get(row["key"], {}), row)
+    made["rows"] = list(rows.values())
+    for row in made["rows"]:
+        if "title" not in row:
+            raise ValueError(f"no table says what {row['key']} is")
+    return made
+
+
+def united(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """A row of two tables."""
+    found = {**second, **first}
+    for kind in BY_CONTENDER:
+        measured = second["times"].keys() | second["failures"].keys()
+        earlier = {n: v for n, v in first.get(kind, {}).items() if n not in measured}
+        found[kind] = {**earlier, **second.get(kind, {})}
+    return found
