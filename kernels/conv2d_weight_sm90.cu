@@ -58,6 +58,7 @@ struct Problem {
   int across, down;      // stages of an image, or of 8 of them
   int by_images;         // runs are images, the second piece is below the first, not beside it
   int outputs, padded;   // padded: channels
+  int out_height, out_width, height;
   int padding_height, padding_width;
   int box;               // bytes of x's boxes
   int box_used;          // without what fills them up
@@ -65,6 +66,34 @@ struct Problem {
   int column, piece;     // bytes to the next column of x's tile, to the second piece's first row
   int tap[TAPS];         // bytes to what a row of taps meets
 };
+
+// A stage's place in the images.
+struct Place {
+  int across, down, images;
+  __device__ __forceinline__ Place(const Problem& s, int step)
+      : across(step % s.across), down(step / s.across % s.down), images(step / s.across / s.down) {}
+  __device__ __forceinline__ void next(const Problem& s) {
+    if (++across < s.across) return;
+    across = 0;
+    if (++down == s.down) down = 0, ++images;
+  }
+};
+
+// The pieces of a stage that are not all zeros for a row of taps, as bits; one at least.
+template <int STRIDE>
+__device__ __forceinline__ int useful(const Problem& s, const Place& place, int tap) {
+  int pieces = 0;
+#pragma unroll
+  for (int piece = 0; piece < PIECES; ++piece) {
+    bool met = (PIECES * place.across + piece) * COLUMNS < s.out_width;
+    if (s.by_images) {
+      const int h = PIECES * place.down + piece, row = h * STRIDE + tap - s.padding_height;
+      met = h < s.out_height && static_cast<unsigned>(row) < static_cast<unsigned>(s.height);
+    }
+    pieces |= met << piece;
+  }
+  return pieces == 0 ? 1 : pieces;
+}
 
 // A place in the ring of stages, and the parity of its round.
 struct Turn {
@@ -151,14 +180,14 @@ __global__ void __launch_bounds__(THREADS, 1)
     give_registers<56>();
     if (warp == COPYING && lane == 0) {
       at.parity = 1;  // what is free at first
-      int across = begin % s.across, down = begin / s.across % s.down;
-      int images = begin / s.across / s.down;
+      Place place(s, begin);
       for (int step = 0; step < steps; ++step) {
         wait(free + at.stage, at.parity);
         char* to = shared + at.stage * s.stage;
         arrive_expecting(full + at.stage, G_BYTES + s.boxes * s.box_used);
-        const int w = across * (s.by_images ? COLUMNS : PIECES * COLUMNS);
-        const int h = down * (s.by_images ? PIECES : RUNS), n = images * (s.by_images ? RUNS : 1);
+        const int w = place.across * (s.by_images ? COLUMNS : PIECES * COLUMNS);
+        const int h = place.down * (s.by_images ? PIECES : RUNS);
+        const int n = place.images * (s.by_images ? RUNS : 1);
 #pragma unroll
         for (int i = 0; i < PIECES * PANELS; ++i) {
           const int piece = i / PANELS, o = o0 + i % PANELS * LANES;
@@ -180,10 +209,7 @@ __global__ void __launch_bounds__(THREADS, 1)
           to += s.box;
         }
         at.next(s.stages);
-        if (++across == s.across) {
-          across = 0;
-          if (++down == s.down) down = 0, ++images;
-        }
+        place.next(s);
       }
     } else if (WIDE && warp != COPYING) {
       for (int step = 0; step < steps; ++step) {
@@ -205,63 +231,69 @@ __global__ void __launch_bounds__(THREADS, 1)
           group * TAPS * s.padded;
   if constexpr (WIDE) {
     // The products' rows are channels, neighbours are rows that differ by 8; their columns outputs.
-    constexpr int MET = 3, CHUNKS = (COLUMNS * STRIDE + TAPS - STRIDE) / MET;  // columns at once
-    constexpr int ALL = PIECES * CHUNKS;
-    const uint32_t place = G_BYTES + s.tap[group] + warp / 2 * s.box + warp % 2 * 64 +
-                           2 * t * ROW + lane / 4 * 8;
-    const auto read = [&](uint32_t(&a)[MET][4], uint32_t from, int chunk) {
+    constexpr int MET = COLUMNS * STRIDE + TAPS - STRIDE;  // columns of x, by CHUNKS, a piece
+    constexpr int CHUNKS = 2 * STRIDE, MOST = (MET + CHUNKS - 1) / CHUNKS;
+    const uint32_t lanes = shared_address(shared) + G_BYTES + s.tap[group] + warp / 2 * s.box +
+                           warp % 2 * 64 + 2 * t * ROW + lane / 4 * 8;
+    const auto read = [&](uint32_t(&a)[MOST][4], uint32_t from, int chunk) {
+      const int first = MET * chunk / CHUNKS;
 #pragma unroll
-      for (int i = 0; i < MET; ++i) {
-        const uint32_t first =
-            from + chunk / CHUNKS * s.piece + (chunk % CHUNKS * MET + i) * s.column;
-        read_pair(a[i][0], a[i][1], swizzled(first));
-        read_pair(a[i][2], a[i][3], swizzled(first + ROW));
+      for (int i = first; i < MET * (chunk + 1) / CHUNKS; ++i) {
+        const uint32_t place = from + i * s.column;
+        read_pair(a[i - first][0], a[i - first][1], swizzled(place));
+        read_pair(a[i - first][2], a[i - first][3], swizzled(place + ROW));
       }
     };
+    Place place(s, begin);
     float d[TAPS][TILE / 2] = {};
-    uint32_t a[2][MET][4];
-    uint32_t from = shared_address(shared) + place;
-    if (steps > 0) {
+    uint32_t a[2][MOST][4];
+    uint32_t from = lanes;  // the piece's first column of x
+    int pieces = useful<STRIDE>(s, place, group), left = steps;  // of this stage; stages
+    if (left > 0) {
       wait(full, 0);
+      if (!(pieces & 1)) from += s.piece;
       read(a[0], from, 0);
     }
 #pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
-      const int stage = at.stage;
+    while (left > 0) {
+      const int stage = at.stage, piece = pieces & 1 ? 0 : 1;
+      pieces &= pieces - 1;
       wait(turned + stage, at.parity);
-      const uint64_t b = k_major(shared + stage * s.stage);
+      const uint64_t b = k_major(shared + stage * s.stage + piece * PANELS * PIECE);
 #pragma unroll
-      for (int chunk = 0; chunk < ALL; ++chunk) {
+      for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+        constexpr auto first = [](int n) { return MET * n / CHUNKS; };
 #pragma unroll
         for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
         wgmma_fence();
 #pragma unroll
-        for (int i = 0; i < MET; ++i) {
+        for (int i = first(chunk); i < first(chunk + 1); ++i) {
 #pragma unroll
           for (int tap = 0; tap < TAPS; ++tap) {
-            const int column = chunk % CHUNKS * MET + i - tap;  // of g, times the stride
+            const int column = i - tap;  // of g, times the stride
             if (column < 0 || column % STRIDE != 0 || column >= COLUMNS * STRIDE) continue;
-            wgmma<T>(d[tap], a[chunk % 2][i],
-                     advance(b, chunk / CHUNKS * PANELS * PIECE + column / STRIDE * 32), true);
+            wgmma<T>(d[tap], a[chunk % 2][i - first(chunk)], advance(b, column / STRIDE * 32), true);
           }
         }
         wgmma_commit();
-        if (chunk + 1 < ALL) {
-          wgmma_wait<1>();
-          read(a[(chunk + 1) % 2], from, chunk + 1);
-        }
+        wgmma_wait<1>();
+        if (chunk + 1 < CHUNKS) read(a[(chunk + 1) % 2], from, chunk + 1);
       }
-      at.next(s.stages);
-      wgmma_wait<1>();
-      from = shared_address(shared) + at.stage * s.stage + place;
-      if (step + 1 < steps) {
-        wait(full + at.stage, at.parity);
+      // The next piece's first columns are read while the last products run.
+      const bool last = pieces == 0;
+      if (last) {
+        at.next(s.stages), place.next(s), --left;
+        pieces = useful<STRIDE>(s, place, group);
+      }
+      if (left > 0) {
+        if (last) wait(full + at.stage, at.parity);
+        from = lanes + at.stage * s.stage + (pieces & 1 ? 0 : s.piece);
         read(a[0], from, 0);
       }
       wgmma_wait<0>();
 #pragma unroll
       for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
-      if (lane == 0) arrive(free + stage);
+      if (last && lane == 0) arrive(free + stage);
     }
     const int channel = c0 + warp * 16 + lane / 4 * 2;
     if (channel >= s.padded) return;
@@ -282,6 +314,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
   } else {
     // The products' rows are outputs, their columns channels, the row's taps side by side.
+    Place place(s, begin);
     float d[TAPS * TILE / 2] = {};
     int before = -1;
 #pragma unroll 1
@@ -290,20 +323,22 @@ __global__ void __launch_bounds__(THREADS, 1)
       char* const from = shared + at.stage * s.stage;
       const uint64_t a = mn_major(from, PIECE);
       const uint64_t b = make_descriptor(from + G_BYTES + s.tap[group], s.column, STRIDE * s.column);
-      wgmma_fence();
+      const int pieces = useful<STRIDE>(s, place, group);
 #pragma unroll
       for (int piece = 0; piece < PIECES; ++piece) {
+        if (!(pieces >> piece & 1)) continue;
+        wgmma_fence();
 #pragma unroll
         for (int column = 0; column < COLUMNS; column += 2) {
           wgmma<T, true, true>(d, advance(a, piece * PIECE + column * RUNS * ROW),
                                advance(b, piece * s.piece + column * STRIDE * s.column), true);
         }
+        wgmma_commit();
       }
-      wgmma_commit();
       wgmma_wait<1>();
       if (lane == 0 && before >= 0) arrive(free + before);
       before = at.stage;
-      at.next(s.stages);
+      at.next(s.stages), place.next(s);
     }
     wgmma_wait<0>();
     hold(d);
