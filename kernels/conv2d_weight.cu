@@ -30,8 +30,8 @@
 //   conv2d_weight<__nv_bfloat16,32,32,1,1,4,2>: 168 registers, 768 bytes shared
 //   conv2d_weight<__half,64,64,2,2,4,2>: 168 registers, 768 bytes shared
 //   conv2d_weight<__half,16,16,1,1,4,1>: 168 registers, 768 bytes shared
-//   conv2d_weight_reduce<float,1>: 64 registers, 16 bytes shared
-//   conv2d_weight_reduce<__half,8>: 64 registers, 4096 bytes shared
+//   conv2d_weight_reduce<float,1>: 64 registers, 4608 bytes shared
+//   conv2d_weight_reduce<__half,8>: 64 registers, 4608 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
 // Measured:    NVIDIA H200, with the reduction, 128 images, 2026-11-23: tf32, 64 channels of 32x32
 //              72 us (134 TFLOP/s; cuDNN 109 us), 512 of 4x4 93, 16 of 32x32 14 (cuDNN 56), 32 of
@@ -335,45 +335,40 @@ __global__ void __launch_bounds__(Shape<T, BO, BC, WO, WC, COLUMNS, STRIDE>::THR
   }
 }
 
-// gw[output, channel, tap] = the sum over splits of sums[split, output, tap, channel], by PARTS
-// threads for every four channels; `last`: gw lies as [output, tap, channel].
+// gw[output, channel, tap] = the sum over splits of sums[split, output, tap, channel]. A block has
+// all taps of 128 / PARTS channels of an output, which lie together in gw too, and PARTS threads for
+// every four of them; `last`: gw lies as [output, tap, channel].
 template <typename T, int PARTS>
-__global__ void __launch_bounds__(256)
-    conv2d_weight_reduce(const float* __restrict__ sums, int splits, int fours, int channels,
+__global__ void __launch_bounds__(32 * TAPS * TAPS)
+    conv2d_weight_reduce(const float* __restrict__ sums, int splits, int64_t size, int channels,
                          int padded, bool last, T* __restrict__ gw) {
-  constexpr int LANES = 256 / PARTS;
-  static_assert(LANES * PARTS == 256, "whole threads");
-  __shared__ Pack<float, 4> parts[PARTS > 1 ? 256 : 1];
-  const int lane = threadIdx.x % LANES, part = threadIdx.x / LANES;
-  const int i = blockIdx.x * LANES + lane;
+  constexpr int KERNEL = TAPS * TAPS, FOURS = 32 / PARTS, WIDTH = 4 * FOURS;
+  static_assert(FOURS * PARTS == 32, "whole warps of each tap");
+  __shared__ Pack<float, 4> parts[PARTS][KERNEL][FOURS];
+  const int across = (padded + WIDTH - 1) / WIDTH, output = blockIdx.x / across;
+  const int c0 = (blockIdx.x - output * across) * WIDTH;
+  const int four = threadIdx.x % FOURS, part = threadIdx.x / FOURS / KERNEL;
+  const int tap = threadIdx.x / FOURS % KERNEL;
   Pack<float, 4> sum = {};
-  if (i < fours) {
+  if (c0 + 4 * four < padded) {
+    const float* from =
+        sums + (static_cast<int64_t>(output) * KERNEL + tap) * padded + c0 + 4 * four;
 #pragma unroll 8
     for (int k = part; k < splits; k += PARTS) {
-      const Pack<float, 4> other = load<4>(sums + (static_cast<int64_t>(k) * fours + i) * 4);
+      const Pack<float, 4> other = load<4>(from + k * size);
 #pragma unroll
       for (int v = 0; v < 4; ++v) sum[v] += other[v];
     }
   }
-  if constexpr (PARTS > 1) {
-    parts[threadIdx.x] = sum;
-    __syncthreads();
-    if (part > 0) return;
+  parts[part][tap][four] = sum;
+  __syncthreads();
+  gw += (static_cast<int64_t>(output) * channels + (last ? 0 : c0)) * KERNEL;
+  for (int i = threadIdx.x; i < KERNEL * WIDTH; i += blockDim.x) {
+    const int channel = last ? i % WIDTH : i / KERNEL, k = last ? i / WIDTH : i % KERNEL;
+    if (c0 + channel >= channels) continue;
+    float all = 0.0f;
 #pragma unroll
-    for (int k = 1; k < PARTS; ++k) {
-#pragma unroll
-      for (int v = 0; v < 4; ++v) sum[v] += parts[k * LANES + lane][v];
-    }
-  }
-  if (i >= fours) return;
-  const int packs = padded / 4, row = i / packs, channel = (i - row * packs) * 4;
-  const int output = row / (TAPS * TAPS), tap = row % (TAPS * TAPS);
-#pragma unroll
-  for (int v = 0; v < 4; ++v) {
-    if (channel + v >= channels) break;
-    const int64_t place = last ? static_cast<int64_t>(row) * channels + channel + v
-                               : (static_cast<int64_t>(output) * channels + channel + v) *
-                                         (TAPS * TAPS) + tap;
-    gw[place] = narrow<T>(sum[v]);
+    for (int p = 0; p < PARTS; ++p) all += parts[p][k][channel / 4][channel % 4];
+    gw[last ? k * channels + c0 + channel : i] = narrow<T>(all);
   }
 }

@@ -2,317 +2,357 @@
 //
 // Op:          conv_backward_weight
 // Math:        gw[o, c, k] = sum over images n, pixels p of g[n, o, p] x[n, c, p s - pad + k]: for
-//              each tap a product over the pixels. A product's step takes one column of 16 (tf32:
-//              8) rows of the output, of one image or of several, and the next step the next
-//              column. So all taps read one tile of x in shared memory, each from another row and
-//              column of it on
-// Layout:      g and x by pixels (NHWC), channels padded to 16 bytes, as in conv2d.cu
-// Launch:      grid (output tiles * channel tiles, splits of the sets of rows), block 384, shared
-//              4 stages of 128 (4 or 8 columns * 17 + MET (slots + 1)), of tf32 4 stages of
-//              9216 + 272 MET slots, and 12288 MET for what is turned; slots = STRIDE (rows + 3 -
-//              STRIDE) images, MET = columns STRIDE + 3 - STRIDE
-// Cost:        18 n p o c FLOPs, on tensor cores. Of L2, g once for every 64 channels, and x 1.4 to
-//              2.3 times (more for images below 8 rows) for every 64 outputs
-// Types:       float -> float (rounded to tf32), half, bfloat16 -> float
+//              each tap a product over the pixels. A run is 8 neighbours of a column of the output,
+//              or of small images a pixel of 8 images; x's tile has its margin, so all taps read
+//              one tile, each from another row on
+// Layout:      g and x by pixels (NHWC), channels padded to 16 bytes, by tensor maps
+// Launch:      grid (output tiles * channel tiles, splits of the stages), block 512: a warpgroup for
+//              each row of taps, in the fourth a warp copies and, of tf32, three turn g. Shared:
+//              stages * (8192 sizeof(T) / 2 + boxes of x's tile, each up to a multiple of 1024)
+// Cost:        18 n p o c FLOPs, on tensor cores. Of L2, g once for every 64 channels, and x (of 8
+//              by 8 outputs those of 10 by 10) for every 64 outputs. Shared memory is busy for 90 %
+//              (16-bit types 75 %) of the time of the products
+// Types:       float -> float (rounded to tf32 by the copy engine), half, bfloat16 -> float
 // Determinism: bit for bit: fixed order; conv2d_weight_reduce sums the splits in order
-// Limits:      kernels of 3x3, no dilation, no groups, 33 channels and outputs or more; stride 1,
-//              of 16-bit types also 2. A NaN or infinity in x may reach taps that do not meet it
+// Limits:      kernels of 3x3, no dilation, no groups, 33 channels and outputs or more; stride 1 or
+//              2. A NaN or infinity in x may reach taps that do not meet it
 // Variants:    16-bit types: both operands MN-major from shared memory, a row of taps is a product
-//              of 192 columns. tf32 takes K-major ones only: each warpgroup turns the columns of x
-//              its row of taps meets while the products before run, and holds g in registers
-//              Slower, kernel alone, 64 channels of 32x32 (68 us tf32, 30 bfloat16): a warpgroup
-//              that copies (69, 31); what is turned swizzled (73). Without its copies tf32 takes 46 us,
-//              without its products 50: the copies' instructions are the next thing to save
-// Instances:   conv2d_weight_warpgroups<float,4,1>: 168 registers, 1280 bytes shared
-//   conv2d_weight_warpgroups<__half,4,1>: 168 registers, 1280 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,8,1>: 168 registers, 1280 bytes shared
-//   conv2d_weight_warpgroups<__half,4,2>: 168 registers, 1280 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,4,2>: 168 registers, 1280 bytes shared
+//              of 192 columns. tf32 takes K-major ones only: x is read into registers, once for
+//              three taps (the same column of x meets three columns of g), and g is turned where it
+//              lies, once for nine. By cp.async, with x turned for each row of taps: 219 us where
+//              512 images of 64 channels of 32x32 are met
+// Instances:   conv2d_weight_warpgroups<float,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__half,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__half,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,2>: 128 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014; PTX ISA,
 //              matrices of wgmma in shared memory
-// Measured:    NVIDIA H200, with the reduction, 128 images, 2026-11-23: tf32, 64 channels of 32x32
-//              72 us (134 TFLOP/s; cuDNN 109 us), 128 of 16x16 74, 256 of 8x8 74, 512 of 4x4 81;
-//              bfloat16 35 (276 TFLOP/s; cuDNN 36), 34, 34, 39; 512 images, bfloat16: 90 (430
-//              TFLOP/s), 106 for 512 of 4x4
+// Measured:    not yet
 
 #include "common.cuh"
 #include "mma.cuh"
 #include "wgmma.cuh"
-#include "divisor.cuh"
 
 // ---------------------------------------------------------------------------- device helpers
 
-constexpr int TAPS = 3;         // of the kernel, down and across; a warpgroup has a row of them
-constexpr int THREADS = 128 * TAPS;
-constexpr int TILE = 64;        // outputs and channels of a block
-constexpr int MOST_SLOTS = 64;  // rows of x that a set of output rows meets
+constexpr int TAPS = 3;              // of the kernel, down and across; a warpgroup has a row of them
+constexpr int CONSUMERS = 128 * TAPS;
+constexpr int THREADS = CONSUMERS + 128;
+constexpr int COPYING = 3;           // the last warpgroup's warp that copies
+constexpr int TURNING = 32 * COPYING;  // threads that turn g
+constexpr int TILE = 64;             // outputs and channels of a block
+constexpr int ROW = 128;             // bytes of a row in shared memory: channels of a pixel
+constexpr int RUNS = 8, COLUMNS = 4; // of a piece of the output
+constexpr int PIECES = 2;            // of a stage
+constexpr int PIECE = RUNS * COLUMNS * ROW;
+constexpr int MOST_STAGES = 8;
 
-// A stage is COLUMNS columns of RUNS output rows, and the columns of x they meet. In shared memory,
-// 16-bit types: a column is [8 channels][row][16 bytes], an odd number of rows (one is not used),
-// so that the pieces of a pixel lie in different banks, and any 8 neighbouring rows are 128 bytes
-// in order, as products take them. float: a column is [row][channels].
-template <typename T, int COLUMNS, int STRIDE>
-struct Stage {
-  static constexpr bool WIDE = sizeof(T) == 4;
-  static constexpr int RUNS = 32 / sizeof(T);
-  static constexpr int NUMBER = 4;
-  static constexpr int VEC = 16 / sizeof(T), PACKS = TILE / VEC, LANES = THREADS / PACKS;
-  static constexpr int MET = COLUMNS * STRIDE + TAPS - STRIDE;  // columns of x
-  // Bytes from a row to the next, and from 16 bytes of a pixel to the next
-  static constexpr int G_ROW = WIDE ? 4 * TILE + 32 : 16, G_PACK = WIDE ? 16 : (RUNS + 1) * 16;
-  static constexpr int X_ROW = WIDE ? 4 * TILE + 16 : 16;
-  static constexpr int G_COLUMN = WIDE ? RUNS * G_ROW : PACKS * G_PACK;
-  static constexpr int G_BYTES = COLUMNS * G_COLUMN;
-  // float: x as products take it, [half of the runs][column][channel][4 runs], of a warpgroup
-  static constexpr int HALF = MET * TILE * 16, TURNED = 2 * HALF;
-  static __device__ __forceinline__ int x_pack(int slots) { return WIDE ? 16 : (slots + 1) * 16; }
-  static __device__ __forceinline__ int x_column(int slots) {
-    return WIDE ? slots * X_ROW : PACKS * x_pack(slots);
-  }
-  static_assert(STRIDE == 1 || STRIDE == 2, "windows that overlap");
-};
-
-// A set is `down` neighbouring rows of the output in each of `images` neighbouring images, RUNS of
-// them together: run = row * images + image. The rows of x that it meets lie in slots in the same
-// order; of stride 2, those of even number before those of odd number. So a row of taps meets RUNS
-// slots that follow each other.
-struct Sets {
-  int64_t image;             // elements from one to the next in x
-  int number, split, images, down, slots;  // sets: all, of one split
-  int outputs, g_pitch, g_packs, batch, out_height, out_width, height, width, pitch, packs;
+// A stage is two pieces of the output, RUNS by COLUMNS pixels, and the tile of x that they meet.
+// Of g, a piece's panels (of 128 bytes of outputs) follow each other as [column][run][128 bytes];
+// of x, the tile's boxes (by halves of the rows, if of stride 2, and panels of channels) as
+// [column][row][128 bytes]. All is swizzled by 128 bytes.
+struct Problem {
+  int steps;             // stages of the whole sum
+  int across, down;      // stages of an image, or of 8 of them
+  int by_images;         // runs are images, the second piece is below the first, not beside it
+  int outputs, padded;   // padded: channels
+  int out_height, out_width, height;
   int padding_height, padding_width;
-  int stage, stages;         // stage: its bytes; stages: of a set
-  Divisor by_rows;           // sets of the same images
+  int box;               // bytes of x's boxes
+  int box_used;          // without what fills them up
+  int boxes, stage, stages;
+  int column, piece;     // bytes to the next column of x's tile, to the second piece's first row
+  int tap[TAPS];         // bytes to what a row of taps meets
 };
 
-// Descriptors for wgmma without a swizzle. Of [8 channels][row][16 bytes], `pitch` bytes from
-// 8 channels to the next: MN-major. Of [half][channel][4 runs], `half` bytes from one to the next:
-// K-major.
-__device__ __forceinline__ uint64_t by_rows(const void* tile, int pitch) {
-  return make_descriptor(tile, 128, pitch) ^ (1ull << 62);
-}
-__device__ __forceinline__ uint64_t by_channels(const void* tile, int half) {
-  return make_descriptor(tile, half, 128) ^ (1ull << 62);
-}
-
-// A warp's share of turning the columns of x that a row of taps meets, from [row][channel] (the
-// first row is at `from`) to [half][column][channel][4 runs], rounded to tf32.
-template <typename S>
-__device__ __forceinline__ void turn(const char* from, int column_pitch, char* to) {
-  const int lane = threadIdx.x % 32, half = lane / 16;
-#pragma unroll
-  for (int unit = 0; unit < S::MET / 2; ++unit) {  // half the channels of a column
-    const int i = threadIdx.x % 128 / 32 + 4 * unit, column = i / 2;
-    const int channel = i % 2 * 32 + lane % 16;  // and the one 16 further on
-    const char* at = from + column * column_pitch + 4 * half * S::X_ROW + 4 * channel;
-    Pack<float, 4> runs[2];  // all read before any is stored: a read does not wait for a store
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-#pragma unroll
-      for (int r = 0; r < 4; ++r) {
-        runs[j][r] = *reinterpret_cast<const float*>(at + r * S::X_ROW + 64 * j);
-      }
-    }
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-#pragma unroll
-      for (int r = 0; r < 4; ++r) runs[j][r] = __uint_as_float(to_tf32(runs[j][r]));
-      store(reinterpret_cast<float*>(to + half * S::HALF + (column * TILE + channel + 16 * j) * 16),
-            runs[j]);
-    }
+// A stage's place in the images.
+struct Place {
+  int across, down, images;
+  __device__ __forceinline__ Place(const Problem& s, int step)
+      : across(step % s.across), down(step / s.across % s.down), images(step / s.across / s.down) {}
+  __device__ __forceinline__ void next(const Problem& s) {
+    if (++across < s.across) return;
+    across = 0;
+    if (++down == s.down) down = 0, ++images;
   }
+};
+
+// The pieces of a stage that are not all zeros for a row of taps, as bits; one at least.
+template <int STRIDE>
+__device__ __forceinline__ int useful(const Problem& s, const Place& place, int tap) {
+  int pieces = 0;
+#pragma unroll
+  for (int piece = 0; piece < PIECES; ++piece) {
+    bool met = (PIECES * place.across + piece) * COLUMNS < s.out_width;
+    if (s.by_images) {
+      const int h = PIECES * place.down + piece, row = h * STRIDE + tap - s.padding_height;
+      met = h < s.out_height && static_cast<unsigned>(row) < static_cast<unsigned>(s.height);
+    }
+    pieces |= met << piece;
+  }
+  return pieces == 0 ? 1 : pieces;
 }
 
-// The products' first operand for a stage's columns: of a warp's 16 outputs, neighbours are rows
-// that differ by 8.
-template <typename S, int COLUMNS>
-__device__ __forceinline__ void read_g(float (&a)[COLUMNS][4], const char* from) {
-  const int lane = threadIdx.x % 32;
-  from += threadIdx.x % 128 / 32 * 64 + lane / 4 * 8 + lane % 4 * S::G_ROW;
+// A place in the ring of stages, and the parity of its round.
+struct Turn {
+  int stage = 0, parity = 0;
+  __device__ __forceinline__ void next(int stages) {
+    if (++stage == stages) stage = 0, parity ^= 1;
+  }
+};
+
+// Where the byte at `address` lies after the swizzle.
+__device__ __forceinline__ uint32_t swizzled(uint32_t address) {
+  return address ^ (address >> 3 & 0x70);
+}
+__device__ __forceinline__ void read_pair(uint32_t& low, uint32_t& high, uint32_t address) {
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];\n" : "=r"(low), "=r"(high) : "r"(address) : "memory");
+}
+__device__ __forceinline__ float read_one(uint32_t address) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1];\n" : "=f"(x) : "r"(address) : "memory");
+  return x;
+}
+__device__ __forceinline__ void write_four(uint32_t address, const float (&x)[4]) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "f"(x[0]), "f"(x[1]),
+               "f"(x[2]), "f"(x[3])
+               : "memory");
+}
+
+// A warp's share of turning a piece of g in place: to rows of an output, 128 bytes of all columns'
+// runs, those of even number before those of odd number.
+__device__ __forceinline__ void turn(uint32_t piece) {
+  constexpr int UNITS = 2 * COLUMNS * 2;  // halves of the runs, columns, panels
+  constexpr int MINE = (UNITS + COPYING - 1) / COPYING;
+  const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+  float runs[MINE][4];
 #pragma unroll
-  for (int column = 0; column < COLUMNS; ++column) {
+  for (int i = 0; i < MINE; ++i) {
+    const int unit = min(warp + COPYING * i, UNITS - 1);
+    const int odd = unit % 2, column = unit / 2 % COLUMNS, panel = unit / 2 / COLUMNS;
+    const uint32_t at = piece + panel * PIECE + (column * RUNS + odd) * ROW + 4 * lane;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const Pack<float, 2> pair = load<2>(
-          reinterpret_cast<const float*>(from + column * S::G_COLUMN + 4 * half * S::G_ROW));
-      a[column][2 * half] = pair[0], a[column][2 * half + 1] = pair[1];
-    }
+    for (int r = 0; r < 4; ++r) runs[i][r] = read_one(swizzled(at + 2 * r * ROW));
+  }
+  named_barrier(1, TURNING);
+#pragma unroll
+  for (int i = 0; i < MINE; ++i) {
+    const int unit = warp + COPYING * i;
+    const int odd = unit % 2, column = unit / 2 % COLUMNS, panel = unit / 2 / COLUMNS;
+    const uint32_t at = piece + (panel * 32 + lane) * ROW + column * 32 + odd * 16;
+    if (unit < UNITS) write_four(swizzled(at), runs[i]);
   }
 }
 
 // ---------------------------------------------------------------------------- kernels
 
-// A tile is 64 outputs by 64 channels by all taps, summed over one split of the sets of rows:
+// A tile is 64 outputs by 64 channels by all taps, summed over one split of the stages:
 // sums[split, output, tap, channel].
-template <typename T, int COLUMNS, int STRIDE>
+template <typename T, int STRIDE>
 __global__ void __launch_bounds__(THREADS, 1)
-    conv2d_weight_warpgroups(const T* __restrict__ g, const T* __restrict__ x, const Sets s,
-                             float* __restrict__ sums) {
-  typedef Stage<T, COLUMNS, STRIDE> S;
-  constexpr int RUNS = S::RUNS, STAGES = S::NUMBER, VEC = S::VEC, PACKS = S::PACKS;
-  extern __shared__ __align__(16) char tiles[];
-  __shared__ int64_t places[2][RUNS + MOST_SLOTS];  // of this set's rows, and of the next one's
+    conv2d_weight_warpgroups(const __grid_constant__ TensorMap g, const __grid_constant__ TensorMap x,
+                             const __grid_constant__ Problem s, float* __restrict__ sums) {
+  constexpr bool WIDE = sizeof(T) == 4;
+  constexpr int LANES = ROW / sizeof(T), PANELS = TILE / LANES;
+  constexpr int G_BYTES = PIECES * PANELS * PIECE;
+  extern __shared__ __align__(1024) char shared[];
+  __shared__ Barrier full[MOST_STAGES], turned[MOST_STAGES], free[MOST_STAGES];
 
   const int tiles_down = (s.outputs + TILE - 1) / TILE;
   const int o0 = blockIdx.x % tiles_down * TILE, c0 = blockIdx.x / tiles_down * TILE;
-  const int begin = blockIdx.y * s.split, end = min(begin + s.split, s.number);
-  const int x_pack = S::x_pack(s.slots), x_column = S::x_column(s.slots);
+  const int begin = static_cast<int64_t>(s.steps) * blockIdx.y / gridDim.y;
+  const int steps = static_cast<int64_t>(s.steps) * (blockIdx.y + 1) / gridDim.y - begin;
 
-  const int pack = threadIdx.x % PACKS, lane = threadIdx.x / PACKS;
-  const bool g_live = o0 / VEC + pack < s.g_packs, x_live = c0 / VEC + pack < s.packs;
-  const T* g_from = g + (o0 + pack * VEC);
-  const T* x_from = x + (c0 + pack * VEC);
-  int next_set = begin, next_stage = 0;
-  // Where the rows of the next set begin, from the block's first channel; negative: zeros.
-  const auto place_rows = [&]() {
-    const int group = s.by_rows.of(next_set);
-    const int first = (next_set - group * static_cast<int>(s.by_rows.value)) * s.down;
-    for (int i = threadIdx.x; i < RUNS + s.slots; i += THREADS) {
-      const bool is_x = i >= RUNS;
-      const int slot = is_x ? i - RUNS : i;
-      const int place = slot / s.images, n = group * s.images + slot - place * s.images;
-      int h = first + place, height = s.out_height, width = s.out_width, pitch = s.g_pitch;
-      if (is_x) {
-        const int half = s.slots / s.images / 2;
-        const int row = STRIDE == 2 ? (place < half ? 2 * place : 2 * (place - half) + 1) : place;
-        h = first * STRIDE + row - s.padding_height;
-        height = s.height, width = s.width, pitch = s.pitch;
+  if (threadIdx.x < MOST_STAGES) {
+    make_barrier(full + threadIdx.x, 1);
+    make_barrier(turned + threadIdx.x, TURNING);
+    make_barrier(free + threadIdx.x, CONSUMERS / 32);
+    fence_barriers();
+  }
+  __syncthreads();
+
+  const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the warpgroup
+  const int warp = __shfl_sync(0xffffffffu, threadIdx.x % 128 / 32, 0), lane = threadIdx.x % 32;
+  Turn at;
+  if (group == TAPS) {
+    give_registers<56>();
+    if (warp == COPYING && lane == 0) {
+      at.parity = 1;  // what is free at first
+      Place place(s, begin);
+      for (int step = 0; step < steps; ++step) {
+        wait(free + at.stage, at.parity);
+        char* to = shared + at.stage * s.stage;
+        arrive_expecting(full + at.stage, G_BYTES + s.boxes * s.box_used);
+        const int w = place.across * (s.by_images ? COLUMNS : PIECES * COLUMNS);
+        const int h = place.down * (s.by_images ? PIECES : RUNS);
+        const int n = place.images * (s.by_images ? RUNS : 1);
+#pragma unroll
+        for (int i = 0; i < PIECES * PANELS; ++i) {
+          const int piece = i / PANELS, o = o0 + i % PANELS * LANES;
+          if (s.by_images) {
+            load_box(to, g, full + at.stage, o, n, h + piece, w);
+          } else {
+            load_box(to, g, full + at.stage, o, h, w + piece * COLUMNS, n);
+          }
+          to += PIECE;
+        }
+        const int left = w * STRIDE - s.padding_width, top = h * STRIDE - s.padding_height;
+        for (int i = 0; i < s.boxes; ++i) {
+          const int c = c0 + i % PANELS * LANES, half = i / PANELS;
+          if (s.by_images) {
+            load_box(to, x, full + at.stage, c, n, top, left);
+          } else {
+            load_box(to, x, full + at.stage, c, top + half, left, n);
+          }
+          to += s.box;
+        }
+        at.next(s.stages);
+        place.next(s);
       }
-      const int64_t image = is_x ? s.image : static_cast<int64_t>(height) * width * pitch;
-      const bool inside =
-          n < s.batch && static_cast<unsigned>(h) < static_cast<unsigned>(height);
-      const int64_t offset = inside ? n * image + static_cast<int64_t>(h) * width * pitch : -1;
-      places[next_set % 2][i] = offset;
+    } else if (WIDE && warp != COPYING) {
+      for (int step = 0; step < steps; ++step) {
+        wait(full + at.stage, at.parity);
+        const uint32_t from = shared_address(shared + at.stage * s.stage);
+#pragma unroll
+        for (int piece = 0; piece < PIECES; ++piece) turn(from + piece * PANELS * PIECE);
+        fence_shared();
+        arrive(turned + at.stage);
+        at.next(s.stages);
+      }
     }
-  };
-  const auto fetch = [&](char* tile) {  // the next stage
-    constexpr int AT_ONCE = 4;  // rows looked up before their copies: those wait for no look-up
-    const int64_t* rows = places[next_set % 2];
-    const int first = next_stage * COLUMNS, left = first * STRIDE - s.padding_width;
-    const auto copy = [&](int count, int columns, int begin, int width, int pitch, bool live,
-                          const T* from, char* to, int column_bytes, int row_bytes) {
-#pragma unroll 1
-      for (int i = lane; i < count; i += AT_ONCE * S::LANES) {
-        int64_t at[AT_ONCE];
-        int row[AT_ONCE], column[AT_ONCE];
+    return;
+  }
+
+  take_registers<152>();
+  const int t = lane % 4;
+  sums += static_cast<int64_t>(blockIdx.y) * s.outputs * (TAPS * TAPS * s.padded) +
+          group * TAPS * s.padded;
+  if constexpr (WIDE) {
+    // The products' rows are channels, neighbours are rows that differ by 8; their columns outputs.
+    constexpr int MET = COLUMNS * STRIDE + TAPS - STRIDE;  // columns of x, by CHUNKS, a piece
+    constexpr int CHUNKS = 2 * STRIDE, MOST = (MET + CHUNKS - 1) / CHUNKS;
+    const uint32_t lanes = shared_address(shared) + G_BYTES + s.tap[group] + warp / 2 * s.box +
+                           warp % 2 * 64 + 2 * t * ROW + lane / 4 * 8;
+    const auto read = [&](uint32_t(&a)[MOST][4], uint32_t from, int chunk) {
+      const int first = MET * chunk / CHUNKS;
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; ++k) {
-          const int j = min(i + k * S::LANES, count - 1);
-          row[k] = j / columns, column[k] = j - row[k] * columns;
-          at[k] = rows[row[k]];
-        }
-#pragma unroll
-        for (int k = 0; k < AT_ONCE; ++k) {
-          if (i + k * S::LANES >= count) break;
-          const int v = begin + column[k];
-          const bool inside =
-              live && at[k] >= 0 && static_cast<unsigned>(v) < static_cast<unsigned>(width);
-          cp_async<16>(to + column[k] * column_bytes + row[k] * row_bytes,
-                       inside ? from + (at[k] + static_cast<int64_t>(v) * pitch) : g, inside);
-        }
+      for (int i = first; i < MET * (chunk + 1) / CHUNKS; ++i) {
+        const uint32_t place = from + i * s.column;
+        read_pair(a[i - first][0], a[i - first][1], swizzled(place));
+        read_pair(a[i - first][2], a[i - first][3], swizzled(place + ROW));
       }
     };
-    copy(COLUMNS * RUNS, COLUMNS, first, s.out_width, s.g_pitch, g_live, g_from,
-         tile + pack * S::G_PACK, S::G_COLUMN, S::G_ROW);
-    rows += RUNS;
-    copy(S::MET * s.slots, S::MET, left, s.width, s.pitch, x_live, x_from,
-         tile + S::G_BYTES + pack * x_pack, x_column, S::X_ROW);
-    if (++next_stage == s.stages) {
-      next_stage = 0, ++next_set;
-      place_rows();
+    Place place(s, begin);
+    float d[TAPS][TILE / 2] = {};
+    uint32_t a[2][MOST][4];
+    uint32_t from = lanes;  // the piece's first column of x
+    int pieces = useful<STRIDE>(s, place, group), left = steps;  // of this stage; stages
+    if (left > 0) {
+      wait(full, 0);
+      if (!(pieces & 1)) from += s.piece;
+      read(a[0], from, 0);
     }
-  };
-
-  const int kh = threadIdx.x / 128;
-  const int first_slot =
-      (STRIDE == 1 ? kh : kh / 2 + kh % 2 * (s.slots / s.images / 2)) * s.images;
-  float d[TAPS * TILE / 2] = {};  // the row's taps side by side
-  const int steps = (end - begin) * s.stages;
-  const auto stage_at = [&](int i) { return tiles + i * s.stage; };
-  place_rows();
 #pragma unroll 1
-  for (int stage = 0; stage < STAGES - !S::WIDE; ++stage) {
-    __syncthreads();  // the rows' places are known
-    if (stage < steps) fetch(stage_at(stage));
-    cp_async_commit();
-  }
-  int read = 0;
-  if constexpr (S::WIDE) {
-    // While the products of a stage run, the next stage is turned, and its place is filled again.
-    char* turned = stage_at(STAGES) + kh * 2 * S::TURNED;
-    const int first = S::G_BYTES + first_slot * S::X_ROW;
-    float next[COLUMNS][4];
-    cp_async_wait<STAGES - 1>();
-    __syncthreads();
-    turn<S>(tiles + first, x_column, turned);
-    read_g<S>(next, tiles);
-    int buffer = 0;
-#pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
-      uint32_t a[COLUMNS][4];
+    while (left > 0) {
+      const int stage = at.stage, piece = pieces & 1 ? 0 : 1;
+      pieces &= pieces - 1;
+      wait(turned + stage, at.parity);
+      const uint64_t b = k_major(shared + stage * s.stage + piece * PANELS * PIECE);
 #pragma unroll
-      for (int column = 0; column < COLUMNS; ++column) {
+      for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+        constexpr auto first = [](int n) { return MET * n / CHUNKS; };
 #pragma unroll
-        for (int i = 0; i < 4; ++i) a[column][i] = to_tf32(next[column][i]);
+        for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
+        wgmma_fence();
+#pragma unroll
+        for (int i = first(chunk); i < first(chunk + 1); ++i) {
+#pragma unroll
+          for (int tap = 0; tap < TAPS; ++tap) {
+            const int column = i - tap;  // of g, times the stride
+            if (column < 0 || column % STRIDE != 0 || column >= COLUMNS * STRIDE) continue;
+            wgmma<T>(d[tap], a[chunk % 2][i - first(chunk)], advance(b, column / STRIDE * 32), true);
+          }
+        }
+        wgmma_commit();
+        wgmma_wait<1>();
+        if (chunk + 1 < CHUNKS) read(a[(chunk + 1) % 2], from, chunk + 1);
       }
-      cp_async_wait<STAGES - 2>();
-      fence_shared();
-      __syncthreads();  // the next stage is there for all, and this one is turned
-      const uint64_t b = by_channels(turned + buffer * S::TURNED, S::HALF);
-      hold(d);
-      wgmma_fence();
-#pragma unroll
-      for (int column = 0; column < COLUMNS; ++column) {
-        wgmma<T>(d, a[column], advance(b, column * STRIDE * TILE * 16), true);
+      // The next piece's first columns are read while the last products run.
+      const bool last = pieces == 0;
+      if (last) {
+        at.next(s.stages), place.next(s), --left;
+        pieces = useful<STRIDE>(s, place, group);
       }
-      wgmma_commit();
-      if (step + STAGES < steps) fetch(stage_at(read));
-      cp_async_commit();
-      read = read + 1 == STAGES ? 0 : read + 1;
-      buffer ^= 1;
-      turn<S>(stage_at(read) + first, x_column, turned + buffer * S::TURNED);
-      read_g<S>(next, stage_at(read));
+      if (left > 0) {
+        if (last) wait(full + at.stage, at.parity);
+        from = lanes + at.stage * s.stage + (pieces & 1 ? 0 : s.piece);
+        read(a[0], from, 0);
+      }
       wgmma_wait<0>();
-      hold(d);
+#pragma unroll
+      for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
+      if (last && lane == 0) arrive(free + stage);
+    }
+    const int channel = c0 + warp * 16 + lane / 4 * 2;
+    if (channel >= s.padded) return;
+#pragma unroll
+    for (int tap = 0; tap < TAPS; ++tap) {
+#pragma unroll
+      for (int j = 0; j < TILE / 8; ++j) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int o = o0 + 8 * j + 2 * t + i;
+          const Pack<float, 2> pair = {d[tap][4 * j + i], d[tap][4 * j + 2 + i]};
+          if (o < s.outputs) {
+            store(sums + static_cast<int64_t>(o) * (TAPS * TAPS * s.padded) + tap * s.padded +
+                      channel, pair);
+          }
+        }
+      }
     }
   } else {
+    // The products' rows are outputs, their columns channels, the row's taps side by side.
+    Place place(s, begin);
+    float d[TAPS * TILE / 2] = {};
+    int before = -1;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-      cp_async_wait<STAGES - 2>();
-      fence_shared();
-      __syncthreads();  // this stage is there for all, and all are done with the one before
-      const char* tile = stage_at(read);
-      const uint64_t a = by_rows(tile, S::G_PACK);
-      const uint64_t b = by_rows(tile + S::G_BYTES + first_slot * S::X_ROW, x_pack);
-      hold(d);
-      wgmma_fence();
+      wait(full + at.stage, at.parity);
+      char* const from = shared + at.stage * s.stage;
+      const uint64_t a = mn_major(from, PIECE);
+      const uint64_t b = make_descriptor(from + G_BYTES + s.tap[group], s.column, STRIDE * s.column);
+      const int pieces = useful<STRIDE>(s, place, group);
 #pragma unroll
-      for (int column = 0; column < COLUMNS; ++column) {
-        wgmma<T, true, true>(d, advance(a, column * S::G_COLUMN),
-                             advance(b, column * STRIDE * x_column), true);
+      for (int piece = 0; piece < PIECES; ++piece) {
+        if (!(pieces >> piece & 1)) continue;
+        wgmma_fence();
+#pragma unroll
+        for (int column = 0; column < COLUMNS; column += 2) {
+          wgmma<T, true, true>(d, advance(a, piece * PIECE + column * RUNS * ROW),
+                               advance(b, piece * s.piece + column * STRIDE * s.column), true);
+        }
+        wgmma_commit();
       }
-      wgmma_commit();
-      if (step + STAGES - 1 < steps) fetch(stage_at(read == 0 ? STAGES - 1 : read - 1));
-      cp_async_commit();
-      wgmma_wait<0>();
-      hold(d);
-      read = read + 1 == STAGES ? 0 : read + 1;
+      wgmma_wait<1>();
+      if (lane == 0 && before >= 0) arrive(free + before);
+      before = at.stage;
+      at.next(s.stages), place.next(s);
     }
-  }
-
-  const int padded = s.packs * VEC, t = threadIdx.x % 4;
-  const int first = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 * (S::WIDE ? 2 : 1);
-  sums += static_cast<int64_t>(blockIdx.y) * s.outputs * (TAPS * TAPS * padded);
+    wgmma_wait<0>();
+    hold(d);
 #pragma unroll
-  for (int lower = 0; lower < 2; ++lower) {
-    const int o = o0 + first + lower * (S::WIDE ? 1 : 8);
-    if (o >= s.outputs) continue;
-    float* to = sums + (static_cast<int64_t>(o) * TAPS * TAPS + kh * TAPS) * padded;
+    for (int lower = 0; lower < 2; ++lower) {
+      const int o = o0 + warp * 16 + lane / 4 + lower * 8;
+      if (o >= s.outputs) continue;
+      float* to = sums + static_cast<int64_t>(o) * (TAPS * TAPS * s.padded);
 #pragma unroll
-    for (int j = 0; j < TAPS * TILE / 8; ++j) {
-      const int tap = j / (TILE / 8), channel = c0 + j % (TILE / 8) * 8 + 2 * t;
-      const Pack<float, 2> pair = {d[4 * j + 2 * lower], d[4 * j + 2 * lower + 1]};
-      if (channel < padded) store(to + tap * padded + channel, pair);
+      for (int j = 0; j < TAPS * TILE / 8; ++j) {
+        const int tap = j / (TILE / 8), channel = c0 + j % (TILE / 8) * 8 + 2 * t;
+        const Pack<float, 2> pair = {d[4 * j + 2 * lower], d[4 * j + 2 * lower + 1]};
+        if (channel < s.padded) store(to + tap * s.padded + channel, pair);
+      }
     }
   }
 }

@@ -3,70 +3,68 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.convolution_layout import by_pixels, packed_channels
-from tensorflow_lite_clone.backends.cupy.convolution_weight import divisor, reduce
-from tensorflow_lite_clone.backends.cupy.kernel import Kernel
-
-_weight = Kernel(
-    "conv2d_weight_sm90.cu", "conv2d_weight_warpgroups", params=("T", "COLUMNS", "STRIDE")
+from tensorflow_lite_clone.backends.cupy.convolution_layout import (
+    Pixels,
+    by_pixels,
+    packed_channels,
 )
+from tensorflow_lite_clone.backends.cupy.convolution_weight import reduce
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
-_SETS = np.dtype(
-    [("image", "i8")]
-    + [(name, "i4") for name in ("number", "split", "images", "down", "slots")]
-    + [(name, "i4") for name in ("outputs", "g_pitch", "g_packs", "batch")]
-    + [(name, "i4") for name in ("out_height", "out_width", "height", "width", "pitch", "packs")]
-    + [(name, "i4") for name in ("padding_height", "padding_width", "stage", "stages")]
-    + [(f"rows_{part}", "u4") for part in ("value", "multiplier", "shift")],
+_weight = Kernel("conv2d_weight_sm90.cu", "conv2d_weight_warpgroups", params=("T", "STRIDE"))
+
+_TAPS = 3
+_PROBLEM = np.dtype(
+    [(name, "i4") for name in ("steps", "across", "down", "by_images", "outputs", "padded")]
+    + [(name, "i4") for name in ("out_height", "out_width", "height")]
+    + [(name, "i4") for name in ("padding_height", "padding_width", "box", "box_used", "boxes")]
+    + [(name, "i4") for name in ("stage", "stages", "column", "piece")]
+    + [("tap", "i4", _TAPS)],
     align=True,
 )
-_TAPS = 3
 _TILE = 64
-_THREADS = 384
-_STAGES = 4
-_MOST_SLOTS = 64
-_FIXED = 6  # stages that take as long as a block's beginning and end
-_STATIC = 2048  # bytes of shared memory beside the stages
+_ROW = 128  # bytes of a pixel's channels in shared memory
+_RUNS, _COLUMNS, _PIECES = 8, 4, 2  # of a piece; pieces of a stage
+_THREADS = 512
+_MOST_STAGES = 8
+_STATIC = 1024  # bytes of shared memory beside the stages
+_FIXED = 4  # stages that take as long as a block's beginning and end
 
 
 class Plan(NamedTuple):
-    """How a gradient is computed."""
+    """How a gradient is computed. A stage's tile of x is in boxes of (columns, rows) or, by images,
+    (columns, rows, images) pixels."""
 
     blocks: int  # tiles of the gradient
-    images: int  # of a set
-    down: int  # rows of a set in each
-    groups: int  # sets of the same images
-    sets: int
-    split: int  # sets of a block
-    slots: int  # rows of x that a set meets
-    columns: int  # of a stage
-    stage: int  # bytes
-    shared: int  # bytes of all stages, and what is turned
+    splits: int
+    by_images: bool  # runs are images, not rows
+    across: int  # stages of an image, or of 8 of them
+    down: int
+    steps: int  # stages of all images
+    columns: int  # of x's tile
+    rows: int
+    halves: int  # boxes of every other row
+    box_used: int  # bytes
+    box: int
+    boxes: int
+    stage: int
+    stages: int  # that a block holds
 
 
-def _shared(columns: int, slots: int, stride: int, itemsize: int) -> tuple[int, int]:
-    """Bytes of a stage, and of all that a block holds."""
-    runs, met = 32 // itemsize, columns * stride + _TAPS - stride
-    if itemsize == 2:
-        stage = 128 * (columns * (runs + 1) + met * (slots + 1))
-        return stage, _STAGES * stage
-    stage = columns * runs * (4 * _TILE + 32) + met * slots * (4 * _TILE + 16)
-    return stage, _STAGES * stage + _TAPS * 2 * (2 * met * _TILE * 16)
-
-
-def _share(blocks: int, sets: int, stages: int, processors: int) -> int:
-    """Sets of a block, so that the rounds over the multiprocessors end soonest."""
+def _share(blocks: int, steps: int, processors: int) -> int:
+    """Splits of the steps, so that the rounds over the multiprocessors end soonest."""
 
     def cost(splits: int) -> int:
-        split = -(-sets // splits)
-        return -(-blocks * -(-sets // split) // processors) * (split * stages + _FIXED)
+        return -(-blocks * splits // processors) * (-(-steps // splits) + _FIXED)
 
-    return -(-sets // min(range(1, max(1, min(sets, 4 * processors // blocks)) + 1), key=cost))
+    return min(range(1, max(1, min(steps, 4 * processors // blocks)) + 1), key=cost)
 
 
 @lru_cache(4096)
@@ -74,56 +72,91 @@ def plan(
     outputs: int, channels: int, batch: int, height: int, width: int, stride: int, itemsize: int,
     processors: int, shared: int,
 ) -> Plan | None:  # fmt: skip
-    """How the rows are shared between blocks; None where another kernel would serve better.
+    """How the pixels are shared between blocks; None where another kernel would serve better.
 
     `height` and `width` are the output's; `shared` is what a block may have.
     """
-    if min(outputs, channels) <= _TILE // 2 or (itemsize == 4 and stride > 1):
+    if min(outputs, channels) <= _TILE // 2:
         return None
-    runs = 32 // itemsize
-    columns = 8 if itemsize == 2 and stride == 1 and (width - 1) % 8 >= 4 else 4
-
-    def shape(down: int) -> tuple[int, int, int]:
-        """Sets of the same images, of all images, and the slots of one."""
-        images, groups = runs // down, -(-height // down)
-        return groups, groups * -(-batch // images), stride * (down + _TAPS - stride) * images
-
-    fitting = []
-    for down in [d for d in (16, 8, 4, 2, 1) if d <= runs]:
-        slots = shape(down)[2]
-        used = _shared(columns, slots, stride, itemsize)[1]
-        if slots <= _MOST_SLOTS and used + _STATIC <= shared:
-            fitting.append(down)
-    if not fitting:
-        return None
-    # products and copies of a set
-    down = min(fitting, key=lambda d: shape(d)[1] * (2 * runs + shape(d)[2]))
-    groups, sets, slots = shape(down)
+    beside = -(-width // (_PIECES * _COLUMNS)), -(-height // _RUNS), batch
+    below = -(-width // _COLUMNS), -(-height // _PIECES), -(-batch // _RUNS)
+    by_images = prod(below) < prod(beside)
+    across, down, images = below if by_images else beside
+    steps = across * down * images
+    if by_images:
+        columns, rows, halves = _COLUMNS * stride, _PIECES * stride, 1
+        columns, rows = columns + _TAPS - stride, rows + _TAPS - stride
+        pixels = columns * rows * _RUNS
+    else:
+        columns, halves = _PIECES * _COLUMNS * stride + _TAPS - stride, stride
+        rows = _RUNS + (_TAPS - 1) // stride
+        pixels = columns * rows
+    panels = itemsize // 2
+    used = pixels * _ROW
+    box = -(-used // 1024) * 1024
+    stage = panels * (_PIECES * _RUNS * _COLUMNS * _ROW + halves * box)
+    stages = min(_MOST_STAGES, (shared - _STATIC) // stage)
     blocks = -(-outputs // _TILE) * -(-channels // _TILE)
-    split = _share(blocks, sets, -(-width // columns), processors)
-    if 4 * blocks * -(-sets // split) < processors:
-        return None  # too few rows to share
-    sizes = _shared(columns, slots, stride, itemsize)
-    return Plan(blocks, runs // down, down, groups, sets, split, slots, columns, *sizes)
+    splits = _share(blocks, steps, processors)
+    if stages < 2 or 4 * blocks * splits < processors:
+        return None  # no room, or too few pixels to share
+    return Plan(
+        blocks, splits, by_images, across, down, steps, columns, rows, halves, used, box,
+        panels * halves, stage, stages,
+    )  # fmt: skip
+
+
+def _mapped(x: Any) -> Pixels:
+    """x by pixels, at distances that a tensor map can have."""
+    return by_pixels(cupy.ascontiguousarray(x) if 0 in x.strides else x, 1)
 
 
 def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, made: Plan) -> None:
     """Write the gradient for a weight (o, c, 3, 3) into `gw`, which is channels_last if `last`."""
     batch, outputs, *count = g.shape
-    gp, xp = by_pixels(g, 1, flat=True), by_pixels(x, 1)
-    padded = packed_channels(gw.shape[1], 16 // g.itemsize)
+    item, size = g.itemsize, x.shape[2:]
+    lanes = _ROW // item
+    gp, xp = _mapped(g), _mapped(x)
+    padded = packed_channels(gw.shape[1], 16 // item)
+    maps = []
+    for array, space, box, step in (
+        (gp, count, (_COLUMNS, _RUNS, 1), 1),
+        (xp, size, (made.columns, made.rows, 1), made.halves),
+    ):
+        width, height = (space[1], array.pitch), (space[0], space[1] * array.pitch)
+        images, channels = (batch, array.image), (array.packs * 16 // item, 1)
+        if made.by_images:
+            order = (channels, images, height, width)
+            rows = 1 if array is gp else box[1]
+            shape = (lanes, _RUNS, rows, box[0])
+            steps = (1, 1, 1, 1)
+        else:
+            order = (channels, height, width, images)
+            shape = (lanes, (box[1] - 1) * step + 1, box[0], 1)
+            steps = (1, step, 1, 1)
+        sizes, pitches = zip(*order)
+        maps.append(
+            tensor_map(array.array, sizes, pitches[1:], shape, steps=steps, rounded=item == 4)
+        )
+    if made.by_images:
+        column, piece = made.rows * _RUNS * _ROW, stride * _RUNS * _ROW
+        taps = [tap * _RUNS * _ROW for tap in range(_TAPS)]
+    else:
+        column = made.rows * _ROW
+        piece = _COLUMNS * stride * column
+        half = made.boxes // made.halves * made.box
+        taps = [tap % stride * half + tap // stride * _ROW for tap in range(_TAPS)]
     record = np.array(
         (
-            xp.image, made.sets, made.split, made.images, made.down, made.slots, outputs, gp.pitch,
-            gp.packs, batch, *count, *x.shape[2:], xp.pitch, xp.packs, *padding, made.stage,
-            -(-count[1] // made.columns), *divisor(made.groups),
+            made.steps, made.across, made.down, made.by_images, outputs, padded, *count, size[0],
+            *padding, made.box, made.box_used, made.boxes, made.stage, made.stages, column, piece,
+            taps,
         ),
-        _SETS,
+        _PROBLEM,
     )  # fmt: skip
-    splits = -(-made.sets // made.split)
-    sums = cupy.empty(splits * outputs * _TAPS**2 * padded, np.float32)
-    _weight[g.dtype, made.columns, stride](
-        (made.blocks, splits), _THREADS, gp.array, xp.array, record, sums,
-        shared=made.shared,
+    sums = cupy.empty(made.splits * outputs * _TAPS**2 * padded, np.float32)
+    _weight[g.dtype, stride](
+        (made.blocks, made.splits), _THREADS, *maps, record, sums,
+        shared=made.stages * made.stage,
     )  # fmt: skip
-    reduce(sums, splits, gw, padded, last)
+    reduce(sums, made.splits, gw, padded, last)

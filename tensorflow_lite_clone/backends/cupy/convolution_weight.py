@@ -143,8 +143,9 @@ def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, m
 
 def reduce(sums: Any, splits: int, gw: Any, padded: int, last: bool) -> None:
     """Write the sum over the splits of `sums` (split, output, tap, padded channel) into `gw`."""
-    fours = sums.size // splits // 4
-    parts = 8 if fours < 1 << 15 else 1
+    size = sums.size // splits
+    parts = 8 if size < 1 << 17 else 1
+    blocks = gw.shape[0] * -(-padded // (128 // parts))
     _reduce[gw.dtype, parts](
-        -(-fours * parts // 256), 256, sums, splits, fours, gw.shape[1], padded, last, gw
+        blocks, 32 * _TAPS**2, sums, splits, size, gw.shape[1], padded, last, gw
     )
