@@ -197,7 +197,7 @@ def test_sections_of_heads(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More heads than work at a time, and no whole number of sections."""
     from tensorflow_lite_clone.backends.cupy import attention_hopper
 
-    monkeypatch.setattr(attention_hopper, "_CACHED", 1 << 20)
+    monkeypatch.setattr(attention_hopper, "CACHED", 1 << 20)
     compare((2, 9, 300, 280, width, width), "bfloat16", causal=True, layout="heads")
 
 

@@ -1,0 +1,119 @@
+// Single precision by products of half floats: numbers in two parts, what multiplies them.
+//
+// A number is unit (high + low): two half floats, 22 bits at least, and a power of two, which
+// UNIT_ROWS rows share. A row is at most 2^15 long in units, so that what is 2^18 times shorter is
+// still as exact; the rest is exact to 2^-40 of that length. Of the four products of parts the
+// smallest is left out; the small ones are summed first. A tile has its high columns, then its low
+// ones, and lies in panels as attention_sm90.cuh says.
+
+constexpr int UNIT_ROWS = 64;
+
+// 2^exponent, for exponents of ordinary numbers.
+__device__ __forceinline__ float two_to_the(int exponent) {
+  return __int_as_float((exponent + 127) << 23);
+}
+
+// A pair of numbers in two parts.
+struct Parts {
+  uint32_t high, low;
+  __device__ __forceinline__ Parts(float x, float y) {
+    const __half2 upper = __floats2half2_rn(x, y);
+    const float2 back = __half22float2(upper);
+    high = *reinterpret_cast<const uint32_t*>(&upper);
+    low = pack_16<__half>(x - back.x, y - back.y);
+  }
+};
+
+// The largest of a head's units, by every warp on its own.
+__device__ __forceinline__ float largest_unit(const float* units, int count) {
+  float largest = 0.0f;
+  for (int i = threadIdx.x % 32; i < count; i += 32) largest = fmaxf(largest, units[i]);
+  return warp_reduce<Max>(largest);
+}
+
+// scores = left right^T over D columns: the warpgroup's 64 rows of a tile of ROWS, all N rows of
+// `right`. Begins; the caller commits and waits.
+template <int D, int ROWS, int N>
+__device__ __forceinline__ void begin_rows_of_parts(float (&scores)[N / 2], const __half* left,
+                                                    const __half* right) {
+  const uint64_t a = k_major(left), b = k_major(right);
+#pragma unroll
+  for (int product = 2; product >= 0; --product) {
+#pragma unroll
+    for (int k = 0; k < D; k += 16) {
+      const int within = k % PANEL * 2, column = k / PANEL * 128;
+      const int of_left = column + (product == 2 ? 2 * D : 0);
+      const int of_right = column + (product == 1 ? 2 * D : 0);
+      wgmma<__half>(scores, advance(a, of_left * ROWS + within),
+                    advance(b, of_right * N + within), product != 2 || k != 0);
+    }
+  }
+}
+
+// Scores as the left side of the product that follows them.
+template <int N>
+struct PartsOfScores {
+  uint32_t high[N / 16][4], low[N / 16][4];
+  __device__ __forceinline__ explicit PartsOfScores(const float (&scores)[N / 2]) {
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const Parts parts(scores[8 * k + 2 * i], scores[8 * k + 2 * i + 1]);
+        high[k][i] = parts.high;
+        low[k][i] = parts.low;
+      }
+    }
+  }
+};
+
+// sums = weights right: the weights' N columns are the rows of `right`. Begins.
+template <int D, int N>
+__device__ __forceinline__ void begin_columns_of_parts(float (&sums)[D / 2],
+                                                       const PartsOfScores<N>& weights,
+                                                       const __half* right) {
+  const uint64_t high = mn_major(right, N * 128), low = advance(high, 2 * D * N);
+#pragma unroll
+  for (int k = 0; k < N / 16; ++k) {
+    wgmma<__half, true>(sums, weights.low[k], advance(high, k * 2048), k != 0);
+  }
+#pragma unroll
+  for (int k = 0; k < N / 16; ++k) {
+    wgmma<__half, true>(sums, weights.high[k], advance(low, k * 2048), true);
+  }
+#pragma unroll
+  for (int k = 0; k < N / 16; ++k) {
+    wgmma<__half, true>(sums, weights.high[k], advance(high, k * 2048), true);
+  }
+}
+
+// sums += unit part: the tensor core cuts its sums off, always towards zero, and so adds up only
+// what passes at a time.
+template <int COUNT>
+__device__ __forceinline__ void add_part(float (&sums)[COUNT], const float (&part)[COUNT],
+                                         float unit) {
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) sums[i] = fmaf(part[i], unit, sums[i]);
+}
+
+// 16 rows of sums that a warp holds. Row h of a lane is multiplied by factors[h].
+template <int D>
+__device__ __forceinline__ void store_floats(const float (&sums)[D / 2], const float (&factors)[2],
+                                             float* to, int64_t stride, int row, int length,
+                                             int width) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int i = row + 8 * h + lane / 4;
+#pragma unroll
+    for (int n = 0; n < D / 8; ++n) {
+      const int column = 8 * n + lane % 4 * 2;
+      if (i < length && column < width) {
+        Pack<float, 2> pair;
+        pair[0] = sums[4 * n + 2 * h] * factors[h];
+        pair[1] = sums[4 * n + 2 * h + 1] * factors[h];
+        store<2>(to + i * stride + column, pair);
+      }
+    }
+  }
+}
