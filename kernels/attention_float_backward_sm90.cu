@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   wait(ready, 0);
 #pragma unroll 1
   for (int step = 0; step < own_steps; ++step) {
-    const float k_unit = k_units[step], to_powers = scale_2 * k_unit;
+    const float k_unit = k_units[step], to_powers = powers_of(scale_2, k_unit);
     const float to_gradient = to_gradients * v_units[step];
     const int turn = 2 * step, column = step * N;
     ring.await(turn);
@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     wgmma_wait<1>();
     hold(weights);
     if (CAUSAL && row + 16 > column) mask<N, true>(weights, row - column);
-    const float to_powers = scale_2 * q_unit;
+    const float to_powers = powers_of(scale_2, q_unit);
 #pragma unroll
     for (int n = 0; n < N / 8; ++n) {
       const Pack<float, 2> peak = load<2>(values + 8 * n);

@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   wait(ready, 0);
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
-    const float to_powers = scale_2 * k_units[step], v_unit = v_units[step];
+    const float to_powers = powers_of(scale_2, k_units[step]), v_unit = v_units[step];
     if (threadIdx.x == 0 && step + STAGES - 1 < steps) load_step(step + STAGES - 1);
     __syncwarp();
     ring.await(step);

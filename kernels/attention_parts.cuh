@@ -24,6 +24,11 @@ struct Parts {
   }
 };
 
+// What makes powers of scores; not zero, which -infinity times would be NaN.
+__device__ __forceinline__ float powers_of(float scale, float unit) {
+  return fmaxf(scale * unit, 1e-36f);
+}
+
 // The largest of a head's units, by every warp on its own.
 __device__ __forceinline__ float largest_unit(const float* units, int count) {
   float largest = 0.0f;
