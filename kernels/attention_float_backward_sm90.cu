@@ -14,6 +14,9 @@
 // Variants:    none
 // Instances:   attention_queries_float_sm90<64,2,2,true>: 128 registers, 0 bytes shared
 //   attention_queries_float_sm90<64,2,2,false>: 128 registers, 0 bytes shared
+//   attention_queries_float_sm90<128,2,1,true>: 255 registers, 0 bytes shared
+//   attention_queries_float_sm90<128,2,1,false>: 255 registers, 0 bytes shared
+//   attention_keys_float_sm90<128,1,2,1,true>: 255 registers, 0 bytes shared
 //   attention_keys_float_sm90<64,2,3,1,true>: 255 registers, 0 bytes shared
 //   attention_keys_float_sm90<64,1,2,2,true>: 255 registers, 0 bytes shared
 // Source:      as in attention_float_sm90.cu
@@ -242,9 +245,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const float to_gradient = two_to_the(GRADIENTS - POWERS) * (v_units[own_tile] / most_v);
   q_units += leader * row_tiles;
   g_units += leader * row_tiles;
-  float sums_1[D / 2], sums_2[D / 2];
-#pragma unroll
-  for (int i = 0; i < D / 2; ++i) sums_1[i] = sums_2[i] = 0.0f;
+  float sums_1[D / PANEL][PANEL / 2] = {}, sums_2[D / PANEL][PANEL / 2] = {};
 
   wait(ready, 0);
 #pragma unroll 1
@@ -262,9 +263,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     const __half* tile_2 = tile_1 + TILE;
     const float* values = passing_numbers + step % STAGES * 2 * N + lane % 4 * 2;
 
-    float part_1[D / 2], part_2[D / 2];  // for registers: before that, what their weights are
-    float(&gradients)[N / 2] = reinterpret_cast<float(&)[N / 2]>(part_1);
-    float(&weights)[N / 2] = reinterpret_cast<float(&)[N / 2]>(part_2);
+    float weights[N / 2], gradients[N / 2];  // their registers take the products as well
     wgmma_fence();
     begin_rows_of_parts<D, ROWS, N>(weights, own_1, tile_1);
     wgmma_commit();
@@ -294,26 +293,51 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         gradient = weights[4 * n + e] * fmaf(gradient, to_gradient, -delta[e % 2]);
       }
     }
+    const float unit_1 = two_to_the(-GRADIENTS) * g_unit * most_v * q_unit;
+    const float unit_2 = two_to_the(-POWERS) * g_unit;
     const PartsOfScores<N> parts(weights);
-    wgmma_fence();
-    begin_columns_of_parts<D, N>(part_2, parts, tile_2);
-    wgmma_commit();
-    const PartsOfScores<N> gradient_parts(gradients);
-    wgmma_fence();
-    begin_columns_of_parts<D, N>(part_1, gradient_parts, tile_1);
-    wgmma_commit();
-    wgmma_wait<1>();
-    hold(part_2);
-    add_part(sums_2, part_2, two_to_the(-POWERS) * g_unit);
-    wgmma_wait<0>();
-    hold(part_1);
-    ring.release(step);
-    add_part(sums_1, part_1, two_to_the(-GRADIENTS) * g_unit * most_v * q_unit);
+    if constexpr (D == PANEL) {
+      wgmma_fence();
+      begin_columns_of_parts<D>(weights, parts, tile_2);
+      wgmma_commit();
+      const PartsOfScores<N> gradient_parts(gradients);
+      wgmma_fence();
+      begin_columns_of_parts<D>(gradients, gradient_parts, tile_1);
+      wgmma_commit();
+      wgmma_wait<1>();
+      hold(weights);
+      add_part(sums_2[0], weights, unit_2);
+      wgmma_wait<0>();
+      hold(gradients);
+      ring.release(step);
+      add_part(sums_1[0], gradients, unit_1);
+    } else {
+      const PartsOfScores<N> gradient_parts(gradients);
+#pragma unroll
+      for (int panel = 0; panel < D / PANEL; ++panel) {
+        wgmma_fence();
+        begin_columns_of_parts<D>(weights, parts, tile_2, panel);
+        wgmma_commit();
+        wgmma_wait<0>();
+        hold(weights);
+        add_part(sums_2[panel], weights, unit_2);
+      }
+#pragma unroll
+      for (int panel = 0; panel < D / PANEL; ++panel) {
+        wgmma_fence();
+        begin_columns_of_parts<D>(weights, gradient_parts, tile_1, panel);
+        wgmma_commit();
+        wgmma_wait<0>();
+        hold(weights);
+        add_part(sums_1[panel], weights, unit_1);
+      }
+      ring.release(step);
+    }
   }
 
   const float scales[2] = {scale, scale}, ones[2] = {1.0f, 1.0f};
   first += batch * heads.first[0] + head * heads.first[1];
   second += batch * heads.second[0] + head * heads.second[1];
-  store_floats<D>(sums_1, scales, first, heads.first[2], row, size, heads.width);
-  store_floats<D>(sums_2, ones, second, heads.second[2], row, size, heads.value_width);
+  store_floats<D>(reinterpret_cast<float(&)[D / 2]>(sums_1), scales, first, heads.first[2], row, size, heads.width);
+  store_floats<D>(reinterpret_cast<float(&)[D / 2]>(sums_2), ones, second, heads.second[2], row, size, heads.value_width);
 }

@@ -7,7 +7,7 @@
 //              row, 2 D), by tensor maps; units: (head, ceil(rows / 64)); out: rows of unit stride
 //              and whole packs; lse, numbers: contiguous
 // Launch:      split: grid heads ceil(rows / 64), block 256. Forward: grid heads ceil(L / R),
-//              R = 64 GROUPS, block 128 GROUPS, shared 4 D (R + 2 STAGES 64) + 8 (2 STAGES + 1)
+//              R = 64 GROUPS, block 128 GROUPS, shared 4 D (R + 2 STAGES 64) + 16 STAGES
 // Cost:        split: rows read once and written once, bound by memory; forward: 12 L S D FLOPs of
 //              half floats a head, half of it if causal, bound by the tensor cores
 // Types:       float -> float
@@ -56,80 +56,42 @@ __global__ void __launch_bounds__(256)
   const int at = blockIdx.x / tiles, row0 = blockIdx.x % tiles * UNIT_ROWS;
   const int count = heads.count, batch = at / count, head = at % count;
   const int column = threadIdx.x % LANES * 8, row = row0 + threadIdx.x / LANES;
-  x += batch * heads.first[0] + head * heads.first[1] + column;
-  float values[STEPS][8], largest = 0.0f;
-#pragma unroll
-  for (int s = 0; s < STEPS; ++s) {
-#pragma unroll
-    for (int half = 0; half < 8; half += 4) {
-      const int i = row + s * STEP;
-      Pack<float, 4> four = {};
-      if (i < rows && column + half < static_cast<int>(heads.width)) {
-        four = load<4>(x + i * heads.first[2] + half);
-      }
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        values[s][half + e] = four[e];
-        const float size = fabsf(four[e]);
-        if (size < infinity()) largest = fmaxf(largest, size);
-      }
-    }
-  }
-  largest = block_reduce<Max, 256>(largest, 0.0f, shared);
-  const int first_exponent = max((__float_as_int(largest) >> 23) - 127, -100);
-  const float first_scale = two_to_the(-first_exponent);
-  float longest = 0.0f;
-#pragma unroll
-  for (int s = 0; s < STEPS; ++s) {
-    float square = 0.0f;
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      const float y = values[s][e] * first_scale;
-      square = fmaf(y, y, square);
-    }
-    square = warp_reduce<Sum, LANES>(square);
-    if (square < infinity()) longest = fmaxf(longest, square);
-  }
-  longest = block_reduce<Max, 256>(longest, 0.0f, shared);
-  // of a longest row in [2^e, 2^(e + 1))
-  const int exponent = first_exponent + max((__float_as_int(longest) >> 23) - 127, 0) / 2 - 14;
-  const float unit = two_to_the(exponent), scale = two_to_the(-exponent);
-  if (threadIdx.x == 0) units[blockIdx.x] = unit;
-  parts += static_cast<int64_t>(at) * rows * 2 * D + column;
+  const int width = heads.width;
+  x += batch * heads.first[0] + head * heads.first[1];
+  float values[STEPS][8];
 #pragma unroll
   for (int s = 0; s < STEPS; ++s) {
     const int i = row + s * STEP;
-    Pack<uint32_t, 4> high, low;
+    load_eight(values[s], x + i * heads.first[2], column, width, i < rows);
+  }
+  const int exponent = unit_exponent<LANES>(
+      values, [&](float y) { return block_reduce<Max, 256>(y, 0.0f, shared); });
+  const float scale = two_to_the(-exponent);
+  if (threadIdx.x == 0) units[blockIdx.x] = two_to_the(exponent);
+  parts += static_cast<int64_t>(at) * rows * 2 * D + column;
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const Parts pair(values[s][2 * e] * scale, values[s][2 * e + 1] * scale);
-      high[e] = pair.high;
-      low[e] = pair.low;
-    }
+  for (int s = 0; s < STEPS; ++s) {
+    const EightParts eight(values[s], scale);
+    const int i = row + s * STEP;
     if (i < rows) {
       __half* to = parts + static_cast<int64_t>(i) * 2 * D;
-      store<4>(reinterpret_cast<uint32_t*>(to), high);
-      store<4>(reinterpret_cast<uint32_t*>(to + D), low);
+      store<4>(reinterpret_cast<uint32_t*>(to), eight.high);
+      store<4>(reinterpret_cast<uint32_t*>(to + D), eight.low);
     }
   }
   if constexpr (WITH_DELTA) {
     const int64_t padded = static_cast<int64_t>(tiles) * UNIT_ROWS;
     const int v_tiles = (static_cast<int>(heads.size) + UNIT_ROWS - 1) / UNIT_ROWS;
     const float v_unit = largest_unit(v_units + at / heads.groups * v_tiles, v_tiles);
-    out += batch * heads.second[0] + head * heads.second[1] + column;
+    out += batch * heads.second[0] + head * heads.second[1];
     numbers += at * 2 * padded;
 #pragma unroll
     for (int s = 0; s < STEPS; ++s) {
       const int i = row + s * STEP;
-      float delta = 0.0f;
+      float results[8], delta = 0.0f;
+      load_eight(results, out + i * heads.second[2], column, width, i < rows);
 #pragma unroll
-      for (int half = 0; half < 8; half += 4) {
-        if (i < rows && column + half < static_cast<int>(heads.width)) {
-          const Pack<float, 4> four = load<4>(out + i * heads.second[2] + half);
-#pragma unroll
-          for (int e = 0; e < 4; ++e) delta = fmaf(values[s][half + e], four[e], delta);
-        }
-      }
+      for (int e = 0; e < 8; ++e) delta = fmaf(values[s][e], results[e], delta);
       delta = warp_reduce<Sum, LANES>(delta);
       if (column == 0) {
         const float peak = i < rows ? lse[static_cast<int64_t>(at) * rows + i] * LOG2_E : TOP;
@@ -144,10 +106,8 @@ __global__ void __launch_bounds__(256)
 // a time, through STAGES buffers.
 template <int D, int GROUPS, int STAGES, int BLOCKS, bool CAUSAL>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
-    attention_forward_float_sm90(const __grid_constant__ TensorMap q,
-                                 const __grid_constant__ TensorMap k,
+    attention_forward_float_sm90(const float* __restrict__ q, const __grid_constant__ TensorMap k,
                                  const __grid_constant__ TensorMap v,
-                                 const float* __restrict__ q_units,
                                  const float* __restrict__ k_units,
                                  const float* __restrict__ v_units, const Heads heads, int section,
                                  float scale, float* __restrict__ out, float* __restrict__ lse) {
@@ -156,8 +116,8 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   extern __shared__ __align__(1024) unsigned char memory[];
   __half* queries = reinterpret_cast<__half*>(memory);
   __half* passing = queries + ROWS * 2 * D;  // per stage: keys, then values
-  Barrier* ready = reinterpret_cast<Barrier*>(passing + STAGES * 2 * TILE);
-  const Ring<STAGES, 4 * GROUPS, 4 * TILE> ring(ready + 1);
+  const Ring<STAGES, 4 * GROUPS, 4 * TILE> ring(
+      reinterpret_cast<Barrier*>(passing + STAGES * 2 * TILE));
 
   const int length = heads.length, size = heads.size, count = heads.count;
   const int tiles = (length + ROWS - 1) / ROWS;
@@ -173,29 +133,28 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     load_tile<2 * D, N>(to + TILE, v, full, step * N, shared, batch);
   };
   if (threadIdx.x == 0) {
-    make_barrier(ready, 1);
     ring.make();
     fence_barriers();
-    arrive_expecting(ready, ROWS * D * 4);
-    load_tile<2 * D, ROWS>(queries, q, ready, row0, head, batch);
     for (int step = 0; step < STAGES - 1 && step < steps; ++step) load_step(step);
   }
-  __syncthreads();
-
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / 128;
   const int row = row0 + warp * 16, group_row = row0 + group * 64;
+  __syncwarp();
+  q += batch * heads.second[0] + head * heads.second[1];
+  const float scale_2 = scale * LOG2_E *
+                        split_rows<D, ROWS>(queries, warp * 16, q, heads.second[2], row, length,
+                                            static_cast<int>(heads.width));
+  fence_shared();
+  __syncthreads();
+
   const __half* own = queries + group * 64 * PANEL;
   const int tile = at / static_cast<int>(heads.groups) * ((size + N - 1) / N);
   k_units += tile;
   v_units += tile;
-  const float q_unit =
-      group_row < length ? q_units[at * ((length + 63) / 64) + group_row / 64] : 0.0f;
-  const float scale_2 = scale * LOG2_E * q_unit;
   float sums[D / 2], base[2] = {-infinity(), -infinity()}, total[2] = {0.0f, 0.0f};
 #pragma unroll
   for (int i = 0; i < D / 2; ++i) sums[i] = 0.0f;
 
-  wait(ready, 0);
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     const float to_powers = powers_of(scale_2, k_units[step]), v_unit = v_units[step];

@@ -274,7 +274,7 @@ def _backward(
     heads = math.prod(call.lead)
     capability = 0 if p else _capability(q.device.id)
     hopper = attention_hopper.serves(call, capability, scale)
-    in_parts = attention_hopper_float.serves(call, capability, scale, backward=True)
+    in_parts = attention_hopper_float.serves(call, capability, scale)
     numbers: Any
     if hopper:
         numbers = attention_hopper.row_numbers(call)

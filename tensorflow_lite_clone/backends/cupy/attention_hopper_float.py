@@ -29,7 +29,6 @@ _KEYS = Kernel(
     params=("D", "GROUPS", "STAGES", "BLOCKS", "CAUSAL"),
 )
 _UNIT_ROWS = 64  # rows that share a unit, and pass at a time
-_WIDEST_BACKWARD = 64
 
 
 class _Parts(NamedTuple):
@@ -49,7 +48,7 @@ class Prepared(NamedTuple):
     numbers: Any  # (heads, 2, rows of whole tiles)
 
 
-def serves(call: Any, capability: int, scale: float, *, backward: bool = False) -> bool:
+def serves(call: Any, capability: int, scale: float) -> bool:
     """Whether these kernels serve the call: single precision, no mask, more than a tile."""
     return (
         capability == 90
@@ -57,22 +56,20 @@ def serves(call: Any, capability: int, scale: float, *, backward: bool = False) 
         and not call.kind
         and scale > 0
         and max(call.q.shape[2], call.k.shape[2]) > _UNIT_ROWS
-        and not (backward and call.bucket > _WIDEST_BACKWARD)
     )
 
 
 def forward(call: Any, groups: int, scale: float, causal: bool, out: Any, lse: Any) -> None:
     """Write the result and its log-sum-exp."""
     depth = hopper.depth_of(call)
-    several, stages, blocks = 2, 2, 2 if depth == 64 else 1
+    several, stages, blocks = _forward_tiles(depth)
     rows = 64 * several
-    q, k, v = (_split(x, depth) for x in (call.q, call.k, call.v))
+    k, v = _split(call.k, depth), _split(call.v, depth)
     _FORWARD[depth, several, stages, blocks, causal](
         math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several,
-        hopper.tile_map(q.values, rows), hopper.tile_map(k.values, _UNIT_ROWS),
-        hopper.tile_map(v.values, _UNIT_ROWS), q.units, k.units, v.units,
-        hopper.head_sizes(call, groups, out), _section(call, depth), scale, out, lse,
-        shared=4 * depth * (rows + 2 * stages * _UNIT_ROWS) + 8 * (2 * stages + 1),
+        call.q, hopper.tile_map(k.values, _UNIT_ROWS), hopper.tile_map(v.values, _UNIT_ROWS),
+        k.units, v.units, hopper.head_sizes(call, groups, out, call.q), _section(call, depth),
+        scale, out, lse, shared=4 * depth * (rows + 2 * stages * _UNIT_ROWS) + 16 * stages,
     )  # fmt: skip
 
 
@@ -97,14 +94,14 @@ def backward(
     section = _section(call, depth)
     if second is None:
         several, rows = 2, 128
-        _QUERIES[depth, several, 2, causal](
+        _QUERIES[depth, several, 2 if depth == 64 else 1, causal](
             math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several,
             hopper.tile_map(q.values, rows), hopper.tile_map(k.values, _UNIT_ROWS),
             hopper.tile_map(v.values, _UNIT_ROWS), hopper.tile_map(g.values, rows), *units, numbers,
             sizes, section, scale, first, shared=8 * depth * (rows + 96) + 56,
         )  # fmt: skip
         return
-    several, stages, blocks = _keys_tiles()
+    several, stages, blocks = _keys_tiles(depth)
     rows = 64 * several
     heads, _, padded = numbers.shape
     number_map = tensor_map(
@@ -114,14 +111,19 @@ def backward(
     _KEYS[depth, several, stages, blocks, causal](
         batch * count * -(-length // rows), 128 * several, hopper.tile_map(q.values, _UNIT_ROWS),
         hopper.tile_map(k.values, rows), hopper.tile_map(v.values, rows),
-        hopper.tile_map(g.values, _UNIT_ROWS), number_map, *units, sizes, section, scale, first, second,
-        shared=8 * depth * (rows + _UNIT_ROWS * stages) + 512 * stages + 8 * (2 * stages + 1),
+        hopper.tile_map(g.values, _UNIT_ROWS), number_map, *units, sizes, section, scale, first,
+        second, shared=8 * depth * (rows + _UNIT_ROWS * stages) + 512 * stages + 8 * (2 * stages + 1),
     )  # fmt: skip
 
 
-def _keys_tiles() -> tuple[int, int, int]:
+def _forward_tiles(depth: int) -> tuple[int, int, int]:
     """The template arguments GROUPS, STAGES and BLOCKS."""
-    return 2, 3, 1
+    return (2, 2, 2) if depth == 64 else (2, 2, 1)
+
+
+def _keys_tiles(depth: int) -> tuple[int, int, int]:
+    """The template arguments GROUPS, STAGES and BLOCKS."""
+    return (2, 3, 1) if depth == 64 else (1, 2, 1)
 
 
 def _split(x: Any, depth: int, delta: tuple = (), groups: int = 1, size: int = 0) -> _Parts:
