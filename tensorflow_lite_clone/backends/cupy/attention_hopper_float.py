@@ -112,7 +112,8 @@ def backward(
         batch * count * -(-length // rows), 128 * several, hopper.tile_map(q.values, _UNIT_ROWS),
         hopper.tile_map(k.values, rows), hopper.tile_map(v.values, rows),
         hopper.tile_map(g.values, _UNIT_ROWS), number_map, *units, sizes, section, scale, first,
-        second, shared=8 * depth * (rows + _UNIT_ROWS * stages) + 512 * stages + 8 * (2 * stages + 1),
+        second,
+        shared=8 * depth * (rows + _UNIT_ROWS * stages) + 512 * stages + 8 * (2 * stages + 1),
     )  # fmt: skip
 
 
