@@ -53,6 +53,12 @@
 template <int STAGES>
 constexpr int AHEAD = STAGES > 2 ? STAGES - 2 : 1;
 
+// A number of columns, as a value.
+template <int COUNT>
+struct Width {
+  static constexpr int value = COUNT;
+};
+
 // ---------------------------------------------------------------------------- kernels
 
 // A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at
@@ -101,33 +107,23 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
 #pragma unroll
   for (int i = 0; i < D / 2; ++i) sums[i] = 0.0f;
 
-  wait(ready, 0);
-#pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
-    if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
-    __syncwarp();
-    ring.await(step);
-    const int column = step * N;
-    if (group_row >= length || (CAUSAL && column >= group_row + 64)) {
-      ring.release(step);
-      continue;
-    }
-    const T* keys = passing + step % STAGES * 2 * TILE;
-
-    float scores[N / 2];
+  // Takes in WIDTH columns; on the diagonal some of them lie behind the rows.
+  auto take_in = [&](auto width, int column, const T* keys, const T* values, bool diagonal) {
+    constexpr int WIDTH = decltype(width)::value;
+    float scores[WIDTH / 2];
     wgmma_fence();
-    begin_rows<D, ROWS, N>(scores, own, keys);
+    begin_rows<D, ROWS, WIDTH, N>(scores, own, keys);
     wgmma_commit();
     wgmma_wait<0>();
     hold(scores);
-    if (CAUSAL && row - column < N) mask<N, false>(scores, row - column);
-    if (size - column < N) mask_beyond<N>(scores, size - column);
+    if (diagonal && row - column < WIDTH) mask<WIDTH, false>(scores, row - column);
+    if (size - column < WIDTH) mask_beyond<WIDTH>(scores, size - column);
     float peak[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       peak[h] = fmaxf(scores[2 * h], scores[2 * h + 1]);
 #pragma unroll
-      for (int n = 1; n < N / 8; ++n) {
+      for (int n = 1; n < WIDTH / 8; ++n) {
         peak[h] = fmaxf(peak[h], fmaxf(scores[4 * n + 2 * h], scores[4 * n + 2 * h + 1]));
       }
       peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 1));
@@ -152,7 +148,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     for (int h = 0; h < 2; ++h) {
       const float minus = base[h] == -infinity() ? 0.0f : -base[h];
 #pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
+      for (int n = 0; n < WIDTH / 8; ++n) {
 #pragma unroll
         for (int i = 4 * n + 2 * h; i < 4 * n + 2 * h + 2; ++i) {
           scores[i] = power_of_two(fmaf(scores[i], scale_2, minus));
@@ -160,13 +156,39 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
         }
       }
     }
-    uint32_t weights[N / 16][4];
-    narrowed<T, N>(weights, scores);
+    uint32_t weights[WIDTH / 16][4];
+    narrowed<T, WIDTH>(weights, scores);
     wgmma_fence();
-    begin_columns<D, N>(sums, weights, keys + TILE);
+    begin_columns<D, WIDTH, N>(sums, weights, values);
     wgmma_commit();
     wgmma_wait<0>();
     hold(sums);
+  };
+
+  // Columns before all of the block's rows by N, then those on the diagonal by 64.
+  const int whole = CAUSAL ? min(row0 / N, steps) : steps;
+  wait(ready, 0);
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
+    __syncwarp();
+    ring.await(step);
+    const int column = step * N;
+    const T* keys = passing + step % STAGES * 2 * TILE;
+    if (group_row >= length) {
+      ring.release(step);
+      continue;
+    }
+    if (!CAUSAL || step < whole) {
+      take_in(Width<N>(), column, keys, keys + TILE, false);
+    } else {
+      const int own_end = min(group_row + 64, size);
+#pragma unroll 1
+      for (int part = 0; part < N && column + part < own_end; part += 64) {
+        const T* within = keys + part * PANEL;
+        take_in(Width<64>(), column + part, within, within + TILE, true);
+      }
+    }
     ring.release(step);
   }
 

@@ -43,15 +43,15 @@ __device__ __forceinline__ T* place_of(T* tile, int row, int pack) {
   return tile + pack / 8 * ROWS * PANEL + swizzled_128(row, pack % 8 * 16) / 2;
 }
 
-// scores = left right^T over D columns: the warpgroup's 64 rows of a tile of ROWS, all N rows of
-// `right`. Begins; the caller commits and waits.
-template <int D, int ROWS, int N, typename T>
+// scores = left right^T over D columns: the warpgroup's 64 rows of a tile of ROWS, N rows of a tile
+// of RIGHT_ROWS. Begins; the caller commits and waits.
+template <int D, int ROWS, int N, int RIGHT_ROWS = N, typename T>
 __device__ __forceinline__ void begin_rows(float (&scores)[N / 2], const T* left, const T* right) {
   const uint64_t a = k_major(left), b = k_major(right);
 #pragma unroll
   for (int k = 0; k < D; k += 16) {
     const int panel = k / PANEL * 128, within = k % PANEL * 2;
-    wgmma<T>(scores, advance(a, panel * ROWS + within), advance(b, panel * N + within), k != 0);
+    wgmma<T>(scores, advance(a, panel * ROWS + within), advance(b, panel * RIGHT_ROWS + within), k != 0);
   }
 }
 
@@ -90,12 +90,12 @@ __device__ __forceinline__ void narrowed(uint32_t (&packed)[N / 16][4],
   }
 }
 
-// sums += weights right: the weights' N columns are the rows of `right`. Begins.
-template <int D, int N, typename T>
+// sums += weights right: the weights' N columns are rows of `right`, a tile of RIGHT_ROWS. Begins.
+template <int D, int N, int RIGHT_ROWS = N, typename T>
 __device__ __forceinline__ void begin_columns(float (&sums)[D / 2],
                                               const uint32_t (&weights)[N / 16][4],
                                               const T* right) {
-  const uint64_t b = mn_major(right, N * 128);
+  const uint64_t b = mn_major(right, RIGHT_ROWS * 128);
 #pragma unroll
   for (int k = 0; k < N / 16; ++k) wgmma<T, true>(sums, weights[k], advance(b, k * 2048), true);
 }

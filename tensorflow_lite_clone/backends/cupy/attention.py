@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy import attention_hopper
+from tensorflow_lite_clone.backends.cupy import attention_hopper, attention_hopper_float
 from tensorflow_lite_clone.backends.cupy.device_facts import facts, here
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 from tensorflow_lite_clone.backends.cupy.random import threshold
@@ -194,9 +194,10 @@ def _forward(
     length = q.shape[-2]
     out = _Target(call.lead, length, v.shape[-1], call.v.shape[3], call.q)
     lse = cupy.empty((*call.lead, length), np.float32)
-    if not p and attention_hopper.serves(call, facts(q.device.id).capability, scale):
-        attention_hopper.forward(call, groups, scale, causal, out.array, lse)
-        return (out.finished(), lse, ticket)
+    for hopper in () if p else (attention_hopper, attention_hopper_float):
+        if hopper.serves(call, facts(q.device.id).capability, scale):
+            hopper.forward(call, groups, scale, causal, out.array, lse)
+            return (out.finished(), lse, ticket)
     several, columns = _forward_tiles(call, length, bool(p))
     shared = (64 * several + 4 * columns) * _row_bytes(call)
     kernel = _FORWARD[
@@ -267,8 +268,16 @@ def _backward(
     g, out = _packed(_four(g), pack), _packed(_four(out), pack)
     length, size = q.shape[-2], k.shape[-2]
     heads = math.prod(call.lead)
-    hopper = not p and attention_hopper.serves(call, facts(q.device.id).capability, scale)
-    numbers = attention_hopper.row_numbers(call) if hopper else _delta(call, groups, g, out)
+    capability = 0 if p else facts(q.device.id).capability
+    hopper = attention_hopper.serves(call, capability, scale)
+    in_parts = attention_hopper_float.serves(call, capability, scale)
+    numbers: Any
+    if hopper:
+        numbers = attention_hopper.row_numbers(call)
+    elif in_parts:
+        numbers = attention_hopper_float.prepared(call, groups, g, out, lse)
+    else:
+        numbers = _delta(call, groups, g, out)
     busy = bool(call.kind or p)
 
     def launch(keys: bool, kind: int, first: Any, second: Any, gmask: Any) -> None:
@@ -276,6 +285,9 @@ def _backward(
             attention_hopper.backward(
                 call, groups, g, out, lse, numbers, scale, causal, first, second
             )
+            return
+        if in_parts:
+            attention_hopper_float.backward(call, groups, numbers, scale, causal, first, second)
             return
         several, columns, stages = _backward_tiles(call, busy, keys)
         kernel = _BACKWARD[

@@ -20,7 +20,7 @@ _BACKWARD = Kernel(
     "attention_backward_sm90",
     params=("T", "D", "GROUPS", "N", "STAGES", "BLOCKS", "CAUSAL", "KEYS"),
 )
-_CACHED = 16 << 20  # bytes of L2 that what passes by may take
+CACHED = 16 << 20  # bytes of L2 that what passes by may take
 _SHORT = 64  # rows and columns that the others do in one tile, sooner
 _PANEL = 64  # columns that lie together in shared memory
 
@@ -38,15 +38,15 @@ def serves(call: Any, capability: int, scale: float) -> bool:
 
 def forward(call: Any, groups: int, scale: float, causal: bool, out: Any, lse: Any) -> None:
     """Write the result and its log-sum-exp."""
-    depth = _depth(call)
+    depth = depth_of(call)
     several, columns, stages, blocks = _forward_tiles(depth)
     rows = 64 * several
     q, k, v = _mappable(call.q, call.k, call.v)
     kernel = _FORWARD[call.q.dtype, depth, several, columns, stages, blocks, causal]
     kernel(
-        math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several, _tiles(q, rows),
-        _tiles(k, columns), _tiles(v, columns), _heads(call, groups, out), _section(call), scale,
-        out, lse, shared=2 * depth * (rows + 2 * stages * columns) + 8 * (2 * stages + 1),
+        math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several, tile_map(q, rows),
+        tile_map(k, columns), tile_map(v, columns), head_sizes(call, groups, out), _section(call),
+        scale, out, lse, shared=2 * depth * (rows + 2 * stages * columns) + 8 * (2 * stages + 1),
     )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def backward(
 ) -> None:
     """Write the gradient of q, or, after that, those of k and v, where there is a `second`."""
     keys = second is not None
-    depth = _depth(call)
+    depth = depth_of(call)
     several, columns, stages, blocks = _backward_tiles(depth, keys)
     rows = 64 * several
     kernel = _BACKWARD[call.q.dtype, depth, several, columns, stages, blocks, causal, keys]
@@ -83,9 +83,9 @@ def backward(
     batch, count, length = (call.k if keys else call.q).shape[:3]
     results = (first, second) if keys else (first, out)
     kernel(
-        batch * count * -(-length // rows), 128 * several, _tiles(q, query_rows),
-        _tiles(k, key_rows), _tiles(v, key_rows), _tiles(g, query_rows), number_map, out, lse,
-        _heads(call, groups, *results), _section(call), scale, numbers, padded, first, second,
+        batch * count * -(-length // rows), 128 * several, tile_map(q, query_rows),
+        tile_map(k, key_rows), tile_map(v, key_rows), tile_map(g, query_rows), number_map, out, lse,
+        head_sizes(call, groups, *results), _section(call), scale, numbers, padded, first, second,
         shared=4 * depth * (rows + stages * columns) + 8 * stages * columns * keys
         + 8 * (2 * stages + 1),
     )  # fmt: skip
@@ -101,13 +101,13 @@ def _mappable(*arrays: Any) -> list[Any]:
     ]
 
 
-def _tiles(x: Any, rows: int) -> Any:
+def tile_map(x: Any, rows: int) -> Any:
     """The map of tiles of `rows` rows and a panel of columns of (batch, head, row, column)."""
     strides = [x.strides[i] // x.itemsize if x.shape[i] > 1 else _PANEL for i in (2, 1, 0)]
     return tensor_map(x, x.shape[::-1], tuple(strides), (_PANEL, rows, 1, 1))
 
 
-def _heads(call: Any, groups: int, first: Any, second: Any = None) -> Any:
+def head_sizes(call: Any, groups: int, first: Any, second: Any = None) -> Any:
     """The kernels' struct `Heads`."""
     sizes = [call.q.shape[1], groups, call.q.shape[2], call.k.shape[2]]
     sizes += [call.q.shape[3], call.v.shape[3]]
@@ -116,7 +116,7 @@ def _heads(call: Any, groups: int, first: Any, second: Any = None) -> Any:
     return np.array(sizes, np.int64)
 
 
-def _depth(call: Any) -> int:
+def depth_of(call: Any) -> int:
     """The template argument D: columns of a tile, in whole panels."""
     return -(-call.bucket // _PANEL) * _PANEL
 
@@ -124,7 +124,7 @@ def _depth(call: Any) -> int:
 def _section(call: Any) -> int:
     """How many heads blocks work at together: what passes by them stays in the cache."""
     longest = max(call.q.shape[2], call.k.shape[2])
-    return max(1, _CACHED // (4 * _depth(call) * longest))
+    return max(1, CACHED // (4 * depth_of(call) * longest))
 
 
 def _forward_tiles(depth: int) -> tuple[int, int, int, int]:
