@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
@@ -131,6 +132,8 @@ class _Pages:
                 "",
                 self._sum(launches),
                 "",
+                *self._most(launches),
+                "",
             ]
         (self.folder / "kernels.md").write_text("\n".join(lines))
 
@@ -143,6 +146,23 @@ class _Pages:
             f"{moved / 1e6:.1f} MB in {1e6 * time:.0f} us."
         )
 
+    def _most(self, launches: list[_Launch]) -> list[str]:
+        """How often each kernel is launched, those that take longest and are most first."""
+        counts: Counter[str] = Counter()
+        times: defaultdict[str, float] = defaultdict(float)
+        for made in launches:
+            name = made.name if made.text is None else self._files[made.text.code]
+            counts[name] += 1
+            times[name] += self._time(made) or 0.0
+        return [
+            "| kernel | launches | us |",
+            "| --- | --- | --- |",
+            *[
+                f"| `{name}` | {counts[name]} | {_microseconds(times[name])} |"
+                for name in sorted(counts, key=lambda name: (-times[name], -counts[name]))
+            ],
+        ]
+
     def _line(self, made: _Launch) -> str:
         """A line of the table, after its files are written."""
         self._number += 1
@@ -154,7 +174,7 @@ class _Pages:
         name = self._files.get(made.text.code)
         if name is None:
             name = "_".join(dict.fromkeys(made.formulas)) or made.name
-            name = f"{self._number:02d}_{name[:_MOST_LETTERS]}"
+            name = f"{self._number:03d}_{name[:_MOST_LETTERS]}"
             self._files[made.text.code] = name
             (self.folder / f"{name}.cu").write_text(made.text.code)
         kernel, ready = f"[{name}]({name}.cu)", made.ready
@@ -173,7 +193,7 @@ class _Pages:
             ", ".join([read[symbol.value] for symbol in ready.trace.operands]),
             ", ".join(written),
             f"{ready.bytes / 1e6:.2f}",
-            f"{1e6 * time:.1f}" if time else "",
+            _microseconds(time),
             f"{ready.bytes / time / self.speed:.0%}" if time and self.speed else "",
         ]
         return f"| {' | '.join(entries)} |"
@@ -200,6 +220,10 @@ def _listed(names: tuple[str, ...]) -> str:
     """Names with commas between them, how often where one follows itself."""
     runs = [(name, len(list(run))) for name, run in groupby(names)]
     return ", ".join([name if count == 1 else f"{name} ({count} times)" for name, count in runs])
+
+
+def _microseconds(seconds: float | None) -> str:
+    return f"{1e6 * seconds:.1f}" if seconds else ""
 
 
 def _times(sizes: tuple) -> str:
