@@ -53,7 +53,7 @@ def made(chain: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(deferred, "Plan", Launched)
     monkeypatch.setattr(device_facts, "here", lambda: facts)
     monkeypatch.setattr(trial, "copy_speed", lambda: 1e9)
-    monkeypatch.setattr(trial, "seconds", lambda ready: ready.bytes / 5e8)
+    monkeypatch.setattr(trial, "seconds", lambda step: trial.bytes_of(step) / 5e8)
     graph = SimpleNamespace(dot=lambda: "digraph {}")
     monkeypatch.setattr(capture.state, "graph", graph)
     monkeypatch.setattr(hooks, "launches", [deferred.launching])
@@ -116,7 +116,7 @@ def test_equal_kernels_are_written_and_measured_once(
     assert [row[1] for row in rows(tmp_path)] == [generated, "`a`", generated, "`a`", generated]
     sums = (tmp_path / "kernels.md").read_text().partition("| kernel | launches |")[2]
     assert re.findall(r"`(\w+)` \| (\d)", sums) == [("001_body", "3"), ("a", "2")]
-    assert [ready.bytes for ready in measured] == [16, 24]
+    assert [trial.bytes_of(step) for step in measured] == [16, 24]
 
 
 def test_other_threads_and_eager_kernels_are_left_out(
