@@ -68,7 +68,7 @@ def _launcher(name: str, text: Text, front: str, static: Struct, values: list, b
         if _launches:
             for watch in watchers:
                 watch(text)
-            launched = [told(text.name, "", (blocks,), (BLOCK,)) for told in _launches]
+            launched = hooks.tell_launch(text.name, "", (blocks,), (BLOCK,))
         stream = get_current_stream().ptr
         with lock:
             pack(buffer, 0, *arguments)
