@@ -36,4 +36,4 @@ class Folder:
             yield
         self._forms += 1
         readable = re.sub(r"\W+", "_", name.rpartition(".")[2]).strip("_") or "function"
-        record.write(self.path / f"{self._forms}_{readable}", f"What {name} was captured as")
+        record.write(self.path / f"{self._forms}_{readable}", f"What `{name}` was captured as")

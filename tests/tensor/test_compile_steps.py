@@ -422,7 +422,7 @@ def test_debug_has_a_folder_for_each_form(tmp_path: Path) -> None:
         "eager.txt",
     }
     text = (tmp_path / "1_step" / "kernels.md").read_text()
-    assert text == "What plain.<locals>.step was captured as: 1 graphs"
+    assert text == "What `plain.<locals>.step` was captured as: 1 graphs"
     text = (tmp_path / "call" / "1_Linear" / "kernels.md").read_text()
-    assert text == "What Linear was captured as: 2 graphs"
+    assert text == "What `Linear` was captured as: 2 graphs"
     assert "an argument of type object" in (tmp_path / "eager.txt").read_text()
