@@ -71,9 +71,9 @@ def launcher(name: str, text: Text, front: str, static: Struct, values: list, bl
     def fire(*arguments: Any, kept: Any = (size, extra)) -> None:  # to which addresses lead
         launched: Any = ()
         if _launches:
-            for watch in watchers:
-                watch(text)
-            launched = [told(text.name, "", (blocks,), (BLOCK,)) for told in _launches]
+            for watcher in watchers:
+                watcher(text)
+            launched = hooks.tell_launch(text.name, "", (blocks,), (BLOCK,))
         if watch.launches is not None:
             watch.launches.append(UNKNOWN)
         stream = get_current_stream().ptr
