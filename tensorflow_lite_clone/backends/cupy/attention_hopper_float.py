@@ -124,7 +124,7 @@ def _forward_tiles(depth: int) -> tuple[int, int, int]:
 
 def _keys_tiles(depth: int) -> tuple[int, int, int]:
     """The template arguments GROUPS, STAGES and BLOCKS."""
-    return (2, 3, 1) if depth == 64 else (1, 2, 1)
+    return (1, 2, 2) if depth == 64 else (1, 2, 1)
 
 
 def _split(x: Any, depth: int, delta: tuple = (), groups: int = 1, size: int = 0) -> _Parts:
