@@ -129,6 +129,33 @@ def test_a_watched_launch_is_the_launchers(launched: list) -> None:
     assert (len(calls), len(launched)) == (3, 1)
 
 
+def test_a_launcher_within_another(launched: list) -> None:
+    kernel, calls = Played(), []
+
+    @remembered.remembered
+    def inner(F: Any, x: Any) -> Any:
+        calls.append("inner")
+        y = cupy.ndarray(x.shape, FLOAT)
+        kernel(1, x, 0, y)
+        return y
+
+    @remembered.remembered
+    def outer(F: Any, x: Any) -> Any:
+        calls.append("outer")
+        y = cupy.ndarray(x.shape, FLOAT)
+        kernel(2, inner(F, x), 0, y)
+        return y
+
+    for _ in range(3):
+        inner(None, cupy.ndarray((3,), FLOAT))
+    calls.clear()
+    launched.clear()
+    for _ in range(3):
+        outer(None, cupy.ndarray((3,), FLOAT))
+    assert calls == ["outer", "outer", "inner"]  # not watched, inner was done again
+    assert [grid for grid, *_ in launched] == [1, 1, 2]
+
+
 def copied(kernel: Any, x: Any, y: Any) -> Any:
     made, copy = cupy.ndarray((3,), FLOAT), cupy.ndarray((3,), FLOAT)  # which CuPy has filled
     kernel(1, copy, 0, made)

@@ -57,8 +57,8 @@ def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(launcher)
     def call(F: Any, *arrays: Any, **parameters: Any) -> Any:
-        # Each launch is looked at, or put off.
-        if _launches or chain.on or not flags.remember_launches:
+        # Somebody looks at each launch (another launcher that is watched, too), or puts it off.
+        if _launches or watch.launches is not None or chain.on or not flags.remember_launches:
             return launcher(F, *arrays, **parameters)
         key: list[Any] = [get_device(), flags.cudnn_allow_tf32, flags.free_layouts]
         bases = []
