@@ -209,14 +209,13 @@ def binary(
             letter = left.dtype.kind
             if (
                 autocast
-                or a.__class__ is Free
                 or (letter not in "fV" and (letter != "i" or kind is float))
                 or (slow and letter in slow)
             ):
                 return general(input, other)
             backend = a.backend
             right = backend.constant(other, left.dtype)
-            b, free = None, False
+            b, free = None, a.__class__ is Free
         else:
             return general(input, other)
         try:

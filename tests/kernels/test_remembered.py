@@ -29,7 +29,7 @@ class Played:
     """An instance of a kernel (const float* x, int n, float* y) that is never launched."""
 
     kernel = SimpleNamespace(source=None)
-    parameters = (
+    parameters: tuple = (
         Parameter("x", "float", True, True),
         Parameter("n", "int", False),
         Parameter("y", "float", True),
@@ -42,6 +42,13 @@ class Played:
     def __call__(self, grid: int, x: Any, n: int, y: Any) -> None:
         if watch.launches is not None:
             watch.launches.append((self, (grid,), (32,), (x, n, y), 0))
+
+    def given(self, struct: Any, y: Any) -> None:
+        """Another kernel's launch."""
+        kernel = Played()
+        kernel.parameters = (Parameter("s", "Addresses", False), Parameter("y", "float", True))
+        if watch.launches is not None:
+            watch.launches.append((kernel, (1,), (32,), (struct, y), 0))
 
 
 @pytest.fixture
@@ -122,6 +129,33 @@ def test_a_watched_launch_is_the_launchers(launched: list) -> None:
     assert (len(calls), len(launched)) == (3, 1)
 
 
+def test_a_launcher_within_another(launched: list) -> None:
+    kernel, calls = Played(), []
+
+    @remembered.remembered
+    def inner(F: Any, x: Any) -> Any:
+        calls.append("inner")
+        y = cupy.ndarray(x.shape, FLOAT)
+        kernel(1, x, 0, y)
+        return y
+
+    @remembered.remembered
+    def outer(F: Any, x: Any) -> Any:
+        calls.append("outer")
+        y = cupy.ndarray(x.shape, FLOAT)
+        kernel(2, inner(F, x), 0, y)
+        return y
+
+    for _ in range(3):
+        inner(None, cupy.ndarray((3,), FLOAT))
+    calls.clear()
+    launched.clear()
+    for _ in range(3):
+        outer(None, cupy.ndarray((3,), FLOAT))
+    assert calls == ["outer", "outer", "inner"]  # not watched, inner was done again
+    assert [grid for grid, *_ in launched] == [1, 1, 2]
+
+
 def copied(kernel: Any, x: Any, y: Any) -> Any:
     made, copy = cupy.ndarray((3,), FLOAT), cupy.ndarray((3,), FLOAT)  # which CuPy has filled
     kernel(1, copy, 0, made)
@@ -142,6 +176,12 @@ def elsewhere(kernel: Any, x: Any, y: Any) -> Any:
     return made
 
 
+def struct(kernel: Any, x: Any, y: Any) -> Any:
+    made = cupy.ndarray((3,), FLOAT)
+    kernel.given(np.array([0, made.data.ptr + 4]).view("V16"), made)
+    return made
+
+
 def declined(kernel: Any, x: Any, y: Any) -> Any:
     return NotImplemented
 
@@ -153,7 +193,7 @@ def listed(kernel: Any, x: Any, y: Any) -> Any:
 OUTSIDE: list = []
 
 
-@pytest.mark.parametrize("body", [copied, unwritten, view, elsewhere, declined, listed])
+@pytest.mark.parametrize("body", [copied, unwritten, view, elsewhere, struct, declined, listed])
 def test_what_is_not_remembered(launched: list, body: Any) -> None:
     OUTSIDE[:] = [cupy.ndarray((3,), FLOAT)]
     calls = []
@@ -211,6 +251,19 @@ def test_convolutions_are_the_same_again(dtype: str, last: bool, stride: int) ->
             found = launcher(None, *arrays, **more, **settings)
             assert found.strides == expected.strides
             cupy.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.cuda
+@needs_gpu
+def test_weights_that_are_copied() -> None:
+    settings = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
+    launcher: Any = convolution.conv
+    for _ in range(4):
+        x, w = [cupy.random.standard_normal((64, 64, 4, 4), np.float32) for _ in "xw"]
+        w = w[:, :, ::4, ::4]
+        expected = launcher.__wrapped__(None, x, w, None, **settings)
+        cupy.cuda.alloc(w.nbytes).memset(255, w.nbytes)
+        cupy.testing.assert_array_equal(launcher(None, x, w, None, **settings), expected)
 
 
 @pytest.mark.cuda

@@ -159,14 +159,15 @@ class CupyBackend(Backend):
     def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__qualname__.rpartition("<locals>.")[2].replace(".", "_")
         name = "gradient" if "<" in name else name
-        plain = _of_arrays(partial(function, self.F))
-        faster = self._formula(name, function, plain)
+        plain = _of_arrays(function)
+        faster = self._formula(name, function, partial(plain, self.F))
         if self._waiting:
             return lambda F, *arrays, **parameters: faster(*arrays, **parameters)
-        made = faster.formula
 
         def gradient(F: Any, *arrays: Any, **parameters: Any) -> Any:
-            return (plain if made.refused else faster)(*arrays, **parameters)
+            if faster.formula.refused:
+                self.gradients[function] = plain
+            return faster(*arrays, **parameters)
 
         return gradient
 

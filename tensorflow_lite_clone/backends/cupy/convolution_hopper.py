@@ -91,7 +91,7 @@ def gather(
             parts = [y[:, :, i :: steps[0], j :: steps[1]] for i, j in ready.residues]
         out_pitches = by(tuple([parts[0].strides[i] // item for i in (3, 2, 0)]), order)
         maps = [
-            tensor_map(part, shape, out_pitches, ready.out_box)
+            tensor_map(part, shape, out_pitches, ready.out_box, written=True)
             for part, shape in zip(parts, ready.out_shapes)
         ]
         maps += maps[:1] * (_MOST_PARTS - len(maps))

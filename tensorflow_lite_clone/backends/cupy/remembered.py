@@ -16,6 +16,7 @@ from struct import Struct
 from threading import Lock
 from typing import Any, NamedTuple
 
+import numpy as np
 from cupy import ndarray
 from cupy.cuda import alloc, get_allocator, get_current_stream, using_allocator
 from cupy.cuda.runtime import getDevice as get_device
@@ -49,14 +50,15 @@ def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
     """`launcher(F, *arrays, **parameters)`, an override, remembered.
 
     It must follow from dtypes, shapes, strides, parameters and `flags`, and do all its work by
-    kernels of `.cu` files; where it copies an operand by CuPy it is not remembered.
+    kernels of `.cu` files, above all not fill an array by CuPy before a kernel adds to it. Where it
+    copies an operand by CuPy, or gives a kernel addresses within a struct, it is not remembered.
     """
     runs: dict[Any, Any] = {}
 
     @wraps(launcher)
     def call(F: Any, *arrays: Any, **parameters: Any) -> Any:
-        # Each launch is looked at, or put off.
-        if _launches or chain.on or not flags.remember_launches:
+        # Somebody looks at each launch (another launcher that is watched, too), or puts it off.
+        if _launches or watch.launches is not None or chain.on or not flags.remember_launches:
             return launcher(F, *arrays, **parameters)
         key: list[Any] = [get_device(), flags.cudnn_allow_tf32, flags.free_layouts]
         bases = []
@@ -65,9 +67,11 @@ def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
                 address = array.data.ptr
                 bases.append(address)
                 key += (array.dtype, array.shape, array.strides, address & _ALIGNMENT)
-            else:
+            elif array is None:
                 bases.append(0)
-                key.append(array)
+                key.append(None)
+            else:
+                return launcher(F, *arrays, **parameters)
         try:
             found = (*key, *parameters.items())
             run = runs.get(found)
@@ -150,31 +154,34 @@ class _Seen:
             if parameter.pointer and (value is None or faults.is_word(value)):
                 values.append(("P", 0 if value is None else value.data.ptr))
             elif parameter.pointer:
-                place = self._place(value.data.ptr)
-                if not parameter.constant:
-                    written.add(place.base)
-                elif place.base not in written:
-                    raise _Unknown  # somebody else has filled it
-                values.append(place)
+                values.append(self._used(value.data.ptr, written, not parameter.constant))
             elif parameter.type in CODES:
                 values.append((CODES[parameter.type], value))
             elif value.dtype == tensor_maps.TENSOR_MAP:
                 values.append([self._map(one.tobytes(), written) for one in value.reshape(-1)])
             else:
-                values.append((f"{value.nbytes}s", value.tobytes()))
+                described = value.tobytes()
+                words = np.frombuffer(described, np.int64, len(described) // 8)
+                if any([start <= word < end for word in words for start, end in self.spans]):
+                    raise _Unknown  # an address, which will be another one
+                values.append((f"{len(described)}s", described))
         return _Launch(instance, (*grid, 1, 1)[:3], (*block, 1, 1)[:3], shared, values)
 
-    def _map(self, described: bytes, written: set) -> tuple[Place, tuple]:
-        """A tensor map: where its array is, and the rest of what it says.
-
-        What the copy engine writes through it counts as written.
-        """
-        if described not in self.maps:
+    def _map(self, encoded: bytes, written: set) -> tuple[Place, tuple]:
+        """A tensor map: where its array is, and the rest of what it says."""
+        if encoded not in self.maps:
             raise _Unknown
-        address, rest = self.maps[described]
+        address, described, writes = self.maps[encoded]
+        return self._used(address, written, writes), described
+
+    def _used(self, address: int, written: set, writes: bool) -> Place:
+        """Where something is that a kernel writes or else reads."""
         place = self._place(address)
-        written.add(place.base)
-        return place, rest
+        if writes:
+            written.add(place.base)
+        elif place.base not in written:
+            raise _Unknown  # somebody else has filled it
+        return place
 
     def _place(self, address: int) -> Place:
         found = [

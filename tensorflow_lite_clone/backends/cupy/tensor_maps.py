@@ -36,19 +36,20 @@ def tensor_map(
     steps: tuple[int, ...] = (),
     swizzle: int = 128,
     rounded: bool = False,
+    written: bool = False,
 ) -> Any:
     """The map of boxes of `box` elements of a tensor, innermost axis first.
 
     `shape` and `box` in elements, up to five axes; `strides` in elements, of all axes but the
     innermost (which is 1): multiples of 16 bytes. `steps`: every how many elements along an axis
     are copied. `swizzle`: 128, then the box's innermost axis is at most 128 bytes, or 0. `rounded`:
-    float32 becomes tf32 on the way. What lies outside is zero. RuntimeError where the driver
-    refuses.
+    float32 becomes tf32 on the way. `written`: a kernel writes the array through it, or else reads.
+    What lies outside is zero. RuntimeError where the driver refuses.
     """
     described = array.dtype, shape, strides, box, steps, swizzle, rounded
     result = made(array.data.ptr, *described)
     if watch.maps is not None:
-        watch.maps[result.tobytes()] = array.data.ptr, described
+        watch.maps[result.tobytes()] = array.data.ptr, described, written
     return result
 
 
