@@ -331,27 +331,26 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
       for (int i = 0; i < PIECES; ++i) hold(sums[i]);
       release();
 
-      const T* added = bias;
       if constexpr (MOMENTS) {
         settle<T, BN, PIECES, PIECE>(sums, bias, item.column, s.outputs);
         tally.add(sums);
-        added = nullptr;
       }
+      const auto biased = [](float x, float more) { return MOMENTS ? x : x + more; };
       const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
       const auto put = [&](char* panel, int j, const float* sum) {  // outputs 8 j of a piece
         const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T) % CHUNK;
         float more[2] = {};
-        if (added != nullptr) {
+        if (!MOMENTS && bias != nullptr) {
 #pragma unroll
           for (int v = 0; v < 2; ++v) {
-            if (item.column + n + v < s.outputs) more[v] = widen(added[item.column + n + v]);
+            if (item.column + n + v < s.outputs) more[v] = widen(bias[item.column + n + v]);
           }
         }
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           Pack<T, 2> pair;
 #pragma unroll
-          for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(sum[2 * h + v] + more[v]);
+          for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(biased(sum[2 * h + v], more[v]));
           store(reinterpret_cast<T*>(panel + place + h * 8 * CHUNK + (byte ^ turn)), pair);
         }
       };
@@ -367,11 +366,11 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
         constexpr int BOX = PANEL / CHUNK / PANELS;  // pixels of a slot
         const int output = threadIdx.x % 128 / 32 * 16 + lane / 4;
         float more[2] = {};
-        if (added != nullptr) {
+        if (!MOMENTS && bias != nullptr) {
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
             const int n = item.column + output + 8 * h;
-            if (n < s.outputs) more[h] = widen(added[n]);
+            if (n < s.outputs) more[h] = widen(bias[n]);
           }
         }
 #pragma unroll
@@ -390,7 +389,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
 #pragma unroll
               for (int i = 0; i < 4; ++i) {
                 const float* const pair = sum + 4 * j + 2 * i;
-                r[i] = pack_16<T>(pair[0] + more[i % 2], pair[1] + more[i % 2]);
+                r[i] = pack_16<T>(biased(pair[0], more[i % 2]), biased(pair[1], more[i % 2]));
               }
               store_transposed(column + j * 8 * CHUNK, r);
             }
@@ -402,7 +401,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
                                   (n % LANES * 4 ^ pixel * 16);
 #pragma unroll
               for (int j = 0; j < BOX / 8; ++j) {
-                *reinterpret_cast<float*>(place + j * 8 * CHUNK) = sum[4 * j + i] + more[i / 2];
+                *reinterpret_cast<float*>(place + j * 8 * CHUNK) =
+                    biased(sum[4 * j + i], more[i / 2]);
               }
             }
           }
