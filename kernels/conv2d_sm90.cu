@@ -69,6 +69,7 @@ constexpr int CONSUMERS = WARPGROUPS * 128;
 constexpr int THREADS = CONSUMERS + 128;   // one more warpgroup copies
 constexpr int CHUNK = 128;                 // bytes of channels of a row
 constexpr int MOST_STAGES = 12;
+constexpr int STAGGERED = 8;
 constexpr int SLOTS = 2;                   // panels of results under way, of a warpgroup
 constexpr int PANEL = 64 * CHUNK;          // bytes of 64 pixels and a chunk of outputs
 
@@ -95,6 +96,7 @@ struct Convolution {
                                       // blocks of BN outputs
   int outputs, group_stride;   // group_stride: bytes between 8 rows of a piece and the next 8
   int patch_stages, weight_stages;
+  int stagger;  // cycles by which a block begins later than the one before it, of STAGGERED
 };
 struct Outputs {
   TensorMap map[MOST_PARTS];
@@ -206,6 +208,10 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
   if (group == WARPGROUPS) {
     give_registers<RESIDENT == 1 ? 40 : 24>();
     if (threadIdx.x != CONSUMERS) return;
+    // Blocks that write while others multiply wait for memory less than if all wrote at once.
+    for (const long long begin = clock64();
+         clock64() - begin < blockIdx.x % STAGGERED * s.stagger;) {
+    }
     patch.parity = weight.parity = 1;  // what is free at first
     for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
       const Item item(s, i, BN);

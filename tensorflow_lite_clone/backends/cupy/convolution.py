@@ -215,7 +215,7 @@ def conv(
     x, w = spatial(x), spatial(w)
     if _is_depthwise(x.shape[1], w.shape[1], groups):
         return depthwise.forward(x, w, b, new_array(shape, x.dtype, last), geometry)
-    if tensor and last and few.serves(w, groups):
+    if tensor and last and few.serves(x, w, groups):
         return few.forward(x, w, b, new_array(shape, x.dtype, True), geometry, chip.processors)
     return _gather(
         by_pixels(x, groups), w, b, shape, last, space, groups, geometry, chip, tensor, False,
