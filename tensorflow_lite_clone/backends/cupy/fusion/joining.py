@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -32,6 +32,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns
 
 _MOST_ARRAYS = 24  # of one kernel
 _MOST_WORDS = 4096 // 8  # of eight bytes, that a kernel may take as parameters on every device
+_MOST_APART = 4  # large steps that wait on
 _FEW = 64  # times as small is what is kept to compute an array again
 
 
@@ -168,6 +169,31 @@ def _numbers(step: Step) -> int:
     """How many numbers the step's kernel takes, at most."""
     found = [symbol for symbol in in_order(step.trace.results) if symbol.word == "number"]
     return len(found) + sum(step.form.numbers)
+
+
+def parted(steps: list[Step], touched: Sequence[Any]) -> tuple[list[Step], list[Step]]:
+    """The steps that have to be launched before these arrays are touched, and those that wait on.
+
+    Of those over more than one element not many do, as they hold memory.
+    """
+    read: set[Any] = set()  # by those that are launched
+    written: set[Any] = set()
+    launched: list[Step] = []
+    waiting: list[Step] = []
+    large = 0
+    for step in reversed(steps):
+        arrays = [value for value in step.operands if value.__class__ is ndarray]
+        reads, writes = set(map(window, arrays)), set(map(window, step.results))
+        met = any([meets(v, other) for v in (*arrays, *step.results) for other in touched])
+        before = not (writes.isdisjoint(read | written) and reads.isdisjoint(written))
+        if met or before or (step.walk.elements > 1 and large == _MOST_APART):
+            launched.append(step)
+            read |= reads
+            written |= writes
+        else:
+            waiting.append(step)
+            large += step.walk.elements > 1
+    return launched[::-1], waiting[::-1]
 
 
 def needed_of(steps: list[Step]) -> set[int]:
