@@ -254,9 +254,12 @@ def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def backward(node: Any, call: Callable[..., Any], grads: list) -> Any:
     """Run a node's gradients, for `hooks.backwards`: formulas wait, what waits precedes others."""
-    op = getattr(node, "op", None)
-    known = op is not None and not node.backend.batched
-    if known and (op.deferrable if op.joint is not None else not op.shared):
+    op: Any = getattr(node, "op", None)
+    if (
+        op is not None
+        and not node.backend.batched
+        and (op.deferrable if op.joint is not None else not op.shared)
+    ):
         return call(grads)
     chain.flush()  # what was saved for it is not among the arguments
     return chain.outside(call, grads)

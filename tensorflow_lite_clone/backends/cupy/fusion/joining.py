@@ -301,10 +301,12 @@ def joined(
     )
     arrays = tuple(held.values())
     walked, form = formed(traced, tuple(given), arrays, like=arrays or group[-1].operands[:1])
-    name = "chain"
-    if sums is not None:
-        name, form = group[-1].name, by_columns(walked, form, group[-1].walk.shape[1])
-    return None if form is None else Step(name, traced, walked, form, tuple(given), arrays, sums)
+    if sums is None:
+        return Step("chain", traced, walked, form, tuple(given), arrays)
+    columns = by_columns(walked, form, group[-1].shape[1])
+    if columns is None:
+        return None
+    return Step(group[-1].name, traced, walked, columns, tuple(given), arrays, sums)
 
 
 def formed(made: Trace, given: tuple, results: tuple, like: tuple) -> tuple[Walk, Form]:
