@@ -262,9 +262,10 @@ def test_what_has_nothing_to_do_with_a_call_goes_on_waiting(chain: Any) -> None:
     assert double(x)  # after it was read
     assert look_at([other], of=(None, 3, "same", np.float32(1), slice(2))) == [[5, 6]]
     assert len(chain.steps) == 4
-    assert look_at((first,)) == [[2, 3, 4]]  # which `second` reads
-    assert len(chain.steps) == 2
-    assert look_at({"x": x}.values()) == [[2, 4, 6]]
+    assert look_at((first,)) == [[2, 3, 4]]  # which `second` reads; and `x` has to be read before
+    assert len(chain.steps) == 1
+    assert host(x).tolist() == [2, 4, 6]
+    assert look_at({"y": y}.values()) == [[4, 5]]
     assert not chain.steps  # what is called may hold any array
     assert host(second).tolist() == [3, 4, 5] and host(third).tolist() == [7, 8]
 
@@ -272,7 +273,7 @@ def test_what_has_nothing_to_do_with_a_call_goes_on_waiting(chain: Any) -> None:
     for counter in counters:
         host(counter)[...] = 7
         assert in_place(lambda F, x: x + 1)(counter)
-    many = [more(x) for _ in range(9)]
+    many = [more(given(2, 4, 6)) for _ in range(9)]
     chain.flush((y,))
     deferred.launching("a kernel", "", (), ())()
     assert len(chain.steps) == 9 + 4  # not many large ones

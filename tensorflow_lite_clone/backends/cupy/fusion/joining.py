@@ -172,28 +172,42 @@ def _numbers(step: Step) -> int:
 
 
 def parted(steps: list[Step], touched: Sequence[Any]) -> tuple[list[Step], list[Step]]:
-    """The steps that have to be launched before these arrays are touched, and those that wait on.
+    """The steps that are launched before these arrays are touched, and those that wait on.
 
-    Of those over more than one element not many do, as they hold memory.
+    Of those over more than one element not many do, as they hold memory, and none that reads what
+    is read now.
     """
-    read: set[Any] = set()  # by those that are launched
-    written: set[Any] = set()
-    launched: list[Step] = []
-    waiting: list[Step] = []
-    large = 0
-    for step in reversed(steps):
-        arrays = [value for value in step.operands if value.__class__ is ndarray]
-        reads, writes = set(map(window, arrays)), set(map(window, step.results))
-        met = any([meets(v, other) for v in (*arrays, *step.results) for other in touched])
-        before = not (writes.isdisjoint(read | written) and reads.isdisjoint(written))
-        if met or before or (step.walk.elements > 1 and large == _MOST_APART):
-            launched.append(step)
-            read |= reads
-            written |= writes
-        else:
-            waiting.append(step)
-            large += step.walk.elements > 1
-    return launched[::-1], waiting[::-1]
+    arrays = [[v for v in step.operands if v.__class__ is ndarray] for step in steps]
+    read = [set(map(window, own)) for own in arrays]
+    written = [set(map(window, step.results)) for step in steps]
+    large = [step.walk.elements > 1 for step in steps]
+    launched = {
+        place
+        for place, step in enumerate(steps)
+        if any([meets(v, other) for v in (*arrays[place], *step.results) for other in touched])
+    }
+
+    def follows(place: int) -> bool:
+        """Whether a step that waits has to be launched with those that are."""
+        for other in launched:
+            both = read[other] | written[other]
+            if other > place and not (
+                written[place].isdisjoint(both) and read[place].isdisjoint(written[other])
+            ):
+                return True
+            if large[place] and not read[place].isdisjoint(both):
+                return True
+        return False
+
+    while True:
+        waiting = [place for place in range(len(steps)) if place not in launched]
+        more = [place for place in waiting if follows(place)]
+        if not more:
+            more = [place for place in waiting if large[place]][:-_MOST_APART]
+        if not more:
+            break
+        launched.update(more)
+    return [steps[place] for place in sorted(launched)], [steps[place] for place in waiting]
 
 
 def needed_of(steps: list[Step]) -> set[int]:
