@@ -286,6 +286,25 @@ def test_what_has_nothing_to_do_with_a_call_goes_on_waiting(chain: Any) -> None:
     assert all([host(array).tolist() == [3, 5, 7] for array in many])
 
 
+def test_methods_touch_their_array(chain: Any) -> None:
+    more = waiting(lambda F, x: x + 1)
+    x, y = more(given(1, 2)), more(given(5, 6))
+    assert deferred.around(x.reshape)(2, 1).shape == (2, 1)
+    assert host(x).tolist() == [2, 3] and len(chain.steps) == 1
+    chain.flush()
+    assert host(y).tolist() == [6, 7]
+
+
+def test_what_is_handed_on_is_not_touched(chain: Any) -> None:
+    call = formula("body", lambda F, g, *, like: g, lambda g, *, like: g)
+    hand_on = deferred.deferring(call)
+    y = waiting(lambda F, x: x + 1)(given(1, 2))
+    assert hand_on(y, like=3) is y and hand_on(y, like=3) is y
+    assert chain.steps
+    assert hand_on(y, like=[1]) is y  # which is no key
+    assert not chain.steps
+
+
 def test_gradients_of_others_read_what_was_saved(chain: Any) -> None:
     y = waiting(lambda F, x: x + 1)(given(1, 2))
     op = SimpleNamespace(joint=None, shared={0: 1})

@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,14 @@ from tensorflow_lite_clone.backends.cupy.fusion.joining import Origin, Step, mee
 from tensorflow_lite_clone.backends.cupy.fusion.launch import maker
 from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns, summed
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch.raw import Raw
 
 _MOST_STEPS = 128  # that wait
-_PLAIN = (type(None), bool, int, float, complex, str, slice, type(...), np.generic, np.dtype, DType)
+#: Of what calls are given, besides arrays, what holds none
+_PLAIN = (
+    type(None), bool, int, float, complex, str, slice, type(...), type,
+    np.generic, np.dtype, DType, Raw, ModuleType,
+)  # fmt: skip
 
 
 #: Each is called with a step before it is launched, and the steps that it was joined from.
@@ -200,7 +206,7 @@ class Chain(threading.local):
         """What `call` gives, which may do anything with arrays, after what waits is launched."""
         if not self.on:
             return call(*args, **kwargs)
-        touched = _arrays((args, kwargs))
+        touched = _arrays((getattr(call, "__self__", None), args, kwargs))
         self.flush(touched)
         # What it is called for it may write; what was computed from others, autograd sees to.
         if touched is None:
@@ -273,6 +279,8 @@ def deferring(call: Callable[..., Any]) -> Callable[..., Any]:
         if not chain.on:
             return call(*arrays, **parameters)
         formed = None if made.refused else made.formed(arrays, parameters)
+        if formed is None and made.hands_on(arrays, parameters):
+            return call(*arrays, **parameters)
         if formed is None:
             return chain.outside(call, *arrays, **parameters)
         traced, walked, form = formed
