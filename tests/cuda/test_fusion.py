@@ -260,6 +260,24 @@ def test_a_convolution_leaves_moments(kind: str, between: bool) -> None:
         same(ours, expected, 1e-5)
 
 
+def test_norms_and_counters_wait_for_what_joins_them() -> None:
+    tlc.manual_seed(0)
+    x = tlc.randn(16, 8, 12, 12, device="cuda")
+    convs = [tlc.nn.Conv2d(8, 16, 3, padding=1).cuda() for _ in range(2)]
+    norms = [tlc.nn.BatchNorm2d(16).cuda() for _ in range(2)]
+
+    def work() -> Any:
+        first, second = [norm(conv(x)) for norm, conv in zip(norms, convs)]
+        return (first + second).relu()
+
+    result, names = captured(work)
+    formulas = [name for name in names if name.startswith("pointwise")]
+    assert formulas == ["pointwise_chain"] * 2  # of the pictures, and of the counted batches
+    counted = [int(norm.num_batches_tracked) for norm in norms]
+    assert counted == [2, 2]
+    same(result, work(), 2e-5)
+
+
 def test_training_is_the_same() -> None:
     def trained(compiled: bool) -> list:
         tlc.manual_seed(0)

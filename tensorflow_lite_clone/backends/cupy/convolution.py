@@ -196,7 +196,7 @@ def _is_depthwise(channels: int, each: int, groups: int) -> bool:
 def conv(
     F: Any, x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ) -> Any:
-    chain.flush()
+    chain.flush([value for value in (x, w, b) if value is not None])
     chip = facts(x.device.id)
     tensor = _way(chip, x, w, b)
     if tensor is None or x.ndim not in (3, 4):
