@@ -20,13 +20,13 @@
 // Instances:   batch_norm_forward_moments<float, float, float, 4, false>: 48 registers, 96 bytes shared
 //              batch_norm_forward_moments<float, float, float, 4, true>: 56 registers, 9216 bytes shared
 //              batch_norm_forward_moments<float, float, float, 1, false>: 40 registers, 96 bytes shared
-//              batch_norm_forward_moments<float, float, float, 1, true>: 40 registers, 3072 bytes shared
+//              batch_norm_forward_moments<float, float, float, 1, true>: 56 registers, 3072 bytes shared
 //              batch_norm_forward_moments<__half, float, float, 8, false>: 48 registers, 96 bytes shared
-//              batch_norm_forward_moments<__half, __half, float, 8, true>: 72 registers, 17408 bytes shared
-//              batch_norm_forward_moments<__nv_bfloat16, __nv_bfloat16, float, 8, true>: 72 registers, 17408 bytes shared
+//              batch_norm_forward_moments<__half, __half, float, 8, true>: 80 registers, 17408 bytes shared
+//              batch_norm_forward_moments<__nv_bfloat16, __nv_bfloat16, float, 8, true>: 80 registers, 17408 bytes shared
 //              batch_norm_forward_moments<__nv_bfloat16, float, float, 2, false>: 40 registers, 96 bytes shared
 //              batch_norm_forward_moments<double, double, double, 2, false>: 56 registers, 192 bytes shared
-//              batch_norm_forward_moments<double, double, double, 2, true>: 104 registers, 10240 bytes shared
+//              batch_norm_forward_moments<double, double, double, 2, true>: 112 registers, 10240 bytes shared
 //              batch_norm_forward_finish<float, float>: 64 registers, 1536 bytes shared
 //              batch_norm_forward_finish<__half, float>: 64 registers, 1536 bytes shared
 //              batch_norm_forward_finish<__nv_bfloat16, float>: 64 registers, 1536 bytes shared
@@ -42,7 +42,7 @@
 //              batch_norm_backward_sums<float, float, float, 4, false>: 80 registers, 32 bytes shared
 //              batch_norm_backward_sums<float, float, float, 4, true>: 96 registers, 8192 bytes shared
 //              batch_norm_backward_sums<float, float, float, 1, false>: 72 registers, 32 bytes shared
-//              batch_norm_backward_sums<__half, float, float, 8, true>: 96 registers, 16384 bytes shared
+//              batch_norm_backward_sums<__half, float, float, 8, true>: 104 registers, 16384 bytes shared
 //              batch_norm_backward_sums<__half, __half, float, 8, false>: 80 registers, 32 bytes shared
 //              batch_norm_backward_sums<__nv_bfloat16, __nv_bfloat16, float, 8, true>: 128 registers, 16384 bytes shared
 //              batch_norm_backward_sums<double, double, double, 2, false>: 80 registers, 64 bytes shared
@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(1024)
                               A unbiased, A momentum, R* __restrict__ running_mean,
                               R* __restrict__ running_var, A* __restrict__ mean,
                               A* __restrict__ variance) {
-  constexpr int depth = 5, rows = 1024 / 4;
+  constexpr int depth = sizeof(A) == 4 ? 5 : 2, rows = 1024 / 4;
   __shared__ A shared[3][32][4];
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x % 4;
   const int64_t plane = parts * channels;
