@@ -43,7 +43,7 @@ for dtype in ("float32", "bfloat16"):
         rm, rv = cupy.zeros(c, "f4"), cupy.ones(c, "f4")
         def finish():
             m = got[0]
-            B._finish[mean.dtype, mean.dtype](B.ceil_div(c, 4), 1024, m, c, m.shape[1], 1.0, 0.1, rm, rv, mean, var)
+            B._finish[mean.dtype, mean.dtype](B.ceil_div(c, 4), 512, m, c, m.shape[1], 1.0, 0.1, rm, rv, mean, var)
         def both(): conv(True); finish()
         wide = B._rows(y, True, y)
         partials = cupy.empty((3, 2000, c), "f4")
@@ -51,7 +51,7 @@ for dtype in ("float32", "bfloat16"):
         def moments(blocks, least, end=True):
             parts, chunk = wide.parts(blocks, least)
             B._moments[y.dtype, mean.dtype, mean.dtype, wide.width, True](wide.tiles * parts, wide.block, y, c, wide.packs, wide.length, parts, chunk, 1.0, 0.1, rm, rv, mean, var, partials)
-            if end: B._finish[mean.dtype, mean.dtype](B.ceil_div(c, 4), 1024, partials, c, parts, 1.0, 0.1, rm, rv, mean, var)
+            if end: B._finish[mean.dtype, mean.dtype](B.ceil_div(c, 4), 512, partials, c, parts, 1.0, 0.1, rm, rv, mean, var)
         def back(blocks, least):
             parts, chunk = wide.parts(blocks, least)
             B._sums[y.dtype, mean.dtype, mean.dtype, wide.width, True](wide.tiles * parts, wide.block, x, y, mean, var, 1e-5, c, wide.packs, wide.length, parts, chunk, sums, gw, gb, partials)

@@ -8,7 +8,7 @@
 // Layout:      x, g, y, gx alike: (N, C, L) contiguous, or (N L, C) contiguous (LAST: channels_last)
 // Launch:      LAST: grid tiles * parts, tiles = ceil(C / (TX VEC)), block (TX, 256 / TX)
 //              else: grid C * parts, block 256; forward_finish: grid C / 4,
-//              block 1024; backward_finish: grid C, block 128
+//              block 512; backward_finish: grid C, block 128
 // Cost:        forward 3 n C sizeof(T) bytes in training, 2 in evaluation; backward 5 and, with
 //              weights, 4: bound by memory; the second pass goes backwards through what is cached
 // Types:       float, __half, __nv_bfloat16 -> float; double -> double; W, R, M: T or, beside 2 bytes, float
@@ -27,10 +27,10 @@
 //              batch_norm_forward_moments<__nv_bfloat16, float, float, 2, false>: 40 registers, 96 bytes shared
 //              batch_norm_forward_moments<double, double, double, 2, false>: 56 registers, 192 bytes shared
 //              batch_norm_forward_moments<double, double, double, 2, true>: 112 registers, 10240 bytes shared
-//              batch_norm_forward_finish<float, float>: 64 registers, 1536 bytes shared
-//              batch_norm_forward_finish<__half, float>: 64 registers, 1536 bytes shared
-//              batch_norm_forward_finish<__nv_bfloat16, float>: 64 registers, 1536 bytes shared
-//              batch_norm_forward_finish<double, double>: 64 registers, 3072 bytes shared
+//              batch_norm_forward_finish<float, float>: 128 registers, 768 bytes shared
+//              batch_norm_forward_finish<__half, float>: 128 registers, 768 bytes shared
+//              batch_norm_forward_finish<__nv_bfloat16, float>: 128 registers, 768 bytes shared
+//              batch_norm_forward_finish<double, double>: 104 registers, 1536 bytes shared
 //              batch_norm_forward<float, float, float, float, 4, false>: 48 registers, 0 bytes shared
 //              batch_norm_forward<float, float, float, float, 4, true>: 64 registers, 0 bytes shared
 //              batch_norm_forward<float, float, float, float, 1, false>: 56 registers, 0 bytes shared
@@ -100,16 +100,15 @@ __device__ __forceinline__ void write_sums(int64_t channel, int64_t channels, A 
   if (gb) gb[channel] = narrow<W>(total);
 }
 
-// The sum over the threads of a block of 1024 that differ by a multiple of four; each gets it.
+// The sum over the threads of a block of 512 that differ by a multiple of four; each gets it.
 template <typename A>
-__device__ __forceinline__ void sum_over_channels(A& x, A (&shared)[32][4]) {
+__device__ __forceinline__ void sum_over_channels(A& x, A (&shared)[16][4]) {
 #pragma unroll
   for (int step = 16; step >= 4; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
   const int own = threadIdx.x % 4, lane = threadIdx.x % 32;
   if (lane < 4) shared[threadIdx.x / 32][own] = x;
   __syncthreads();
-  x = (shared[lane / 4][own] + shared[lane / 4 + 8][own]) +
-      (shared[lane / 4 + 16][own] + shared[lane / 4 + 24][own]);
+  x = shared[lane / 4][own] + shared[lane / 4 + 8][own];
 #pragma unroll
   for (int step = 16; step >= 4; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
 }
@@ -239,19 +238,19 @@ __global__ void __launch_bounds__(256, 2)
 
 // partials: (3, parts, C) counts, means and sums of squared deviations, of four channels a block.
 template <typename R, typename A>
-__global__ void __launch_bounds__(1024)
+__global__ void __launch_bounds__(512, 1)
     batch_norm_forward_finish(const A* __restrict__ partials, int64_t channels, int parts,
                               A unbiased, A momentum, R* __restrict__ running_mean,
                               R* __restrict__ running_var, A* __restrict__ mean,
                               A* __restrict__ variance) {
-  constexpr int depth = sizeof(A) == 4 ? 5 : 2, rows = 1024 / 4;
-  __shared__ A shared[3][32][4];
+  constexpr int depth = sizeof(A) == 4 ? 9 : 4, rows = 512 / 4;
+  __shared__ A shared[3][16][4];
   const int64_t channel = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x % 4;
   const int64_t plane = parts * channels;
   const bool inside = channel < channels;
   const A* const from = partials + (inside ? channel : 0);
   const A base = from[plane];
-  // Of the deviations of the means from that of the first part.
+  // Sums of the deviations of the means from that of the first part, and what is kept for theirs.
   A count = 0, sum = 0, square = 0, counts[depth], steps[depth];
   const auto fetch = [&](int first) {
     A squares[depth];
@@ -273,6 +272,7 @@ __global__ void __launch_bounds__(1024)
     }
   };
   const int mine = threadIdx.x / 4;
+#pragma unroll 1
   for (int first = mine + depth * rows; first < parts; first += depth * rows) fetch(first);
   fetch(mine);
   sum_over_channels(count, shared[0]);
@@ -282,6 +282,7 @@ __global__ void __launch_bounds__(1024)
   for (int d = 0; d < depth; ++d) {
     square += counts[d] * (steps[d] - middle) * (steps[d] - middle);
   }
+#pragma unroll 1
   for (int part = mine + depth * rows; inside && part < parts; part += rows) {
     const A step = from[plane + part * channels] - base - middle;
     square += from[part * channels] * step * step;

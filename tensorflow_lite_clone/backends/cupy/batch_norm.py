@@ -179,7 +179,7 @@ def batch_norm(
         )  # fmt: skip
     if moments is not None:
         finish = _finish[running_kind, kind]
-        finish(ceil_div(channels, 4), 1024, moments, channels, moments.shape[1], *results)
+        finish(ceil_div(channels, 4), 512, moments, channels, moments.shape[1], *results)
     y = _normalize(x, laid, weights, mean, variance, eps, rows, kind)
     if running[0] is running_mean and running[1] is running_var:
         return y, mean, variance  # what was given is written
