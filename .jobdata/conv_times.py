@@ -60,4 +60,16 @@ for dtype in ("float32", "bfloat16"):
         t += [timed(lambda: moments(*of)) for of in ((2, 8), (3, 8), (3, 4), (4, 4), (6, 4))]
         t += [timed(lambda: back(*of)) for of in ((2, 8), (2, 4), (3, 4))]
         print(f"| {dtype} | {c} | {h} | {tuple(ready.shape)} {ready.grid} | {ready.rows} | " + " | ".join(f"{v:.1f}" for v in t) + " |", flush=True)
+from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.dispatch import table
+kit = backends.load("cuda:0").F
+for last in (False, True):
+    for dtype in ("float32", "bfloat16"):
+        x, g = [cupy.random.standard_normal((128, 32, 32, 64), dtype=cupy.float32).astype(native[dtype]) for _ in range(2)]
+        x, g = [v.transpose(0, 3, 1, 2) if last else v.reshape(128, 64, 32, 32) for v in (x, g)]
+        w, b, rm, rv = [cupy.ones(64, "f4") for _ in range(4)]
+        y, mean, var = table.overrides["batch_norm", "cupy"](kit, x, w, b, rm, rv, momentum=0.1, eps=1e-5)
+        f = timed(lambda: table.overrides["batch_norm", "cupy"](kit, x, w, b, rm, rv, momentum=0.1, eps=1e-5))
+        k = timed(lambda: table.overrides["batch_norm_backward", "cupy"](kit, g, x, w, mean, var, eps=1e-5, needs=(True, True, True)))
+        print("batch norm 128x64x32x32", dtype, "NHWC" if last else "NCHW", round(f, 1), round(k, 1), flush=True)
 print(round(time.time() - begin, 1), "s")
