@@ -14,14 +14,16 @@
 //              least PIECES 128 BN (4 + sizeof(T) / SPLIT) if SPLIT > 1
 // Cost:        2 n p o c k FLOPs, less the rows that read only zeros, on channels padded to 128
 //              bytes. A tile reads a patch once for all taps that are a stride apart, and all of
-//              its weights: bound by shared memory for 64 outputs, else by the tensor cores, by L2
-//              for tiles of 128 x 128
+//              its weights: bound by the tensor cores, by L2 for tiles of 128 x 128, and between
+//              tiles by memory, as all blocks write at once (16 bytes a cycle each)
 // Types:       float -> float (rounded to tf32 by the copy engine), half, bfloat16 -> float
 // Determinism: bit for bit
 // Limits:      groups, fewer than 64 bytes of channels or 16 outputs, outputs that are no whole
 //              packs, strides beyond 8 forward, what lies otherwise
-// Variants:    BN outputs; PIECES of 64 pixels a warpgroup; RESIDENT blocks a multiprocessor; SPLIT
-//              blocks share the channels where tiles are few. Chosen by a count of cycles
+// Variants:    BN outputs; PIECES of PIECE pixels a warpgroup, if more than 64 as the columns of a
+//              product whose rows are outputs: with 64 outputs the other way is bound by shared
+//              memory; RESIDENT blocks a multiprocessor; SPLIT blocks share the channels where
+//              tiles are few. Chosen by a count of cycles
 //              (backends/cupy/convolution_plan.py). Of no use: clusters of 4 (60 us where those of
 //              2 take 39: they do not fit all multiprocessors), a thread of its own for patches
 //              (123 us where one for both takes 114), boxes that begin with several images where
