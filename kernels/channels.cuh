@@ -1,10 +1,10 @@
 // How the threads of batch norm's blocks walk over the values of channels.
 
-// Packs in flight per thread.
+// Packs in flight per thread, of kernels that only read and of those that write as well.
 template <int VEC>
-struct Depth {
-  static constexpr int value = VEC == 1 ? 8 : VEC < 8 ? 4 : 2;
-};
+constexpr int READ = VEC == 1 ? 8 : 4;
+template <int VEC>
+constexpr int DEPTH = VEC < 8 ? READ<VEC> : 2;
 
 // The packs of one thread, all of the same channel, or with LAST of the same VEC channels. A
 // channel has `count` packs (LAST: rows), cut into `parts` of `chunk`; a plane has `length` packs.

@@ -42,14 +42,14 @@ struct Windows {
 // Value k of all windows: its place in one, in elements from where the window begins; `down` is
 // beyond any image if windows have fewer values.
 struct Tap {
-  int64_t offset;
-  int down, across;
+  int offset, down, across;
   __device__ __forceinline__ Tap(const Windows& s, int k) {
     const int area = s.kernel_height * s.kernel_width, c = k / area, tap = k - c * area;
     const int i = tap / s.kernel_width;
     across = (tap - i * s.kernel_width) * s.dilation_width;
-    down = k < s.values ? i * s.dilation_height : 1 << 30;
-    offset = k < s.values ? c * s.channel + down * s.row + across * s.pixel : 0;
+    down = i * s.dilation_height;
+    offset = static_cast<int>(c * s.channel + down * s.row + across * s.pixel);
+    if (k >= s.values) down = 1 << 30;
   }
 };
 
@@ -65,19 +65,22 @@ struct Window {
     wide = j * s.stride_width - s.padding_width;
     first = x + (n * s.image + high * s.row + wide * s.pixel);
   }
-  __device__ __forceinline__ T at(const Windows& s, const Tap& tap) const {
+  // Reads something, `x` if nothing else, so that no branch keeps the next read waiting.
+  __device__ __forceinline__ T at(const T* x, const Windows& s, const Tap& tap) const {
     const bool inside =
         static_cast<unsigned>(high + tap.down) < static_cast<unsigned>(s.height) &&
         static_cast<unsigned>(wide + tap.across) < static_cast<unsigned>(s.width);
-    return inside ? first[tap.offset] : narrow<T>(0.0f);
+    const T value = *(inside ? first + tap.offset : x);
+    return inside ? value : narrow<T>(0.0f);
   }
 };
 
-// Two halves as one register.
+// A register of a product's operand: one float, or two halves.
+__device__ __forceinline__ uint32_t operand(const float (&values)[1]) { return to_tf32(values[0]); }
 template <typename T>
-__device__ __forceinline__ uint32_t joined(T low, T high) {
+__device__ __forceinline__ uint32_t operand(const T (&values)[2]) {
   Pack<T, 2> pair;
-  pair[0] = low, pair[1] = high;
+  pair[0] = values[0], pair[1] = values[1];
   return *reinterpret_cast<const uint32_t*>(&pair);
 }
 
@@ -93,13 +96,8 @@ __global__ void __launch_bounds__(THREADS, 3)
   constexpr int TILES = BN / 8, TOGETHER = VEC / 2;  // of 8 columns; those of a lane's 16 bytes
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, n0 = blockIdx.y * BN;
 
-  const auto joined_at = [&](auto value, int step, int half) {  // of the lane's k, in a register
-    const int k = (8 * step + 4 * half + t) * EACH;
-    if constexpr (sizeof(T) == 2) {
-      return joined<T>(value(k), value(k + 1));
-    } else {
-      return to_tf32(value(k));
-    }
+  const auto place = [&](int step, int half, int e) {  // of a value in the windows
+    return (8 * step + 4 * half + t) * EACH + e;
   };
   uint32_t b[STEPS][TILES][2];
 #pragma unroll
@@ -109,10 +107,14 @@ __global__ void __launch_bounds__(THREADS, 3)
       const int n = n0 + j / TOGETHER * 4 * VEC + g / 2 * VEC + j % TOGETHER * 2 + g % 2;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const auto weight = [&](int k) {
-          return n < s.outputs && k < s.values ? w[n * s.values + k] : narrow<T>(0.0f);
-        };
-        b[step][j][half] = joined_at(weight, step, half);
+        T values[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+          const int k = place(step, half, e);
+          const bool inside = n < s.outputs && k < s.values;
+          values[e] = inside ? w[n * s.values + k] : narrow<T>(0.0f);
+        }
+        b[step][j][half] = operand(values);
       }
     }
   }
@@ -123,15 +125,25 @@ __global__ void __launch_bounds__(THREADS, 3)
     const int m = tile * 16 + g;
     const Window<T> windows[2] = {Window<T>(x, s, min(m, s.pixels - 1)),
                                   Window<T>(x, s, min(m + 8, s.pixels - 1))};
+    T values[STEPS][4][EACH];
+#pragma unroll
+    for (int step = 0; step < STEPS; ++step) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+          const Tap tap(s, place(step, half, e));
+#pragma unroll
+          for (int i = 0; i < 2; ++i) values[step][2 * half + i][e] = windows[i].at(x, s, tap);
+        }
+      }
+    }
     float sums[TILES][4] = {};
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
       uint32_t a[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const auto value = [&](int k) { return windows[i % 2].at(s, Tap(s, k)); };
-        a[i] = joined_at(value, step, i / 2);
-      }
+      for (int i = 0; i < 4; ++i) a[i] = operand(values[step][i]);
 #pragma unroll
       for (int j = 0; j < TILES; ++j) {
         if constexpr (sizeof(T) == 2) {

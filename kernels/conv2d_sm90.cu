@@ -14,14 +14,16 @@
 //              least PIECES 128 BN (4 + sizeof(T) / SPLIT) if SPLIT > 1
 // Cost:        2 n p o c k FLOPs, less the rows that read only zeros, on channels padded to 128
 //              bytes. A tile reads a patch once for all taps that are a stride apart, and all of
-//              its weights: bound by shared memory for 64 outputs, else by the tensor cores, by L2
-//              for tiles of 128 x 128
+//              its weights: bound by the tensor cores, by L2 for tiles of 128 x 128, and between
+//              tiles by memory, as all blocks write at once (16 bytes a cycle each)
 // Types:       float -> float (rounded to tf32 by the copy engine), half, bfloat16 -> float
 // Determinism: bit for bit
 // Limits:      groups, fewer than 64 bytes of channels or 16 outputs, outputs that are no whole
 //              packs, strides beyond 8 forward, what lies otherwise
-// Variants:    BN outputs; PIECES of 64 pixels a warpgroup; RESIDENT blocks a multiprocessor; SPLIT
-//              blocks share the channels where tiles are few. Chosen by a count of cycles
+// Variants:    BN outputs; PIECES of PIECE pixels a warpgroup, if more than 64 as the columns of a
+//              product whose rows are outputs: with 64 outputs the other way is bound by shared
+//              memory; RESIDENT blocks a multiprocessor; SPLIT blocks share the channels where
+//              tiles are few. Chosen by a count of cycles
 //              (backends/cupy/convolution_plan.py). Of no use: clusters of 4 (60 us where those of
 //              2 take 39: they do not fit all multiprocessors), a thread of its own for patches
 //              (123 us where one for both takes 114), boxes that begin with several images where
@@ -69,6 +71,7 @@ constexpr int CONSUMERS = WARPGROUPS * 128;
 constexpr int THREADS = CONSUMERS + 128;   // one more warpgroup copies
 constexpr int CHUNK = 128;                 // bytes of channels of a row
 constexpr int MOST_STAGES = 12;
+constexpr int STAGGERED = 8;
 constexpr int SLOTS = 2;                   // panels of results under way, of a warpgroup
 constexpr int PANEL = 64 * CHUNK;          // bytes of 64 pixels and a chunk of outputs
 
@@ -95,6 +98,7 @@ struct Convolution {
                                       // blocks of BN outputs
   int outputs, group_stride;   // group_stride: bytes between 8 rows of a piece and the next 8
   int patch_stages, weight_stages;
+  int stagger;  // cycles by which a block begins later than the one before it, of STAGGERED
 };
 struct Outputs {
   TensorMap map[MOST_PARTS];
@@ -206,6 +210,10 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
   if (group == WARPGROUPS) {
     give_registers<RESIDENT == 1 ? 40 : 24>();
     if (threadIdx.x != CONSUMERS) return;
+    // Blocks that write while others multiply wait for memory less than if all wrote at once.
+    for (const long long begin = clock64();
+         clock64() - begin < blockIdx.x % STAGGERED * s.stagger;) {
+    }
     patch.parity = weight.parity = 1;  // what is free at first
     for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
       const Item item(s, i, BN);
@@ -331,27 +339,26 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
       for (int i = 0; i < PIECES; ++i) hold(sums[i]);
       release();
 
-      const T* added = bias;
       if constexpr (MOMENTS) {
         settle<T, BN, PIECES, PIECE>(sums, bias, item.column, s.outputs);
         tally.add(sums);
-        added = nullptr;
       }
+      const auto biased = [](float x, float more) { return MOMENTS ? x : x + more; };
       const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
       const auto put = [&](char* panel, int j, const float* sum) {  // outputs 8 j of a piece
         const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T) % CHUNK;
         float more[2] = {};
-        if (added != nullptr) {
+        if (!MOMENTS && bias != nullptr) {
 #pragma unroll
           for (int v = 0; v < 2; ++v) {
-            if (item.column + n + v < s.outputs) more[v] = widen(added[item.column + n + v]);
+            if (item.column + n + v < s.outputs) more[v] = widen(bias[item.column + n + v]);
           }
         }
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           Pack<T, 2> pair;
 #pragma unroll
-          for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(sum[2 * h + v] + more[v]);
+          for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(biased(sum[2 * h + v], more[v]));
           store(reinterpret_cast<T*>(panel + place + h * 8 * CHUNK + (byte ^ turn)), pair);
         }
       };
@@ -367,11 +374,11 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
         constexpr int BOX = PANEL / CHUNK / PANELS;  // pixels of a slot
         const int output = threadIdx.x % 128 / 32 * 16 + lane / 4;
         float more[2] = {};
-        if (added != nullptr) {
+        if (!MOMENTS && bias != nullptr) {
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
             const int n = item.column + output + 8 * h;
-            if (n < s.outputs) more[h] = widen(added[n]);
+            if (n < s.outputs) more[h] = widen(bias[n]);
           }
         }
 #pragma unroll
@@ -390,7 +397,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
 #pragma unroll
               for (int i = 0; i < 4; ++i) {
                 const float* const pair = sum + 4 * j + 2 * i;
-                r[i] = pack_16<T>(pair[0] + more[i % 2], pair[1] + more[i % 2]);
+                r[i] = pack_16<T>(biased(pair[0], more[i % 2]), biased(pair[1], more[i % 2]));
               }
               store_transposed(column + j * 8 * CHUNK, r);
             }
@@ -402,7 +409,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
                                   (n % LANES * 4 ^ pixel * 16);
 #pragma unroll
               for (int j = 0; j < BOX / 8; ++j) {
-                *reinterpret_cast<float*>(place + j * 8 * CHUNK) = sum[4 * j + i] + more[i / 2];
+                *reinterpret_cast<float*>(place + j * 8 * CHUNK) =
+                    biased(sum[4 * j + i], more[i / 2]);
               }
             }
           }

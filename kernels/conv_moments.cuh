@@ -41,10 +41,17 @@ __device__ __forceinline__ void settle(float (&sums)[PIECES][BN * PIECE / 128], 
       }
     }
   }
+  if constexpr (sizeof(T) == 2) {
 #pragma unroll
-  for (int i = 0; i < PIECES; ++i) {
+    for (int i = 0; i < PIECES; ++i) {
 #pragma unroll
-    for (int at = 0; at < SUMS; ++at) sums[i][at] = widen(narrow<T>(sums[i][at]));
+      for (int at = 0; at < SUMS; at += 2) {
+        const uint32_t both = pack_16<T>(sums[i][at], sums[i][at + 1]);
+        const Pack<T, 2> pair = *reinterpret_cast<const Pack<T, 2>*>(&both);
+        sums[i][at] = widen(pair[0]);
+        sums[i][at + 1] = widen(pair[1]);
+      }
+    }
   }
 }
 
@@ -77,26 +84,22 @@ struct Tally {
     if constexpr (TURNED) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        float m = 0, s = 0;
+        float m, s, some[4] = {}, squares[4] = {};
 #pragma unroll
         for (int i = 0; i < PIECES; ++i) {
 #pragma unroll
-          for (int j = 0; j < SUMS / 4; ++j) {
-            m += sums[i][4 * j + 2 * h] + sums[i][4 * j + 2 * h + 1];
-          }
+          for (int j = 0; j < SUMS / 2; ++j) some[j % 4] += sums[i][j / 2 * 4 + 2 * h + j % 2];
         }
-        m *= 1.0f / EACH;
+        m = (some[0] + some[1] + (some[2] + some[3])) * (1.0f / EACH);
 #pragma unroll
         for (int i = 0; i < PIECES; ++i) {
 #pragma unroll
-          for (int j = 0; j < SUMS / 4; ++j) {
-#pragma unroll
-            for (int v = 0; v < 2; ++v) {
-              const float step = sums[i][4 * j + 2 * h + v] - m;
-              s += step * step;
-            }
+          for (int j = 0; j < SUMS / 2; ++j) {
+            const float step = sums[i][j / 2 * 4 + 2 * h + j % 2] - m;
+            squares[j % 4] += step * step;
           }
         }
+        s = squares[0] + squares[1] + (squares[2] + squares[3]);
 #pragma unroll
         for (int step = 1; step < 4; step *= 2) {
           const float other = __shfl_xor_sync(0xffffffffu, m, step), apart = other - m;

@@ -232,6 +232,52 @@ def test_sums_of_a_gradient_that_waits(kind: str, shape: tuple[int, ...], joined
         same(ours.float() / scale, expected.float() / scale, tolerance)
 
 
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("between", [False, True])
+def test_a_convolution_leaves_moments(kind: str, between: bool) -> None:
+    tlc.manual_seed(0)
+    dtype = getattr(tlc, kind)
+    conv = tlc.nn.Conv2d(64, 128, 3, padding=1).cuda().to(dtype)
+    norm = tlc.nn.BatchNorm2d(128).cuda()
+    x = tlc.randn(64, 64, 16, 16, device="cuda").to(dtype)
+    x = x.contiguous(memory_format=tlc.channels_last)
+
+    def work() -> tuple:
+        norm.reset_running_stats()
+        with tlc.no_grad():
+            y = conv(x)
+            if between:
+                y.mul_(2.0)
+            z = norm(y)
+        return z, norm.running_mean.clone(), norm.running_var.clone()
+
+    result, names = captured(work)
+    if tlc.cuda.get_device_capability() == (9, 0):
+        assert any(["forward_moments" in name for name in names]) == between
+    normal, *running = zip(result, work())
+    same(normal[0].float(), normal[1].float(), 2e-5 if kind == "float32" else 2e-2)
+    for ours, expected in running:
+        same(ours, expected, 1e-5)
+
+
+def test_norms_and_counters_wait_for_what_joins_them() -> None:
+    tlc.manual_seed(0)
+    x = tlc.randn(16, 8, 12, 12, device="cuda")
+    convs = [tlc.nn.Conv2d(8, 16, 3, padding=1).cuda() for _ in range(2)]
+    norms = [tlc.nn.BatchNorm2d(16).cuda() for _ in range(2)]
+
+    def work() -> Any:
+        first, second = [norm(conv(x)) for norm, conv in zip(norms, convs)]
+        return (first + second).relu()
+
+    result, names = captured(work)
+    formulas = [name for name in names if name.startswith("pointwise")]
+    assert formulas == ["pointwise_chain"] * 2  # of the pictures, and of the counted batches
+    counted = [int(norm.num_batches_tracked) for norm in norms]
+    assert counted == [2, 2]
+    same(result, work(), 2e-5)
+
+
 def test_training_is_the_same() -> None:
     def trained(compiled: bool) -> list:
         tlc.manual_seed(0)

@@ -248,6 +248,70 @@ def test_gradients_that_are_no_formulas(
     assert chain.on
 
 
+def test_what_has_nothing_to_do_with_a_call_goes_on_waiting(chain: Any) -> None:
+    x, y, z = given(1, 2, 3), given(4, 5), given(6, 7)
+    more, double = waiting(lambda F, x: x + 1), in_place(lambda F, x: x * 2)
+
+    def look(arrays: Any, **more: Any) -> list:
+        deferred.launching("a kernel", "", (), ())()  # of what is called
+        return [host(array).tolist() for array in arrays]
+
+    look_at = deferred.around(look)
+    first, other, third = more(x), more(y), more(z)
+    second = more(first)
+    assert double(x)  # after it was read
+    assert look_at([other], of=(None, 3, "same", np.float32(1), slice(2))) == [[5, 6]]
+    assert len(chain.steps) == 4
+    assert look_at((first,)) == [[2, 3, 4]]  # which `second` reads; and `x` has to be read before
+    assert len(chain.steps) == 1
+    assert host(x).tolist() == [2, 4, 6]
+    assert look_at({"y": y}.values()) == [[4, 5]]
+    assert not chain.steps  # what is called may hold any array
+    assert host(second).tolist() == [3, 4, 5] and host(third).tolist() == [7, 8]
+
+    counters = [cupy.ndarray((), np.int64) for _ in range(9)]
+    for counter in counters:
+        host(counter)[...] = 7
+        assert in_place(lambda F, x: x + 1)(counter)
+    many = [more(given(2, 4, 6)) for _ in range(9)]
+    chain.flush((y,))
+    deferred.launching("a kernel", "", (), ())()
+    assert len(chain.steps) == 9 + 4  # not many large ones
+    assert len(joining.groups_of(chain.steps)) == 2
+    last = more(y)
+    deferred.launching("a kernel", "", (), ())()  # of someone else
+    assert not chain.steps
+    assert host(last).tolist() == [5, 6]
+    assert [int(host(counter)) for counter in counters] == [8] * 9
+    assert all([host(array).tolist() == [3, 5, 7] for array in many])
+
+
+def test_methods_touch_their_array(chain: Any) -> None:
+    more = waiting(lambda F, x: x + 1)
+    x, y = more(given(1, 2)), more(given(5, 6))
+    assert deferred.around(x.reshape)(2, 1).shape == (2, 1)
+    assert host(x).tolist() == [2, 3] and len(chain.steps) == 1
+    chain.flush()
+    assert host(y).tolist() == [6, 7]
+
+
+def test_what_is_handed_on_is_not_touched(chain: Any) -> None:
+    call = formula("body", lambda F, g, *, like: g, lambda g, *, like: g)
+    hand_on = deferred.deferring(call)
+    y = waiting(lambda F, x: x + 1)(given(1, 2))
+    assert hand_on(y, like=3) is y and hand_on(y, like=3) is y
+    assert chain.steps
+    assert hand_on(y, like=[1]) is y  # which is no key
+    assert not chain.steps
+
+
+def test_gradients_of_others_read_what_was_saved(chain: Any) -> None:
+    y = waiting(lambda F, x: x + 1)(given(1, 2))
+    op = SimpleNamespace(joint=None, shared={0: 1})
+    node = SimpleNamespace(op=op, backend=SimpleNamespace(batched=False))
+    assert deferred.backward(node, lambda grads: host(y).tolist(), []) == [2, 3]
+
+
 def test_a_joined_kernel_that_does_not_compile(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def plan(name: str, *rest: Any) -> Any:
         if name == "chain":

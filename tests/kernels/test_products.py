@@ -27,6 +27,7 @@ class Producing:
     def __init__(self, chain: Any) -> None:
         self.y = given(1, 2, 3)
         self.launched: list[bool] = []
+        chain.flush([self.y])
         chain.put_off(deferred.Product(self.y, self.launch))
 
     def launch(self, moments: bool) -> Any:

@@ -44,6 +44,7 @@ ELSEWHERE = {
     ),
     "sampled": "random: tests/backends",
     "restride": "of large tensors: tests/cuda/test_layouts.py",
+    "cast_weight": "of parameters under autocast: tests/amp, tests/kernels/test_conv2d_few.py",
     **dict.fromkeys(
         ("binomial", "standard_gamma", "sample_dirichlet"),
         "random: tests/tensor/test_random_gamma.py",

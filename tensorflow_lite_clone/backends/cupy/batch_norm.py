@@ -156,7 +156,8 @@ def batch_norm(
     if kind is None or not x.size:
         return NotImplemented
     moments = chain.moments(x)
-    chain.flush()
+    touched = [value for value in (x, w, b, running_mean, running_var) if value is not None]
+    chain.flush(touched if kind == _FLOAT32 else None)
     weights, running_kind = weights_of(x, w, b), _kind(x, (running_mean, running_var))
     last = _is_last(x)
     laid = _laid(x, last)

@@ -201,7 +201,7 @@ def _is_depthwise(channels: int, each: int, groups: int) -> bool:
 def conv(
     F: Any, x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ) -> Any:
-    chain.flush()
+    chain.flush([value for value in (x, w, b) if value is not None])
     chip = facts(x.device.id)
     tensor = _way(chip, x, w, b)
     if tensor is None or x.ndim not in (3, 4):
@@ -220,7 +220,7 @@ def conv(
     x, w = spatial(x), spatial(w)
     if _is_depthwise(x.shape[1], w.shape[1], groups):
         return depthwise.forward(x, w, b, new_array(shape, x.dtype, last), geometry)
-    if tensor and last and few.serves(w, groups):
+    if tensor and last and few.serves(x, w, groups):
         return few.forward(x, w, b, new_array(shape, x.dtype, True), geometry, chip.processors)
     return _gather(
         by_pixels(x, groups), w, b, shape, last, space, groups, geometry, chip, tensor, False,

@@ -31,11 +31,13 @@ _TILE = 64  # pixels of a block at a time
 _RESIDENT = 3
 
 
-def serves(w: Any, groups: int) -> bool:
-    """Whether the kernel fits weights (o, c, kh, kw)."""
+def serves(x: Any, w: Any, groups: int) -> bool:
+    """Whether the kernel fits: x (n, c, h, w) in any layout, weights (o, c, kh, kw)."""
     outputs, channels = w.shape[:2]
+    extent = sum([(size - 1) * abs(step) for size, step in zip(x.shape[1:], x.strides[1:])])
     return (
         groups == 1
+        and extent < 2**31
         and channels <= _MOST_CHANNELS
         and prod(w.shape[1:]) <= _MOST_VALUES
         and outputs * w.itemsize % 16 == 0

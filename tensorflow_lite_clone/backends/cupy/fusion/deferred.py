@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from types import ModuleType
 from typing import Any, NamedTuple
 
+import numpy as np
 from cupy import ndarray
 from cupy.cuda.compiler import CompileException
 
@@ -21,8 +23,15 @@ from tensorflow_lite_clone.backends.cupy.fusion.formula import in_place
 from tensorflow_lite_clone.backends.cupy.fusion.joining import Origin, Step, meets, span, window
 from tensorflow_lite_clone.backends.cupy.fusion.launch import maker
 from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns, summed
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch.raw import Raw
 
 _MOST_STEPS = 128  # that wait
+#: Of what calls are given, besides arrays, what holds none
+_PLAIN = (
+    type(None), bool, int, float, complex, str, slice, type(...), type,
+    np.generic, np.dtype, DType, Raw, ModuleType,
+)  # fmt: skip
 
 
 #: Each is called with a step before it is launched, and the steps that it was joined from.
@@ -69,29 +78,27 @@ class Chain(threading.local):
         self._written = _Known()
         self._origins: dict[tuple, Origin] = {}  # by window
         self._again: dict[tuple, Origin] = {}  # those that take the place of what steps read
+        self.apart = False  # the kernels that are launched now touch nothing that waits
 
     def defer(self, step: Step) -> None:
         """Let a formula wait."""
         arrays = [value for value in step.operands if value.__class__ is ndarray]
         results = step.results
+        self.apart = False
         read, written = self._read, self._written
         if any([written.clashes(value) for value in arrays]) or any(
             [written.clashes(value) or read.clashes(value) for value in results]
         ):
             self.flush()
-        for value in arrays:
-            read.add(value)
-        for value in results:
-            written.add(value)
+        self._note(step)
         self._forget(list(results))
         self.steps.append(step)
         if len(self.steps) == _MOST_STEPS:
             self.flush()
 
     def put_off(self, product: Product) -> None:
-        """Let a product wait for what `moments` are asked for, after all that waits is launched."""
-        self.flush()
-        self.product = product
+        """Let a product wait for `moments`, after what waits and touches its arrays is launched."""
+        self.product, self.apart = product, False
 
     def moments(self, x: Any) -> Any:
         """The moments of x per channel if the product that waits gives x, which is launched.
@@ -112,16 +119,34 @@ class Chain(threading.local):
         with self.beside(), self.here():
             return product.launch(moments)
 
-    def flush(self) -> None:
-        """Launch what waits."""
+    def _note(self, step: Step) -> None:
+        """Note what a step reads and writes."""
+        for value in step.operands:
+            if value.__class__ is ndarray:
+                self._read.add(value)
+        for value in step.results:
+            self._written.add(value)
+
+    def flush(self, touched: Sequence[Any] | None = None) -> None:
+        """Launch what waits.
+
+        Given the arrays that are touched by the kernels up to the next formula or call, what has
+        nothing to do with them may go on waiting.
+        """
         self._launch_product(False)
+        self.apart = touched is not None
         if not self.steps:
             return
         steps, self.steps = self.steps, []
+        if touched is not None:
+            steps, self.steps = joining.parted(steps, touched)
         again = {key: own for key, own in self._again.items() if not own.lost([], False)}
-        self._again.clear()
+        if not self.steps:
+            self._again.clear()
         self._read.clear()
         self._written.clear()
+        for step in self.steps:
+            self._note(step)
         needed = joining.needed_of(steps)
         later: set[Any] = set()  # what the groups that follow read
 
@@ -203,7 +228,7 @@ class Chain(threading.local):
 
     def drop(self) -> None:
         """Forget what waits."""
-        self.on = False
+        self.on = self.apart = False
         self.product = None
         self.steps.clear()
         self._read.clear()
@@ -215,14 +240,18 @@ class Chain(threading.local):
         """What `call` gives, which may do anything with arrays, after what waits is launched."""
         if not self.on:
             return call(*args, **kwargs)
-        self.flush()
+        touched = _arrays((getattr(call, "__self__", None), args, kwargs))
+        self.flush(touched)
         # What it is called for it may write; what was computed from others, autograd sees to.
-        self._forget(list(_arrays((args, kwargs))), itself=False)
+        if touched is None:
+            self._origins.clear()
+        else:
+            self._forget(touched, itself=False)
         self.on = False
         try:
             return call(*args, **kwargs)
         finally:
-            self.on = True
+            self.on, self.apart = True, False
 
 
 chain = Chain()
@@ -265,11 +294,14 @@ def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def backward(node: Any, call: Callable[..., Any], grads: list) -> Any:
     """Run a node's gradients, for `hooks.backwards`: formulas wait, what waits precedes others."""
-    op = getattr(node, "op", None)
-    if op is None or node.backend.batched:
-        return chain.outside(call, grads)
-    if op.deferrable if op.joint is not None else not op.shared:
+    op: Any = getattr(node, "op", None)
+    if (
+        op is not None
+        and not node.backend.batched
+        and (op.deferrable if op.joint is not None else not op.shared)
+    ):
         return call(grads)
+    chain.flush()  # what was saved for it is not among the arguments
     return chain.outside(call, grads)
 
 
@@ -281,6 +313,8 @@ def deferring(call: Callable[..., Any]) -> Callable[..., Any]:
         if not chain.on:
             return call(*arrays, **parameters)
         formed = None if made.refused else made.formed(arrays, parameters)
+        if formed is None and made.hands_on(arrays, parameters):
+            return call(*arrays, **parameters)
         if formed is None:
             return chain.outside(call, *arrays, **parameters)
         traced, walked, form = formed
@@ -321,20 +355,26 @@ def _shares(value: Any, x: Any) -> bool:
 
 def launching(*launch: Any) -> Callable[[], None]:
     """Launch what waits before any other kernel of ours, for `hooks.launches`."""
-    if chain.on:
+    if chain.on and not chain.apart:
         chain.flush()
     return lambda: None
 
 
-def _arrays(value: Any) -> Iterator[Any]:
-    """The arrays in nested tuples, lists and dicts."""
+def _arrays(value: Any) -> list[Any] | None:
+    """The arrays in nested tuples, lists and dicts; None where there may be others."""
     if value.__class__ is ndarray:
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _arrays(one)
-    elif isinstance(value, dict):
-        yield from _arrays(list(value.values()))
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (tuple, list)):
+        return [] if isinstance(value, _PLAIN) else None
+    found = []
+    for one in value:
+        arrays = _arrays(one)
+        if arrays is None:
+            return None
+        found += arrays
+    return found
 
 
 def _launch(step: Step, group: list[Step]) -> None:

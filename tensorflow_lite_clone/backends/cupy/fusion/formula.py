@@ -49,6 +49,7 @@ class Formula:
         self.like = like
         self.runs: dict[Any, Any] = {}
         self._traces: dict[Any, Trace | None] = {}
+        self._handed_on: set[Any] = set()
         self._failures = 0
         self.refused = False  # it is not pointwise
 
@@ -126,6 +127,14 @@ class Formula:
             return None
         return made, walked, form_of(walked, arrays, operands, results)
 
+    def hands_on(self, arrays: tuple, parameters: dict) -> bool:
+        """Whether all that it gives for such arrays are operands, as far as it was traced."""
+        kinds = tuple([getattr(value, "dtype", None) for value in arrays])
+        try:
+            return (kinds, *_fixed(parameters)) in self._handed_on
+        except TypeError:  # a parameter that has no hash
+            return False
+
     def _traced(self, kinds: tuple, shapes: tuple, parameters: dict) -> Trace | None:
         key: Any = (kinds, *_fixed(parameters))
         for known in (key, (key, shapes)):
@@ -141,8 +150,10 @@ class Formula:
         try:
             if not mixed:
                 made = trace(self.body, NAMESPACE, kinds, shapes, parameters, widened=widened)
-        except Unchanged:
+        except Unchanged as found:
             self.refused = not parameters
+            if found.whole:
+                self._handed_on.add(key)
         except Exception:  # whatever it is, the generic form says it again
             made = None
         if made is None and floats and not mixed:  # complex or whole numbers alone tell less

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -32,6 +32,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns
 
 _MOST_ARRAYS = 24  # of one kernel
 _MOST_WORDS = 4096 // 8  # of eight bytes, that a kernel may take as parameters on every device
+_MOST_APART = 4  # large steps that wait on
 _FEW = 64  # times as small is what is kept to compute an array again
 
 
@@ -170,6 +171,45 @@ def _numbers(step: Step) -> int:
     return len(found) + sum(step.form.numbers)
 
 
+def parted(steps: list[Step], touched: Sequence[Any]) -> tuple[list[Step], list[Step]]:
+    """The steps that are launched before these arrays are touched, and those that wait on.
+
+    Of those over more than one element not many do, as they hold memory, and none that reads what
+    is read now.
+    """
+    arrays = [[v for v in step.operands if v.__class__ is ndarray] for step in steps]
+    read = [set(map(window, own)) for own in arrays]
+    written = [set(map(window, step.results)) for step in steps]
+    large = [step.walk.elements > 1 for step in steps]
+    launched = {
+        place
+        for place, step in enumerate(steps)
+        if any([meets(v, other) for v in (*arrays[place], *step.results) for other in touched])
+    }
+
+    def follows(place: int) -> bool:
+        """Whether a step that waits has to be launched with those that are."""
+        for other in launched:
+            both = read[other] | written[other]
+            if other > place and not (
+                written[place].isdisjoint(both) and read[place].isdisjoint(written[other])
+            ):
+                return True
+            if large[place] and not read[place].isdisjoint(both):
+                return True
+        return False
+
+    while True:
+        waiting = [place for place in range(len(steps)) if place not in launched]
+        more = [place for place in waiting if follows(place)]
+        if not more:
+            more = [place for place in waiting if large[place]][:-_MOST_APART]
+        if not more:
+            break
+        launched.update(more)
+    return [steps[place] for place in sorted(launched)], [steps[place] for place in waiting]
+
+
 def needed_of(steps: list[Step]) -> set[int]:
     """The results, by identity, that something besides these steps holds or shares memory with."""
     mentions = Counter(id(v) for step in steps for v in (*step.operands, *step.results))
@@ -275,10 +315,12 @@ def joined(
     )
     arrays = tuple(held.values())
     walked, form = formed(traced, tuple(given), arrays, like=arrays or group[-1].operands[:1])
-    name = "chain"
-    if sums is not None:
-        name, form = group[-1].name, by_columns(walked, form, group[-1].walk.shape[1])
-    return None if form is None else Step(name, traced, walked, form, tuple(given), arrays, sums)
+    if sums is None:
+        return Step("chain", traced, walked, form, tuple(given), arrays)
+    columns = by_columns(walked, form, group[-1].shape[1])
+    if columns is None:
+        return None
+    return Step(group[-1].name, traced, walked, columns, tuple(given), arrays, sums)
 
 
 def formed(made: Trace, given: tuple, results: tuple, like: tuple) -> tuple[Walk, Form]:

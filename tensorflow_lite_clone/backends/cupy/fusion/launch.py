@@ -18,7 +18,14 @@ from tensorflow_lite_clone.backends.cupy.arrays import ceil_div, power_above
 from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.fusion.expression import Trace
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk
-from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form, Text, c_type, write
+from tensorflow_lite_clone.backends.cupy.fusion.source import (
+    BLOCK,
+    RESIDENT,
+    Form,
+    Text,
+    c_type,
+    write,
+)
 from tensorflow_lite_clone.backends.cupy.kernel import (
     OPTIONS,
     UNKNOWN,
@@ -130,7 +137,7 @@ def prepared_sums(name: str, made: Trace, walked: Walk, form: Form) -> tuple[Any
     across = min(32, power_above(groups))
     tiles = ceil_div(groups, across)
     parts = ceil_div(rows, _ROWS * (BLOCK // across))
-    chunk = ceil_div(rows, max(1, min(2 * here().processors // tiles, parts)))
+    chunk = ceil_div(rows, max(1, min(RESIDENT * here().processors // tiles, parts)))
     parts = ceil_div(rows, chunk)
     front = _front(made, form, 1)
     codes = "".join([CODES[kind] for kind, _ in text.constants]) + "q"

@@ -16,6 +16,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.words import WORDS
 from tensorflow_lite_clone.kernels.signature import C_TYPES
 
 BLOCK = 256
+RESIDENT = 2  # blocks of sums on a multiprocessor
 
 
 class Form(NamedTuple):
@@ -197,7 +198,7 @@ def write(title: str, trace: Trace, form: Form) -> Text:
     else:
         kind = _flat if form.flat else _strided
         lines, extra = kind(form, names, arrays, memory, results, stored, call)
-    bounds = f"{BLOCK}, 2" if sums else BLOCK
+    bounds = f"{BLOCK}, {RESIDENT}" if sums else BLOCK
     head = (
         f'extern "C" __global__ void __launch_bounds__({bounds}) {title}('
         f"{', '.join([*parameters, *extra])}) {{"
