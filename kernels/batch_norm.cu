@@ -7,28 +7,30 @@
 //              running += momentum (batch - running), with the variance times n / (n - 1)
 // Layout:      x, g, y, gx alike: (N, C, L) contiguous, or (N L, C) contiguous (LAST: channels_last)
 // Launch:      LAST: grid tiles * parts, tiles = ceil(C / (TX VEC)), block (TX, 256 / TX)
-//              else: grid C * parts, block 256; finish: grid C, block 128
+//              else: grid C * parts, block 256; forward_finish: grid C / 4,
+//              block 512; backward_finish: grid C, block 128
 // Cost:        forward 3 n C sizeof(T) bytes in training, 2 in evaluation; backward 5 and, with
 //              weights, 4: bound by memory; the second pass goes backwards through what is cached
 // Types:       float, __half, __nv_bfloat16 -> float; double -> double; W, R, M: T or, beside 2 bytes, float
 // Determinism: bit for bit on devices of the same size: partial results per block, joined in order
 // Limits:      more than 2^31 - 1 values a channel; weights or statistics of other dtypes
 // Variants:    LAST or planes; parts > 1 (few channels, many values): partials and a finishing
-//              kernel, else the statistics' kernel finishes each channel itself
-// Instances:   batch_norm_forward_moments<float, float, float, 4, false>: 56 registers, 96 bytes shared
-//              batch_norm_forward_moments<float, float, float, 4, true>: 64 registers, 9216 bytes shared
-//              batch_norm_forward_moments<float, float, float, 1, false>: 56 registers, 96 bytes shared
-//              batch_norm_forward_moments<float, float, float, 1, true>: 48 registers, 3072 bytes shared
-//              batch_norm_forward_moments<__half, float, float, 8, false>: 64 registers, 96 bytes shared
-//              batch_norm_forward_moments<__half, __half, float, 8, true>: 72 registers, 17408 bytes shared
+//              kernel, else the statistics' kernel finishes each channel itself. Moments
+//              that a convolution left (conv2d_sm90.cu) are finished alike
+// Instances:   batch_norm_forward_moments<float, float, float, 4, false>: 48 registers, 96 bytes shared
+//              batch_norm_forward_moments<float, float, float, 4, true>: 56 registers, 9216 bytes shared
+//              batch_norm_forward_moments<float, float, float, 1, false>: 40 registers, 96 bytes shared
+//              batch_norm_forward_moments<float, float, float, 1, true>: 56 registers, 3072 bytes shared
+//              batch_norm_forward_moments<__half, float, float, 8, false>: 48 registers, 96 bytes shared
+//              batch_norm_forward_moments<__half, __half, float, 8, true>: 80 registers, 17408 bytes shared
 //              batch_norm_forward_moments<__nv_bfloat16, __nv_bfloat16, float, 8, true>: 80 registers, 17408 bytes shared
-//              batch_norm_forward_moments<__nv_bfloat16, float, float, 2, false>: 56 registers, 96 bytes shared
-//              batch_norm_forward_moments<double, double, double, 2, false>: 72 registers, 192 bytes shared
-//              batch_norm_forward_moments<double, double, double, 2, true>: 72 registers, 10240 bytes shared
-//              batch_norm_forward_finish<float, float>: 32 registers, 48 bytes shared
-//              batch_norm_forward_finish<__half, float>: 32 registers, 48 bytes shared
-//              batch_norm_forward_finish<__nv_bfloat16, float>: 32 registers, 48 bytes shared
-//              batch_norm_forward_finish<double, double>: 48 registers, 96 bytes shared
+//              batch_norm_forward_moments<__nv_bfloat16, float, float, 2, false>: 40 registers, 96 bytes shared
+//              batch_norm_forward_moments<double, double, double, 2, false>: 56 registers, 192 bytes shared
+//              batch_norm_forward_moments<double, double, double, 2, true>: 112 registers, 10240 bytes shared
+//              batch_norm_forward_finish<float, float>: 128 registers, 768 bytes shared
+//              batch_norm_forward_finish<__half, float>: 128 registers, 768 bytes shared
+//              batch_norm_forward_finish<__nv_bfloat16, float>: 128 registers, 768 bytes shared
+//              batch_norm_forward_finish<double, double>: 104 registers, 1536 bytes shared
 //              batch_norm_forward<float, float, float, float, 4, false>: 48 registers, 0 bytes shared
 //              batch_norm_forward<float, float, float, float, 4, true>: 64 registers, 0 bytes shared
 //              batch_norm_forward<float, float, float, float, 1, false>: 56 registers, 0 bytes shared
@@ -40,9 +42,9 @@
 //              batch_norm_backward_sums<float, float, float, 4, false>: 80 registers, 32 bytes shared
 //              batch_norm_backward_sums<float, float, float, 4, true>: 96 registers, 8192 bytes shared
 //              batch_norm_backward_sums<float, float, float, 1, false>: 72 registers, 32 bytes shared
-//              batch_norm_backward_sums<__half, float, float, 8, true>: 88 registers, 16384 bytes shared
-//              batch_norm_backward_sums<__half, __half, float, 8, false>: 56 registers, 32 bytes shared
-//              batch_norm_backward_sums<__nv_bfloat16, __nv_bfloat16, float, 8, true>: 104 registers, 16384 bytes shared
+//              batch_norm_backward_sums<__half, float, float, 8, true>: 104 registers, 16384 bytes shared
+//              batch_norm_backward_sums<__half, __half, float, 8, false>: 80 registers, 32 bytes shared
+//              batch_norm_backward_sums<__nv_bfloat16, __nv_bfloat16, float, 8, true>: 128 registers, 16384 bytes shared
 //              batch_norm_backward_sums<double, double, double, 2, false>: 80 registers, 64 bytes shared
 //              batch_norm_backward_sums<double, double, double, 2, true>: 88 registers, 8192 bytes shared
 //              batch_norm_backward_finish<float, float>: 32 registers, 16 bytes shared
@@ -63,70 +65,10 @@
 //              copy; backward 48.9 us, 3.43 TB/s, 87 %
 
 #include "common.cuh"
+#include "channels.cuh"
 #include "moments.cuh"
 
 // -------------------------------------------------------------------------- device helpers
-
-// Packs in flight per thread.
-template <int VEC>
-struct Depth {
-  static constexpr int value = VEC == 1 ? 8 : VEC < 8 ? 4 : 2;
-};
-
-// The packs of one thread, all of the same channel, or with LAST of the same VEC channels. A
-// channel has `count` packs (LAST: rows), cut into `parts` of `chunk`; a plane has `length` packs.
-template <bool LAST, int VEC>
-struct Walk {
-  int64_t offset, channel, jump, wrap;  // in elements, but for the channel
-  uint32_t left, part, place, step, length;
-
-  __device__ __forceinline__ Walk(uint32_t block, int64_t channels, uint32_t count,
-                                  uint32_t length, uint32_t parts, uint32_t chunk)
-      : wrap(0), place(0), step(0), length(length) {
-    uint32_t row, stride;
-    if constexpr (LAST) {
-      const uint32_t tiles = gridDim.x / parts;
-      part = block / tiles;
-      row = threadIdx.y;
-      stride = blockDim.y;
-      channel = (static_cast<int64_t>(block - part * tiles) * blockDim.x + threadIdx.x) * VEC;
-    } else {
-      const uint32_t plane = block / parts;
-      part = block - plane * parts;
-      row = threadIdx.x;
-      stride = 256;
-      channel = plane;
-    }
-    // 64 bits: part * chunk may lie a little beyond the end
-    const int64_t first = static_cast<int64_t>(part) * chunk;
-    const int64_t rest = first < count ? count - first : 0;
-    const uint32_t mine = rest < chunk ? static_cast<uint32_t>(rest) : chunk;
-    left = row < mine && channel < channels ? (mine - row + stride - 1) / stride : 0;
-    const uint32_t start = left ? static_cast<uint32_t>(first) + row : 0;
-    if constexpr (LAST) {
-      offset = start * channels + channel;
-      jump = stride * channels;
-    } else {
-      const int64_t plane = static_cast<int64_t>(length) * VEC, sample = plane * channels;
-      const uint32_t n = start / length, samples = 256 / length;
-      place = start - n * length;
-      step = 256 - samples * length;
-      offset = n * sample + channel * plane + static_cast<int64_t>(place) * VEC;
-      jump = samples * sample + static_cast<int64_t>(step) * VEC;
-      wrap = sample - plane;
-    }
-  }
-  __device__ __forceinline__ void advance() {
-    offset += jump;
-    if constexpr (!LAST) {
-      place += step;
-      if (place >= length) {
-        place -= length;
-        offset += wrap;
-      }
-    }
-  }
-};
 
 // What one channel's moments mean for the outputs; the running statistics may be null.
 template <typename A, typename R>
@@ -158,9 +100,26 @@ __device__ __forceinline__ void write_sums(int64_t channel, int64_t channels, A 
   if (gb) gb[channel] = narrow<W>(total);
 }
 
+// The sum over the threads of a block of 512 that differ by a multiple of four; each gets it.
+template <typename A>
+__device__ __forceinline__ void sum_over_channels(A& x, A (&shared)[16][4]) {
+#pragma unroll
+  for (int step = 16; step >= 4; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+  const int own = threadIdx.x % 4, lane = threadIdx.x % 32;
+  if (lane < 4) shared[threadIdx.x / 32][own] = x;
+  __syncthreads();
+  x = shared[lane / 4][own] + shared[lane / 4 + 8][own];
+#pragma unroll
+  for (int step = 16; step >= 4; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+}
+
+// Packs whose deviations from the mean of those before are summed up before it is corrected: the
+// sums of squares cancel by no more than a few times what the mean has moved.
+constexpr int CHUNK = 32;
+
 // -------------------------------------------------------------------------- kernels
 
-// partials: (C, parts, 3) moments; with one part the statistics are written instead.
+// partials: (3, parts, C) moments; with one part the statistics are written instead.
 template <typename T, typename R, typename A, int VEC, bool LAST>
 __global__ void __launch_bounds__(256, 2)
     batch_norm_forward_moments(const T* __restrict__ x, int64_t channels, uint32_t count,
@@ -168,55 +127,71 @@ __global__ void __launch_bounds__(256, 2)
                                A momentum, R* __restrict__ running_mean,
                                R* __restrict__ running_var, A* __restrict__ mean,
                                A* __restrict__ variance, A* __restrict__ partials) {
-  constexpr int depth = Depth<VEC>::value, columns = LAST ? VEC : 1, each = VEC / columns;
+  constexpr int depth = READ<VEC>, columns = LAST ? VEC : 1, each = VEC / columns;
   __shared__ A shared[LAST ? (2 * VEC + 1) * 256 : 24];
   Walk<LAST, VEC> walk(blockIdx.x, channels, count, length, parts, chunk);
-  A seen = 0, means[columns] = {}, squares[columns] = {};
-  for (uint32_t done = 0; done < walk.left; done += depth) {
+  A seen = 0, means[columns] = {}, squares[columns] = {};  // of the chunks before
+  A sums[columns] = {}, products[columns] = {};  // of a chunk, of deviations from those means
+  uint32_t packs = 0;                            // of a chunk
+  const auto take = [&](const Pack<T, VEC>& raw) {
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) {
+      const int k = LAST ? j : 0;
+      const A step = widen(raw[j]) - means[k];
+      sums[k] += step;
+      products[k] += step * step;
+    }
+  };
+  const auto join = [&] {
+    const A fresh = A(packs * each), share = fresh / (seen + fresh), inverse = A(1) / fresh;
+#pragma unroll
+    for (int k = 0; k < columns; ++k) {
+      const A apart = sums[k] * inverse;
+      squares[k] += (products[k] - sums[k] * apart) + apart * apart * seen * share;
+      means[k] += apart * share;
+      sums[k] = products[k] = A(0);
+    }
+    seen += fresh;
+    packs = 0;
+  };
+  uint32_t done = 0;
+  for (; done + depth <= walk.left; done += depth) {
     Pack<T, VEC> raw[depth];
 #pragma unroll
     for (int d = 0; d < depth; ++d) {
-      if (done + d < walk.left) raw[d] = load<VEC>(x + walk.offset);
+      raw[d] = load<VEC>(x + walk.offset);
       walk.advance();
     }
-    const int packs = walk.left - done < depth ? walk.left - done : depth;
-    const A fresh = A(packs * each), inverse = A(1) / fresh, share = fresh / (seen + fresh);
-    A values[depth][VEC], sums[columns] = {}, deviations[columns] = {};
+    if (done == 0) {  // any of the values serves as the first mean
 #pragma unroll
-    for (int d = 0; d < depth; ++d) {
-#pragma unroll
-      for (int j = 0; j < VEC; ++j) {
-        values[d][j] = d < packs ? widen(raw[d][j]) : A(0);
-        sums[LAST ? j : 0] += values[d][j];
-      }
+      for (int k = 0; k < columns; ++k) means[k] = widen(raw[0][k]);
     }
 #pragma unroll
-    for (int k = 0; k < columns; ++k) sums[k] *= inverse;
-#pragma unroll
-    for (int d = 0; d < depth; ++d) {
-#pragma unroll
-      for (int j = 0; j < VEC; ++j) {
-        const A step = d < packs ? values[d][j] - sums[LAST ? j : 0] : A(0);
-        deviations[LAST ? j : 0] += step * step;
-      }
-    }
-#pragma unroll
-    for (int k = 0; k < columns; ++k) {
-      const A step = sums[k] - means[k];
-      means[k] += step * share;
-      squares[k] += deviations[k] + step * step * seen * share;
-    }
-    seen += fresh;
+    for (int d = 0; d < depth; ++d) take(raw[d]);
+    packs += depth;
+    if (packs == CHUNK) join();
   }
+  for (; done < walk.left; ++done) {
+    const Pack<T, VEC> raw = load<VEC>(x + walk.offset);
+    walk.advance();
+    if (done == 0) {
+#pragma unroll
+      for (int k = 0; k < columns; ++k) means[k] = widen(raw[k]);
+    }
+    take(raw);
+    ++packs;
+  }
+  if (packs > 0) join();
 
   const auto write = [&](int64_t channel, const Moments<A>& m) {
     if (parts == 1) {
       write_statistics(channel, m, unbiased, momentum, running_mean, running_var, mean, variance);
     } else {
-      A* to = partials + (channel * parts + walk.part) * 3;
+      const int64_t plane = parts * channels;
+      A* to = partials + walk.part * channels + channel;
       to[0] = m.count;
-      to[1] = m.mean;
-      to[2] = m.square;
+      to[plane] = m.mean;
+      to[2 * plane] = m.square;
     }
   };
   if constexpr (LAST) {
@@ -261,22 +236,61 @@ __global__ void __launch_bounds__(256, 2)
   }
 }
 
+// partials: (3, parts, C) counts, means and sums of squared deviations, of four channels a block.
 template <typename R, typename A>
-__global__ void __launch_bounds__(128)
-    batch_norm_forward_finish(const A* __restrict__ partials, int64_t parts, A unbiased,
-                              A momentum, R* __restrict__ running_mean,
+__global__ void __launch_bounds__(512, 1)
+    batch_norm_forward_finish(const A* __restrict__ partials, int64_t channels, int parts,
+                              A unbiased, A momentum, R* __restrict__ running_mean,
                               R* __restrict__ running_var, A* __restrict__ mean,
                               A* __restrict__ variance) {
-  __shared__ A shared[12];
-  const int64_t channel = blockIdx.x;
-  Moments<A> m = {A(0), A(0), A(0)};
-  for (int64_t part = threadIdx.x; part < parts; part += 128) {
-    const A* from = partials + (channel * parts + part) * 3;
-    m = joined(m, Moments<A>{from[0], from[1], from[2]});
+  constexpr int depth = sizeof(A) == 4 ? 9 : 4, rows = 512 / 4;
+  __shared__ A shared[3][16][4];
+  const int64_t channel = static_cast<int64_t>(blockIdx.x) * 4 + threadIdx.x % 4;
+  const int64_t plane = parts * channels;
+  const bool inside = channel < channels;
+  const A* const from = partials + (inside ? channel : 0);
+  const A base = from[plane];
+  // Sums of the deviations of the means from that of the first part, and what is kept for theirs.
+  A count = 0, sum = 0, square = 0, counts[depth], steps[depth];
+  const auto fetch = [&](int first) {
+    A squares[depth];
+#pragma unroll
+    for (int d = 0; d < depth; ++d) {
+      const int part = first + d * rows;
+      const bool there = inside && part < parts;
+      const A* const at = from + part * channels;
+      counts[d] = there ? at[0] : A(0);
+      steps[d] = there ? at[plane] : A(0);
+      squares[d] = there ? at[2 * plane] : A(0);
+    }
+#pragma unroll
+    for (int d = 0; d < depth; ++d) {
+      steps[d] -= base;
+      count += counts[d];
+      sum += counts[d] * steps[d];
+      square += squares[d];
+    }
+  };
+  const int mine = threadIdx.x / 4;
+#pragma unroll 1
+  for (int first = mine + depth * rows; first < parts; first += depth * rows) fetch(first);
+  fetch(mine);
+  sum_over_channels(count, shared[0]);
+  sum_over_channels(sum, shared[1]);
+  const A middle = sum / count;
+#pragma unroll
+  for (int d = 0; d < depth; ++d) {
+    square += counts[d] * (steps[d] - middle) * (steps[d] - middle);
   }
-  m = block_joined<128>(m, shared);
-  if (threadIdx.x == 0) {
-    write_statistics(channel, m, unbiased, momentum, running_mean, running_var, mean, variance);
+#pragma unroll 1
+  for (int part = mine + depth * rows; inside && part < parts; part += rows) {
+    const A step = from[plane + part * channels] - base - middle;
+    square += from[part * channels] * step * step;
+  }
+  sum_over_channels(square, shared[2]);
+  if (inside && threadIdx.x < 4) {
+    write_statistics(channel, Moments<A>{count, base + middle, square}, unbiased, momentum,
+                     running_mean, running_var, mean, variance);
   }
 }
 
@@ -287,7 +301,7 @@ __global__ void __launch_bounds__(256, 2)
                        const M* __restrict__ mean, const M* __restrict__ variance, A eps,
                        int64_t channels, uint32_t count, uint32_t length, uint32_t parts,
                        uint32_t chunk, T* __restrict__ y) {
-  constexpr int depth = Depth<VEC>::value, columns = LAST ? VEC : 1;
+  constexpr int depth = DEPTH<VEC>, columns = LAST ? VEC : 1;
   Walk<LAST, VEC> walk(gridDim.x - 1 - blockIdx.x, channels, count, length, parts, chunk);
   if (walk.left == 0) return;
   A middle[columns], scale[columns], shift[columns];
@@ -330,7 +344,7 @@ __global__ void __launch_bounds__(256, 2)
                              int64_t channels, uint32_t count, uint32_t length, uint32_t parts,
                              uint32_t chunk, A* __restrict__ sums, W* __restrict__ gw,
                              W* __restrict__ gb, A* __restrict__ partials) {
-  constexpr int depth = Depth<VEC>::value, columns = LAST ? VEC : 1;
+  constexpr int depth = READ<VEC>, columns = LAST ? VEC : 1;
   __shared__ A shared[LAST ? 2 * VEC * 256 : 8];
   Walk<LAST, VEC> walk(blockIdx.x, channels, count, length, parts, chunk);
   A middle[columns], totals[columns] = {}, slopes[columns] = {};
@@ -430,7 +444,7 @@ __global__ void __launch_bounds__(256, 2)
                         const A* __restrict__ variance, const A* __restrict__ sums, A eps,
                         A inverse, int64_t channels, uint32_t count, uint32_t length,
                         uint32_t parts, uint32_t chunk, T* __restrict__ gx) {
-  constexpr int depth = Depth<VEC>::value, columns = LAST ? VEC : 1;
+  constexpr int depth = DEPTH<VEC>, columns = LAST ? VEC : 1;
   Walk<LAST, VEC> walk(gridDim.x - 1 - blockIdx.x, channels, count, length, parts, chunk);
   if (walk.left == 0) return;
   A middle[columns] = {}, scale[columns], shift[columns] = {}, slope[columns] = {};

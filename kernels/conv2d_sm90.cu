@@ -28,23 +28,30 @@
 //              2 take 39: they do not fit all multiprocessors), a thread of its own for patches
 //              (123 us where one for both takes 114), boxes that begin with several images where
 //              others fit (128 us instead of 114)
-// Instances:   conv2d_hopper<float,128,2,1,1,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,1,1,1,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,2,1,1,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,1,2,1,false,64>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,1,1,1,false,256>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,2,1,1,false,128>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,1,1,1,false,256>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__half,64,1,1,1,true,256>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,2,1,2,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,128,1,1,2,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<float,64,1,2,2,false,64>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__half,128,2,1,1,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,1,2,1,false,64>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__half,128,1,1,1,true,64>: 168 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,64,1,2,1,true,64>: 80 registers, 1024 bytes shared
-//   conv2d_hopper<__nv_bfloat16,128,2,1,2,true,64>: 168 registers, 1024 bytes shared
+// Instances:   conv2d_hopper<float,128,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,1,false,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,1,1,false,256,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,2,1,1,false,128,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,1,1,false,256,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,64,1,1,1,true,256,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,2,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,2,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,2,false,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,2,1,false,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,128,1,1,1,true,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,1,2,1,true,64,false>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,128,2,1,2,true,64,false>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,2,1,1,false,64,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,128,1,1,1,false,64,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,2,1,false,64,true>: 80 registers, 1024 bytes shared
+//   conv2d_hopper<float,64,1,1,1,false,256,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,128,2,1,1,false,64,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__nv_bfloat16,64,2,1,1,false,128,true>: 168 registers, 1024 bytes shared
+//   conv2d_hopper<__half,64,1,1,1,false,256,true>: 168 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
 // Measured:    NVIDIA H200, 2026-11-23, 3x3, 128 images, forward / gradient of the input in us
 //              (cuDNN, channels last). TF32: 64x32x32 43 / 47 (53 / 59), 128x16x16 33 / 35
@@ -54,6 +61,8 @@
 #include "common.cuh"
 #include "mma.cuh"
 #include "wgmma.cuh"
+#include "conv_moments.cuh"
+#include "conv_results.cuh"
 
 // ---------------------------------------------------------------------------- device helpers
 
@@ -139,22 +148,6 @@ struct Turn {
   }
 };
 
-__device__ __forceinline__ void store_box(const TensorMap& map, const void* from, int x, int y,
-                                          int z, int w) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n"
-      ::"l"(&map), "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(w)
-      : "memory");
-}
-__device__ __forceinline__ void commit_stores() {
-  asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
-}
-// Waits until the shared memory of all but this thread's N last groups of stores has been read.
-template <int N>
-__device__ __forceinline__ void wait_stores() {
-  asm volatile("cp.async.bulk.wait_group.read %0;\n" ::"n"(N) : "memory");
-}
-
 // Where part n of a whole, both boxes of pixels, begins in it.
 struct Place {
   int at[3];
@@ -166,33 +159,6 @@ struct Place {
   }
 };
 
-// Stores four 8 x 8 matrices of 16-bit values, whose fragments are r, transposed: the lanes tell
-// where each of the columns goes.
-__device__ __forceinline__ void store_transposed(char* column, const uint32_t (&r)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(
-                   shared_address(column)),
-               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
-               : "memory");
-}
-
-// ---- blocks of a cluster: all threads wait for each other, and see what the others wrote to
-// shared memory; a value of the block `rank` at the place that `mine` has in this block.
-__device__ __forceinline__ void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::
-                   : "memory");
-}
-__device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int rank) {
-  uint32_t there;
-  float x, y, z, w;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n"
-               : "=r"(there)
-               : "r"(shared_address(mine)), "r"(rank));
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-               : "=f"(x), "=f"(y), "=f"(z), "=f"(w)
-               : "r"(there));
-  sum[0] += x, sum[1] += y, sum[2] += z, sum[3] += w;
-}
-
 // ---------------------------------------------------------------------------- kernels
 
 // A tile is WARPGROUPS * PIECES pieces of PIECE pixels by BN outputs. SPLIT blocks, a cluster, share
@@ -200,15 +166,19 @@ __device__ __forceinline__ void add_from(float (&sum)[4], const void* mine, int 
 // items, else a block goes on with the item that follows those of the whole grid.
 // ACROSS: the weights' outputs, not the channels, follow each other.
 // A product's 64 rows are a piece's pixels, or if a piece has more, the outputs.
-template <typename T, int BN, int PIECES, int RESIDENT, int SPLIT, bool ACROSS, int PIECE>
+// MOMENTS: those of the results as they are stored, (3, 2 or 8 rows a block of the same outputs,
+// outputs); no tile is cut, and all items of a block are of the same outputs.
+template <typename T, int BN, int PIECES, int RESIDENT, int SPLIT, bool ACROSS, int PIECE,
+          bool MOMENTS>
 __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 1)
     conv2d_hopper(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
                   const __grid_constant__ Outputs y, const T* __restrict__ bias,
-                  const __grid_constant__ Convolution s) {
+                  const __grid_constant__ Convolution s, float* __restrict__ moments) {
   constexpr int LANES = CHUNK / sizeof(T);  // channels of a chunk
   constexpr int WEIGHTS = BN * CHUNK;       // bytes of a stage
   constexpr bool TURNED = PIECE > 64;
   static_assert(!TURNED || (BN == 64 && SPLIT == 1), "a product's rows, of one block");
+  static_assert(!MOMENTS || SPLIT == 1, "results are in registers");
   extern __shared__ __align__(1024) char shared[];
   __shared__ Barrier barriers[4][MOST_STAGES];
   Barrier* const patch_full = barriers[0];
@@ -287,6 +257,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
     const int extent = (p.piece[2] - 1) * p.slope[2];
     constexpr int PANELS = BN / LANES, STRIPS = LANES / 8;  // of a piece; of 8 outputs, of a panel
     Turn slot;
+    Tally<BN, PIECES, PIECE> tally;
     for (int number = blockIdx.x / SPLIT; number < s.items; number += gridDim.x / SPLIT) {
       const Item item(s, number, BN);
       const Part& part = s.part[item.part];
@@ -368,11 +339,16 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
       for (int i = 0; i < PIECES; ++i) hold(sums[i]);
       release();
 
+      if constexpr (MOMENTS) {
+        settle<T, BN, PIECES, PIECE>(sums, bias, item.column, s.outputs);
+        tally.add(sums);
+      }
+      const auto biased = [](float x, float more) { return MOMENTS ? x : x + more; };
       const int place = (threadIdx.x % 128 / 32 * 16 + lane / 4) * CHUNK, turn = lane / 4 * 16;
       const auto put = [&](char* panel, int j, const float* sum) {  // outputs 8 j of a piece
         const int n = 8 * j + lane % 4 * 2, byte = n * sizeof(T) % CHUNK;
         float more[2] = {};
-        if (bias != nullptr) {
+        if (!MOMENTS && bias != nullptr) {
 #pragma unroll
           for (int v = 0; v < 2; ++v) {
             if (item.column + n + v < s.outputs) more[v] = widen(bias[item.column + n + v]);
@@ -382,7 +358,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
         for (int h = 0; h < 2; ++h) {
           Pack<T, 2> pair;
 #pragma unroll
-          for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(sum[2 * h + v] + more[v]);
+          for (int v = 0; v < 2; ++v) pair[v] = narrow<T>(biased(sum[2 * h + v], more[v]));
           store(reinterpret_cast<T*>(panel + place + h * 8 * CHUNK + (byte ^ turn)), pair);
         }
       };
@@ -398,7 +374,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
         constexpr int BOX = PANEL / CHUNK / PANELS;  // pixels of a slot
         const int output = threadIdx.x % 128 / 32 * 16 + lane / 4;
         float more[2] = {};
-        if (bias != nullptr) {
+        if (!MOMENTS && bias != nullptr) {
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
             const int n = item.column + output + 8 * h;
@@ -421,7 +397,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
 #pragma unroll
               for (int i = 0; i < 4; ++i) {
                 const float* const pair = sum + 4 * j + 2 * i;
-                r[i] = pack_16<T>(pair[0] + more[i % 2], pair[1] + more[i % 2]);
+                r[i] = pack_16<T>(biased(pair[0], more[i % 2]), biased(pair[1], more[i % 2]));
               }
               store_transposed(column + j * 8 * CHUNK, r);
             }
@@ -433,7 +409,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
                                   (n % LANES * 4 ^ pixel * 16);
 #pragma unroll
               for (int j = 0; j < BOX / 8; ++j) {
-                *reinterpret_cast<float*>(place + j * 8 * CHUNK) = sum[4 * j + i] + more[i / 2];
+                *reinterpret_cast<float*>(place + j * 8 * CHUNK) =
+                    biased(sum[4 * j + i], more[i / 2]);
               }
             }
           }
@@ -513,6 +490,10 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
         __syncwarp();
         cluster_barrier();  // the others have read what lies here
       }
+    }
+    if constexpr (MOMENTS) {
+      const int blocks = gridDim.x / s.columns, column = blockIdx.x % s.columns * BN;
+      tally.write(moments, blocks, s.outputs, blockIdx.x / s.columns, column);
     }
     if (speaks) wait_stores<0>();
   }

@@ -10,7 +10,8 @@
 // Launch:      block 256, grid the sum over tensors of ceil(n sizeof(T) / 4096);
 //              ruled_numbers: ceil(tensors / 256)
 // Cost:        lists read and written once: 28 bytes an element in float, asgd 20: bound by memory
-// Types:       T -> acc_t<T>; step counts and what is derived from them are float
+// Types:       T -> acc_t<T>; step counts and what is derived from them are float, NAdam's momentum is
+//              computed in double and rounded before the product of all, as parameters of double see
 // Determinism: bit for bit
 // Limits:      written tensors of other layouts, mixed dtypes at one place
 // Variants:    a rule for each optimizer; packs of 16 bytes where a tensor's addresses allow it; a list
@@ -29,8 +30,8 @@
 //              ruled_step<__nv_bfloat16, Rprop>: 64 registers, 0 bytes shared
 //              ruled_step<float, Asgd>: 64 registers, 0 bytes shared
 //              ruled_step<double, Asgd>: 64 registers, 0 bytes shared
-//              ruled_numbers<NAdamProducts>: 32 registers, 0 bytes shared
-//              ruled_numbers<AsgdRates>: 32 registers, 0 bytes shared
+//              ruled_numbers<NAdamProducts, double>: 32 registers, 0 bytes shared
+//              ruled_numbers<AsgdRates, float>: 32 registers, 0 bytes shared
 // Source:      the papers named in ops/steps.py
 // Measured:    NVIDIA H200, 60 tensors of 0.5 million float32, 2026-11-23: 221 to 225 us, ASGD 160 us: 3.9 to
 //              4.0 TB/s, as AdamW and SGD
@@ -184,11 +185,13 @@ struct Asgd {
   };
 };
 
-// Rules for the numbers of one tensor: CELLS lists, of which the first `written` change.
+// Rules for the numbers of one tensor: CELLS lists, of which the first `written` change. They are
+// floats, computed from numbers of type A.
 struct NAdamProducts {  // product, t; b1, momentum decay
   static constexpr int CELLS = 2, WRITTEN = 1;
-  static __device__ __forceinline__ void step(float (&x)[CELLS], const Numbers<float>& n) {
-    x[0] *= momentum(n[0], x[1], n[1]);
+  template <typename A>
+  static __device__ __forceinline__ void step(float (&x)[CELLS], const Numbers<A>& n) {
+    x[0] *= static_cast<float>(momentum(n[0], static_cast<A>(x[1]), n[1]));
   }
 };
 struct AsgdRates {  // eta, mu, t; lr, lambda, alpha, t0
@@ -231,10 +234,10 @@ __global__ void __launch_bounds__(THREADS)
       });
 }
 
-template <typename R>
+template <typename R, typename A>
 __global__ void __launch_bounds__(THREADS)
     ruled_numbers(const __grid_constant__ Tensors<R::CELLS> tensors,
-                  const __grid_constant__ Numbers<float> numbers,
+                  const __grid_constant__ Numbers<A> numbers,
                   const float* __restrict__ found_inf) {
   const int which = blockIdx.x * THREADS + threadIdx.x;
   if (which >= tensors.count || is_set(found_inf)) return;

@@ -30,6 +30,22 @@ __device__ __forceinline__ __nv_bfloat16 as<__nv_bfloat16, float>(float x) {
   return __float2bfloat16_rn(x);
 }
 
+// A float as it comes back from two bytes. In the upper half of a pair bfloat16's bits are a float's.
+template <typename T>
+__device__ __forceinline__ float rounded(float x) {
+  return __half2float(__low2half(__floats2half2_rn(x, 0.0f)));
+}
+template <>
+__device__ __forceinline__ float rounded<__nv_bfloat16>(float x) {
+#if __CUDA_ARCH__ >= 800
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(x), "f"(0.0f));
+  return __uint_as_float(pair);
+#else
+  return __bfloat162float(__float2bfloat16_rn(x));
+#endif
+}
+
 // NaN wins; of two zeros the second one stays.
 template <typename T>
 __device__ __forceinline__ T larger(T x, T y) {

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
-from weakref import WeakSet, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
@@ -107,12 +107,21 @@ _own = _Own()
 _settling = threading.RLock()
 
 
+#: Free storages that were made while a graph was captured, and that graph.
+_captured: WeakKeyDictionary[Storage, Any] = WeakKeyDictionary()
+
+
 def _settled(storage: Storage) -> Any:
     with _settling:  # another thread may have been first
         laid = storage.laid
         if storage.__class__ is Free:
+            graph = _captured[storage]() if storage in _captured else None
+            if graph is not capture.state.graph and graph in capture.running:
+                raise RuntimeError(
+                    "another thread captures the work that makes this tensor: it has no values yet"
+                )
             if not storage.backend.is_contiguous(laid):
-                laid = storage.backend.F.copy(laid)
+                laid = storage.backend.settled(laid)
                 conversions["settled"] += 1
             storage.array = laid
         return laid
@@ -176,6 +185,8 @@ def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
     elif last:
         made.__class__ = Free
         _own.free.add(made)
+        if capture.state.graph is not None:
+            _captured[made] = ref(capture.state.graph)
     elif any([storage.__class__ is Free for storage in inputs]):
         made.array = backend.F.copy(array)
         conversions["settled"] += 1

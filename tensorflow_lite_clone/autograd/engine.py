@@ -266,7 +266,7 @@ class _Walk:
         dtype = child.backend.dtypes[native]
         if gx.dtype.kind == "c" and dtype.kind != "c":
             gx = F.real(gx)
-        return F.astype(gx, dtype)
+        return F.cast(gx, dtype=dtype)
 
     def _namespace(self, node: GraphNode) -> Any:
         return recorded(node.backend) if self.create_graph else node.backend.F

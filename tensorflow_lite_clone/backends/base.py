@@ -16,6 +16,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.raw import Raw
 
 #: What every kit defines besides, where needed, corrected words of the standard.
@@ -85,7 +86,8 @@ class _Made(dict):
         self.make = make
 
     def __missing__(self, key: Any) -> Any:
-        made = self[key] = self.make(key)
+        with hooks.changing:
+            made = self[key] = self.make(key)
         return made
 
 
@@ -151,8 +153,15 @@ class Backend:
         """Whether an array lies in memory that other processes see: always on a device."""
         return True
 
-    def lend(self, array: Any, stream: Any) -> None:
-        """Keep an array's memory, once nobody holds it, until a stream's work of then is done."""
+    def lend(self, array: Any, stream: Any, index: int | None) -> None:
+        """Keep an array's memory, once nobody holds it, until a stream's work of then is done.
+
+        `index` is the number of the stream's device, None for the array's own.
+        """
+
+    def settled(self, array: Any) -> Any:
+        """A row-major copy that the program did not ask for, and may use on every stream."""
+        return self.F.copy(array)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         """An uninitialised array."""
@@ -209,9 +218,7 @@ class Backend:
         """The generic form of an op or composite, as this device has to run it."""
         return generic
 
-    def fused(
-        self, name: str, body: Any, generic: Any, kept: tuple[int, ...] = ()
-    ) -> Any:
+    def fused(self, name: str, body: Any, generic: Any, kept: tuple[int, ...] = ()) -> Any:
         """`generic`, the guarded form over arrays of a formula ``body(F, ...)``, or a faster one.
 
         Results at the places `kept` have a dtype of their own.

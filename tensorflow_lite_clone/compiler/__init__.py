@@ -7,9 +7,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
-from tensorflow_lite_clone.compiler.function import Compiled, everyone, inside, runs_outside
+from tensorflow_lite_clone.compiler.debug import Folder
+from tensorflow_lite_clone.compiler.function import (
+    Compiled,
+    everyone,
+    inside,
+    name_of,
+    runs_outside,
+)
 from tensorflow_lite_clone.compiler.module import OptimizedModule
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -28,6 +36,7 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
     recompile_limit: int | None = None,
+    debug: str | PathLike[str] | None = None,
 ) -> Any:
     """A function or module that is captured in a CUDA graph and replayed, as ``torch.compile``.
 
@@ -36,6 +45,9 @@ def compile(
     where it cannot be captured, for a reason that is logged, and with ``fullgraph=True`` raised as
     RuntimeError. `dynamic` and `options` change nothing: each shape is captured by itself, at
     most `recompile_limit` (8) of them.
+
+    `debug`, which PyTorch does not have, is a folder to be filled: with the kernels of every
+    captured form, and with the reasons why calls run as they are. Captures then take longer.
     """
     if model is None:
         return functools.partial(
@@ -47,6 +59,7 @@ def compile(
             options=options,
             disable=disable,
             recompile_limit=recompile_limit,
+            debug=debug,
         )
     if mode is not None and options is not None:
         raise RuntimeError(
@@ -70,11 +83,14 @@ def compile(
         model = model._orig_mod
     if isinstance(model, Compiled):
         model = model._function
+    folder = None if debug is None else Folder(debug)
     compiled: Any = model
     if capturing and runs_outside(model):
-        compiled = model._around(Compiled(model.module, fullgraph, recompile_limit))
+        compiled = model._around(Compiled(model.module, fullgraph, recompile_limit, folder))
     elif capturing:
-        compiled = Compiled(model, fullgraph, recompile_limit)
+        compiled = Compiled(model, fullgraph, recompile_limit, folder)
+    elif folder is not None:
+        folder.tell(f"'{name_of(model)}'", "with these arguments `torch.compile` captures nothing")
     return OptimizedModule(model, compiled) if isinstance(model, Module) else compiled
 
 

@@ -8,6 +8,7 @@ import threading
 import types
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -17,6 +18,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.compiler.captured import Differentiable, Step
+from tensorflow_lite_clone.compiler.debug import Folder
 from tensorflow_lite_clone.compiler.signature import (
     StaleError,
     UnstableError,
@@ -124,9 +126,13 @@ class Compiled:
     """`function`, captured in graphs of the device; see `torch.compile`."""
 
     def __init__(
-        self, function: Callable[..., Any], fullgraph: bool = False, limit: int | None = None
+        self,
+        function: Callable[..., Any],
+        fullgraph: bool = False,
+        limit: int | None = None,
+        folder: Folder | None = None,
     ) -> None:
-        self._function, self._fullgraph = function, fullgraph
+        self._function, self._fullgraph, self._folder = function, fullgraph, folder
         self._limit = LIMIT if limit is None else limit
         self._told: set[str] = set()
         self._lock = threading.RLock()
@@ -276,7 +282,9 @@ class Compiled:
             cache, autocast.cache = autocast.cache, {}
             try:
                 # What forward keeps for backward must outlive other replays: a pool of its own.
-                form.capture(self._pool if type(form) is Step else form.graphs.pool())
+                pool = self._pool if type(form) is Step else form.graphs.pool()
+                with self._recording(form.graphs):
+                    form.capture(pool)
             except BaseException:
                 form.undo()
                 raise
@@ -285,6 +293,12 @@ class Compiled:
         if type(form) is Step:
             self._steps.append(form)
             self._last = form
+
+    def _recording(self, graphs: Any) -> Any:
+        """A context around a capture, which writes down what is captured if that is wanted."""
+        if self._folder is None:
+            return nullcontext()
+        return self._folder.recording(graphs, name_of(self._function))
 
     def _pins(self, site: _Site, seen: _Observed, tensors: list) -> set[int]:
         """Which arguments a capture is to work on where they lie.
@@ -348,10 +362,17 @@ class Compiled:
         if reason not in self._told:
             self._told.add(reason)
             log.log(level, "%s runs eagerly: %s", self._name(), reason)
+            if self._folder is not None:
+                self._folder.tell(self._name(), reason)
 
     def _name(self) -> str:
-        function: Any = self._function
-        return f"'{getattr(function, '__qualname__', type(function).__name__)}'"
+        return f"'{name_of(self._function)}'"
+
+
+def name_of(function: Any) -> str:
+    """What a function or module is called."""
+    name: str = getattr(function, "__qualname__", type(function).__name__)
+    return name
 
 
 def runs_outside(module: Any) -> bool:

@@ -119,9 +119,7 @@ class Event:
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds from this event to another; both need ``enable_timing=True``."""
         if not (self._options[1] and end_event._options[1]):
-            raise ValueError(
-                "Both events must be created with argument 'enable_timing=True'."
-            )
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._handle is None or end_event._handle is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         return layer("runtime").elapsed_time(self._handle, end_event._handle)
@@ -157,14 +155,12 @@ class stream:
         if self.stream is not None:
             runtime = layer("runtime")
             self._device = runtime.current_device()
-            runtime.set_device(self.stream._index)
-            self.stream.handle.__enter__()
+            runtime.enter_stream(self.stream.handle, self.stream._index)
 
     def __exit__(self, *exception: object) -> None:
         if self.stream is not None:
             runtime = layer("runtime")
-            runtime.set_device(self.stream._index)  # the block may have changed it
-            self.stream.handle.__exit__(*exception)
+            runtime.leave_stream(self.stream.handle, self.stream._index, *exception)
             runtime.set_device(self._device)
 
 

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.dispatch import hooks
@@ -25,6 +26,8 @@ class _Capturing(threading.local):
 
 
 state = _Capturing()
+#: The graphs that any thread captures.
+running: WeakSet[Any] = WeakSet()
 #: Each is called before a capture begins, and before it ends.
 boundaries: list[Callable[[], None]] = []
 
@@ -40,11 +43,13 @@ def begin(graph: Any) -> None:
     if state.graph is not None:
         raise RuntimeError("a graph is being captured in this thread already")
     state.graph, state.op, state.failed = graph, None, None
+    running.add(graph)
     hooks.add(_noting)
 
 
 def end() -> None:
     """Note that the capture is over."""
+    running.discard(state.graph)
     state.graph = state.op = None
     hooks.remove(_noting)
 

@@ -5,6 +5,7 @@ They cost nothing, or one truth test, while there are none. A hook sees all thre
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -36,26 +37,32 @@ regions: list[Callable[[str, Call], Any]] = []
 #: bytes to or from it.
 waits: list[Callable[[str, int], None]] = []
 
-_changing = threading.RLock()
+#: Held while what runs for ops and words is looked up and kept, and while that changes: a thread
+#: that has looked something up before a change must not keep it after.
+changing = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a new process has no thread that would give it back
+    os.register_at_fork(
+        before=changing.acquire, after_in_parent=changing.release, after_in_child=changing.release
+    )
 
 
 def add(wrapper: Callable[[Any, Any, Call], Call]) -> None:
     """Let `wrapper` give what runs in place of every op from now on, outside of earlier ones."""
-    with _changing:
+    with changing:
         active.append(wrapper)
         forget()
 
 
 def remove(wrapper: Callable[[Any, Any, Call], Call]) -> None:
     """Let ops run without `wrapper` again; ValueError if it was not added."""
-    with _changing:
+    with changing:
         active.remove(wrapper)
         forget()
 
 
 def wrapped(op: Any, backend: Any, call: Call) -> Call:
     """What runs in place of `call`, and from now on whenever `op` runs on `backend`."""
-    with _changing:
+    with changing:
         for wrapper in active:
             call = wrapper(op, backend, call)
         op.calls[backend] = call
@@ -64,9 +71,10 @@ def wrapped(op: Any, backend: Any, call: Call) -> Call:
 
 def forget() -> None:
     """Let what runs for each op be asked for again."""
-    for entry in TABLE.values():
-        if is_op(entry):
-            entry.calls.clear()
+    with changing:
+        for entry in TABLE.values():
+            if is_op(entry):
+                entry.calls.clear()
 
 
 def writing(op: Any, call: Call, arrays: tuple, parameters: dict) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.dispatch import table
+from tensorflow_lite_clone.dispatch import hooks, table
 from tensorflow_lite_clone.dispatch.op import TABLE
 
 #: The functions and constants of the array API standard, version 2024.12 (data-apis.org).
@@ -49,13 +49,15 @@ class Raw:
 
     def forget(self) -> None:
         """Look all words up anew."""
-        words = vars(self)
-        for name in [name for name in words if name != "backend"]:
-            del words[name]
+        with hooks.changing:
+            words = vars(self)
+            for name in [name for name in words if name != "backend"]:
+                del words[name]
 
     def __getattr__(self, name: str) -> Any:
-        word = self._find(name)
-        setattr(self, name, word)
+        with hooks.changing:
+            word = self._find(name)
+            setattr(self, name, word)
         return word
 
     def _find(self, name: str) -> Any:

@@ -36,13 +36,12 @@ def override(name: str, backend: str) -> Callable[[Callable[..., Any]], Callable
 
 def _forget() -> None:
     """Let everything be resolved anew: what calls a composite may have taken in its formula."""
-    for op in TABLE.values():
-        if is_op(op):
-            op.calls.clear()
-    for namespace in namespaces:
-        for word in [word for word in vars(namespace) if word in TABLE]:
-            delattr(namespace, word)
-        namespace.backend.forget()
+    with hooks.changing:
+        hooks.forget()
+        for namespace in namespaces:
+            for word in [word for word in vars(namespace) if word in TABLE]:
+                delattr(namespace, word)
+            namespace.backend.forget()
 
 
 def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., Any]:
@@ -92,4 +91,5 @@ def run(op: type[Op], backend: Any, arrays: tuple, parameters: dict) -> Any:
 
 def prepared(op: type[Op], backend: Any) -> Callable[..., Any]:
     """What serves `op` on `backend` inside all hooks; kept in ``op.calls`` until hooks change."""
-    return hooks.wrapped(op, backend, resolve(op, backend))
+    with hooks.changing:
+        return hooks.wrapped(op, backend, resolve(op, backend))

@@ -103,10 +103,11 @@ def record_stream(self: Tensor, stream: Any) -> None:
 
     Its memory is not used again before `stream` has done what is queued there when the tensor goes.
     """
-    storage, handle = self._storage, getattr(stream, "handle", stream)
-    storage.backend.lend(storage.laid, handle)  # which the stream may have read as it lies
+    storage = self._storage
+    given = getattr(stream, "handle", stream), getattr(stream, "_index", None)
+    storage.backend.lend(storage.laid, *given)  # which the stream may have read as it lies
     if storage.__class__ is Free:
-        storage.backend.lend(storage.array, handle)
+        storage.backend.lend(storage.array, *given)
 
 
 @public("method")

@@ -6,6 +6,7 @@ does; what programs see must be the same as without it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -57,6 +58,10 @@ def laying() -> Iterator[None]:
 def convolved(lib: Any = tlc) -> Any:
     values = np.random.default_rng(0).normal(size=(2, 3, 5, 4)), np.ones((4, 3, 2, 2))
     return lib.nn.functional.conv2d(*[lib.tensor(x.astype(np.float32)) for x in values])
+
+
+class Graph:
+    """Stands for one that is captured."""
 
 
 def is_free(x: tlc.Tensor) -> bool:
@@ -315,7 +320,7 @@ def test_both_memories_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another stream may have read the result as it lies, and reads its row-major copy later."""
     lent: list[Any] = []
     cpu = backends.load("cpu")
-    monkeypatch.setattr(cpu, "lend", lambda array, stream: lent.append(array), raising=False)
+    monkeypatch.setattr(cpu, "lend", lambda array, *given: lent.append(array), raising=False)
     y = convolved()
     laid = y._storage.laid
     assert is_free(y)
@@ -323,3 +328,44 @@ def test_both_memories_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(lent) == 2 and lent[0] is laid and lent[1] is y._storage.laid is not laid
     y.record_stream(None)
     assert len(lent) == 3 and lent[2] is lent[1]
+
+
+def test_what_another_thread_captures_has_no_values_yet() -> None:
+    made: list[Any] = []
+    ready, looked = threading.Event(), threading.Event()
+
+    def work() -> None:
+        capture.begin(Graph())
+        made.append(convolved())
+        made[0].shape, made[0].stride()
+        ready.set()
+        looked.wait(10)
+        made.append(convolved())
+        made[1].numpy()  # its own
+        capture.end()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert ready.wait(10)
+    with pytest.raises(RuntimeError, match="another thread captures"):
+        made[0].numpy()
+    assert is_free(made[0])
+    looked.set()
+    thread.join(10)
+    np.testing.assert_array_equal(made[0].numpy(), made[1].numpy())
+
+
+def test_copies_that_nobody_asked_for_are_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a device all streams have to wait for them."""
+    copied: list[Any] = []
+    cpu = backends.load("cpu")
+
+    def settled(array: Any) -> Any:
+        copied.append(array)
+        return np.ascontiguousarray(array)
+
+    monkeypatch.setattr(cpu, "settled", settled, raising=False)
+    y = convolved()
+    laid = y._storage.laid
+    y.numpy()
+    assert [array is laid for array in copied] == [True]

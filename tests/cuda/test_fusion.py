@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -67,6 +68,30 @@ def test_a_chain_is_one_kernel() -> None:
     result, names = captured(work)
     assert len(names) == 1
     same(result, work())
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("shape", [(17001, 48), (50, 17002), (6, 50, 8192), (7, 1 << 18)])
+def test_operands_that_serve_many_rows(kind: str, shape: tuple[int, ...]) -> None:
+    dtype = getattr(tlc, kind)
+    channels = shape[1]
+    per_channel = (channels,) + (1,) * (len(shape) - 2)
+    x, y, mean, scale = given(shape, shape, per_channel, per_channel)
+    x, y = x.to(dtype), y.to(dtype)
+    mean, scale = mean.to(dtype), scale.to(dtype)
+
+    start = x.clone()
+
+    def work() -> tuple:
+        x.copy_(start)
+        total = (x - mean) * scale + y
+        x.mul_(scale)
+        return total.relu(), (y * y + 1).rsqrt() * mean, x * 1
+
+    result, names = captured(work)
+    assert len(names) == 1
+    for ours, expected in zip(result, work()):
+        same(ours.float(), expected.float(), 2e-6 if kind == "float32" else 1e-2)
 
 
 def test_what_is_held_is_written() -> None:
@@ -172,6 +197,87 @@ def test_batch_norm_and_residuals(kind: str, last: bool) -> None:
         same(ours.float(), expected.float(), tolerance)
 
 
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("shape", [(32, 20, 33, 17), (64, 64, 32, 32), (3, 264, 5, 7), (600, 10)])
+@pytest.mark.parametrize("joined", ["rectified", "with another", "held"])
+def test_sums_of_a_gradient_that_waits(kind: str, shape: tuple[int, ...], joined: str) -> None:
+    dtype = getattr(tlc, kind)
+    tlc.manual_seed(0)
+    x, other, g = [tlc.randn(*shape, device="cuda").to(dtype) for _ in range(3)]
+    if len(shape) == 4:
+        x, other, g = [v.contiguous(memory_format=tlc.channels_last) for v in (x, other, g)]
+    x.requires_grad_(), other.requires_grad_()
+    norm = (tlc.nn.BatchNorm2d if len(shape) == 4 else tlc.nn.BatchNorm1d)(shape[1]).cuda()
+    with tlc.no_grad():
+        norm.weight.uniform_(), norm.bias.normal_()
+    inner: Any = []
+
+    def work() -> tuple:
+        y = norm(x)
+        inner[:] = [y]
+        if joined == "with another":
+            y = y + other
+        y = y.relu()
+        wanted = [x, norm.weight, norm.bias]
+        wanted += {"rectified": [], "with another": [other], "held": inner}[joined]
+        return (y, *tlc.autograd.grad(y * y, wanted, g))
+
+    result, names = captured(work)
+    inner.clear()
+    sums = [name for name in names if name == "pointwise_batch_norm_sums"]
+    assert len(sums) == 1 and len(names) <= 7
+    tolerance = {"float32": 2e-5, "float16": 5e-3, "bfloat16": 4e-2}[kind]
+    for ours, expected in zip(result, work()):
+        scale = max(1.0, float(expected.detach().float().abs().max()))
+        same(ours.float() / scale, expected.float() / scale, tolerance)
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("between", [False, True])
+def test_a_convolution_leaves_moments(kind: str, between: bool) -> None:
+    tlc.manual_seed(0)
+    dtype = getattr(tlc, kind)
+    conv = tlc.nn.Conv2d(64, 128, 3, padding=1).cuda().to(dtype)
+    norm = tlc.nn.BatchNorm2d(128).cuda()
+    x = tlc.randn(64, 64, 16, 16, device="cuda").to(dtype)
+    x = x.contiguous(memory_format=tlc.channels_last)
+
+    def work() -> tuple:
+        norm.reset_running_stats()
+        with tlc.no_grad():
+            y = conv(x)
+            if between:
+                y.mul_(2.0)
+            z = norm(y)
+        return z, norm.running_mean.clone(), norm.running_var.clone()
+
+    result, names = captured(work)
+    if tlc.cuda.get_device_capability() == (9, 0):
+        assert any(["forward_moments" in name for name in names]) == between
+    normal, *running = zip(result, work())
+    same(normal[0].float(), normal[1].float(), 2e-5 if kind == "float32" else 2e-2)
+    for ours, expected in running:
+        same(ours, expected, 1e-5)
+
+
+def test_norms_and_counters_wait_for_what_joins_them() -> None:
+    tlc.manual_seed(0)
+    x = tlc.randn(16, 8, 12, 12, device="cuda")
+    convs = [tlc.nn.Conv2d(8, 16, 3, padding=1).cuda() for _ in range(2)]
+    norms = [tlc.nn.BatchNorm2d(16).cuda() for _ in range(2)]
+
+    def work() -> Any:
+        first, second = [norm(conv(x)) for norm, conv in zip(norms, convs)]
+        return (first + second).relu()
+
+    result, names = captured(work)
+    formulas = [name for name in names if name.startswith("pointwise")]
+    assert formulas == ["pointwise_chain"] * 2  # of the pictures, and of the counted batches
+    counted = [int(norm.num_batches_tracked) for norm in norms]
+    assert counted == [2, 2]
+    same(result, work(), 2e-5)
+
+
 def test_training_is_the_same() -> None:
     def trained(compiled: bool) -> list:
         tlc.manual_seed(0)
@@ -195,3 +301,40 @@ def test_training_is_the_same() -> None:
         return [float(run()) for _ in range(8)]
 
     np.testing.assert_allclose(trained(True), trained(False), rtol=2e-4)
+
+
+def test_threads_capture_at_the_same_time() -> None:
+    """Each on a stream of its own, while another one computes eagerly."""
+    found: list[Any] = []
+    done = threading.Event()
+
+    def work(x: Any) -> Any:
+        return ((x * 2 + 1).tanh().cumsum(0) * 3 - x).softmax(1).exp() * x
+
+    def capture(seed: int) -> None:
+        with tlc.cuda.stream(tlc.cuda.Stream()):
+            x = tlc.from_numpy(np.random.default_rng(seed).normal(size=(64, 33))).cuda()
+            expected = work(x).cpu().numpy()
+            for _ in range(8):
+                graph = tlc.cuda.CUDAGraph()
+                with tlc.cuda.graph(graph):
+                    result = work(x)
+                graph.replay()
+                found.append(np.abs(result.cpu().numpy() - expected).max())
+
+    def compute() -> None:
+        x = tlc.ones(64, 33, device="cuda", dtype=tlc.float64)
+        expected = work(x).cpu().numpy()
+        while not done.is_set():
+            found.append(np.abs(work(x).cpu().numpy() - expected).max())
+
+    threads = [threading.Thread(target=capture, args=(seed,)) for seed in range(3)]
+    eager = threading.Thread(target=compute)
+    for thread in (*threads, eager):
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    done.set()
+    eager.join(60)
+    assert len(found) > 3 * 8
+    assert max(found) < 1e-12

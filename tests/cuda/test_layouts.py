@@ -204,3 +204,22 @@ def test_large_tensors_change_their_layout(dtype: Any) -> None:
     assert last.stride() == (24 * 40 * 36, 1, 24 * 36, 24)
     assert bool((last == x).all())
     assert bool((last.contiguous() == x).all())
+
+
+def test_a_copy_that_another_stream_makes_is_waited_for() -> None:
+    """No program waits for it: it asked for a view, which copies nothing in PyTorch."""
+    weight, images = tensor("cuda", 2, 16, 8, 3, 3), tensor("cuda", 1, 16, 8, 34, 34)
+    expected = F.conv2d(images, weight).cpu().numpy()
+    side, large = tlc.cuda.Stream(), tlc.randn(4096, 4096, device="cuda")
+    for _ in range(3):
+        y = F.conv2d(images, weight)
+        assert is_free(y)
+        side.wait_stream(tlc.cuda.current_stream())
+        with tlc.cuda.stream(side):
+            tlc.full((16, 16, 32, 32), float("nan"), device="cuda")  # what its memory held before
+            for _ in range(20):
+                large = (large @ large).clamp(-1, 1)
+            view = y[:, 1:]
+        assert not is_free(y)
+        np.testing.assert_array_equal((y * 1).cpu().numpy(), expected)
+        np.testing.assert_array_equal(view.cpu().numpy(), expected[:, 1:])

@@ -191,3 +191,16 @@ def test_graphed_callables_on_the_other_device() -> None:
         np.testing.assert_allclose(
             layer.weight.grad.cpu().numpy(), expected.cpu().numpy(), rtol=1e-4, atol=1e-4
         )
+
+
+def test_work_for_the_other_device_within_a_capture() -> None:
+    """It runs at once; what waits on the captured device is captured there all the same."""
+    x, z = data(32, 64).to(ZERO), data(32, 64, seed=1).to(ONE)
+    expected = (x * 2 + 1).tanh(), z.softmax(1)
+    graph = tlc.cuda.CUDAGraph()
+    with tlc.cuda.graph(graph):
+        y = (x * 2 + 1).tanh()
+        at_once = z.softmax(1)
+    x.mul_(1)
+    graph.replay()
+    assert tlc.equal(y, expected[0]) and tlc.equal(at_once, expected[1])

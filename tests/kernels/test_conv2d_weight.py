@@ -195,3 +195,14 @@ def test_few_rows_are_left_to_the_other_kernels() -> None:
     assert window().plan(64, 64, 16, 4, 1, 4, 132, 232448) is None
     assert window().plan(8, 64, 4096, 32, 1, 4, 132, 232448) is None
     assert hopper().plan(64, 64, 4, 4, 4, 1, 4, 132, 232448) is None
+
+
+def test_a_device_with_less_shared_memory_takes_a_smaller_tile() -> None:
+    plan = window().plan
+    for stride, itemsize in ((1, 4), (1, 2), (2, 4), (2, 2)):
+        given = 64, 64, 128 * 32, 32, stride, itemsize, 108
+        large, small = plan(*given, 227 * 1024), plan(*given, 99 * 1024)
+        assert large.shared <= 227 * 1024
+        assert small.shared + window()._STATIC <= 99 * 1024
+        assert (small.tile == large.tile) == (large.shared + window()._STATIC <= 99 * 1024)
+        assert plan(*given, 8 * 1024) is None

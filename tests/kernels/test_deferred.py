@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,10 +14,16 @@ import pytest
 pytest.importorskip("cupy")
 
 import cupy
+from cupy.cuda.compiler import CompileException
 
-from tensorflow_lite_clone.backends.cupy.fusion import deferred, source
+from tensorflow_lite_clone.backends.cupy import runtime
+from tensorflow_lite_clone.backends.cupy.fusion import deferred, joining, source
 from tensorflow_lite_clone.backends.cupy.fusion.expression import in_order
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
+
+
+class Owned(cupy.cuda.UnownedMemory):
+    """Memory that counts as this package's own."""
 
 
 def host(array: Any) -> np.ndarray:
@@ -26,44 +33,68 @@ def host(array: Any) -> np.ndarray:
     return np.ndarray(array.shape, array.dtype, whole, offset, array.strides)
 
 
+def computed(made: Any, operands: tuple) -> list[np.ndarray]:
+    """What NumPy makes of a trace."""
+    values: dict[int, Any] = {}
+    for symbol in in_order(made.results):
+        inner = [values[id(operand)] for operand in symbol.operands]
+        if symbol.word == "operand":
+            value = operands[symbol.value]
+            value = (host(value) if isinstance(value, cupy.ndarray) else value).astype(symbol.dtype)
+        elif symbol.word == "number":
+            value = symbol.dtype.type(symbol.value)
+        elif symbol.word == "astype":
+            value = inner[0].astype(symbol.dtype)
+        else:
+            value = getattr(np, symbol.word)(*inner)
+        values[id(symbol)] = value
+    return [values[id(symbol)] for symbol in made.results]
+
+
 class Computed:
-    """In place of a plan: what NumPy makes of the trace."""
+    """In place of a plan."""
 
     def __init__(self, name: str, made: Any, walked: Any, form: Any) -> None:
         source.write(name, made, form)
         self.made = made
 
     def into(self, operands: tuple, results: tuple) -> None:
-        values: dict[int, Any] = {}
-        for symbol in in_order(self.made.results):
-            inner = [values[id(operand)] for operand in symbol.operands]
-            if symbol.word == "operand":
-                value = operands[symbol.value]
-                value = (host(value) if isinstance(value, cupy.ndarray) else value).astype(
-                    symbol.dtype
-                )
-            elif symbol.word == "number":
-                value = symbol.dtype.type(symbol.value)
-            elif symbol.word == "astype":
-                value = inner[0].astype(symbol.dtype)
-            else:
-                value = getattr(np, symbol.word)(*inner)
-            values[id(symbol)] = value
-        for symbol, result in zip(self.made.results, results, strict=True):
-            host(result)[...] = values[id(symbol)]
+        for value, result in zip(computed(self.made, operands), results, strict=True):
+            host(result)[...] = value
+
+
+class Summed:
+    """In place of sums on the device; `kernels` has what each read and wrote."""
+
+    kernels: list[tuple[int, int]] = []
+    partial: Any = None
+
+    def launch(self, name: str, made: Any, walked: Any, form: Any, given: Any, out: Any) -> None:
+        source.write(name, made, form)
+        values = computed(made, given)
+        for value, result in zip(values, out):
+            host(result)[...] = value
+        self.partial = np.stack([value.sum((0, 2, 3)) for value in values[len(out) :]], 1)
+        whole = [s for s in made.operands if given[s.value].size == walked.elements]
+        self.kernels.append((len(whole), len(out)))
 
 
 @pytest.fixture
 def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The chain, while formulas wait and arrays lie in the host's memory."""
 
+    buffers = []  # which the tests look at when nobody holds them any more
+
     def allocate(size: int) -> Any:
         held = np.full(size // 4 + 8, np.nan, np.float32)
+        buffers.append(held)
         at = -(-held.ctypes.data // 16) * 16
-        memory = cupy.cuda.UnownedMemory(at, max(size, 1), held, 0)
+        memory = Owned(at, max(size, 1), held, 0)
         return cupy.cuda.MemoryPointer(memory, 0)
 
-    monkeypatch.setattr(deferred, "Plan", Computed)
+    monkeypatch.setattr(joining, "Plan", Computed)
+    monkeypatch.setattr(deferred, "Sums", Summed)
+    Summed.kernels.clear()
     monkeypatch.setattr("tensorflow_lite_clone.backends.cupy.fusion.launch.alloc", allocate)
     with cupy.cuda.using_allocator(allocate):
         deferred.chain.on = True
@@ -124,6 +155,28 @@ def test_writes_through_a_view_that_is_gone(chain: Any, neighbours: bool) -> Non
         np.testing.assert_array_equal(host(x), before * 2)
         if neighbours:
             np.testing.assert_array_equal(host(held), host(other) + 1)
+
+
+def test_steps_join_across_others_that_they_do_not_depend_on(chain: Any) -> None:
+    x, y = given(1, 2, 3), given(1, 2)
+    more, total = waiting(lambda F, x: x + 1), waiting(lambda F, x, y: x + y)
+    double = in_place(lambda F, x: x * 2)
+    first, other, last = more(x), more(y), more(x)
+    assert double(other)
+    assert [len(group) for group in joining.groups_of(chain.steps)] == [2, 2]
+    row = given(5, 6).reshape(2, 1)
+    spread = total(other, row)  # needs `other`, and another shape
+    after = more(y)
+    assert double(y)  # which was read before
+    assert [len(group) for group in joining.groups_of(chain.steps)] == [2, 4, 1]
+    twice = more(spread)
+    assert double(other)  # which `spread` is computed from
+    assert [len(group) for group in joining.groups_of(chain.steps)] == [2, 4, 2, 1]
+    chain.flush()
+    assert [host(array).tolist() for array in (first, last, other, after, y)] == [
+        [2, 3, 4], [2, 3, 4], [8, 12], [2, 3], [2, 4],
+    ]  # fmt: skip
+    assert host(twice).tolist() == [[10, 12], [11, 13]]
 
 
 @pytest.mark.parametrize("before", [0, deferred._MOST_STEPS - 1])
@@ -193,3 +246,271 @@ def test_gradients_that_are_no_formulas(
     node = SimpleNamespace(op=op, backend=SimpleNamespace(batched=batched))
     assert deferred.backward(node, lambda grads: chain.on, []) is waits
     assert chain.on
+
+
+def test_what_has_nothing_to_do_with_a_call_goes_on_waiting(chain: Any) -> None:
+    x, y, z = given(1, 2, 3), given(4, 5), given(6, 7)
+    more, double = waiting(lambda F, x: x + 1), in_place(lambda F, x: x * 2)
+
+    def look(arrays: Any, **more: Any) -> list:
+        deferred.launching("a kernel", "", (), ())()  # of what is called
+        return [host(array).tolist() for array in arrays]
+
+    look_at = deferred.around(look)
+    first, other, third = more(x), more(y), more(z)
+    second = more(first)
+    assert double(x)  # after it was read
+    assert look_at([other], of=(None, 3, "same", np.float32(1), slice(2))) == [[5, 6]]
+    assert len(chain.steps) == 4
+    assert look_at((first,)) == [[2, 3, 4]]  # which `second` reads; and `x` has to be read before
+    assert len(chain.steps) == 1
+    assert host(x).tolist() == [2, 4, 6]
+    assert look_at({"y": y}.values()) == [[4, 5]]
+    assert not chain.steps  # what is called may hold any array
+    assert host(second).tolist() == [3, 4, 5] and host(third).tolist() == [7, 8]
+
+    counters = [cupy.ndarray((), np.int64) for _ in range(9)]
+    for counter in counters:
+        host(counter)[...] = 7
+        assert in_place(lambda F, x: x + 1)(counter)
+    many = [more(given(2, 4, 6)) for _ in range(9)]
+    chain.flush((y,))
+    deferred.launching("a kernel", "", (), ())()
+    assert len(chain.steps) == 9 + 4  # not many large ones
+    assert len(joining.groups_of(chain.steps)) == 2
+    last = more(y)
+    deferred.launching("a kernel", "", (), ())()  # of someone else
+    assert not chain.steps
+    assert host(last).tolist() == [5, 6]
+    assert [int(host(counter)) for counter in counters] == [8] * 9
+    assert all([host(array).tolist() == [3, 5, 7] for array in many])
+
+
+def test_methods_touch_their_array(chain: Any) -> None:
+    more = waiting(lambda F, x: x + 1)
+    x, y = more(given(1, 2)), more(given(5, 6))
+    assert deferred.around(x.reshape)(2, 1).shape == (2, 1)
+    assert host(x).tolist() == [2, 3] and len(chain.steps) == 1
+    chain.flush()
+    assert host(y).tolist() == [6, 7]
+
+
+def test_what_is_handed_on_is_not_touched(chain: Any) -> None:
+    call = formula("body", lambda F, g, *, like: g, lambda g, *, like: g)
+    hand_on = deferred.deferring(call)
+    y = waiting(lambda F, x: x + 1)(given(1, 2))
+    assert hand_on(y, like=3) is y and hand_on(y, like=3) is y
+    assert chain.steps
+    assert hand_on(y, like=[1]) is y  # which is no key
+    assert not chain.steps
+
+
+def test_gradients_of_others_read_what_was_saved(chain: Any) -> None:
+    y = waiting(lambda F, x: x + 1)(given(1, 2))
+    op = SimpleNamespace(joint=None, shared={0: 1})
+    node = SimpleNamespace(op=op, backend=SimpleNamespace(batched=False))
+    assert deferred.backward(node, lambda grads: host(y).tolist(), []) == [2, 3]
+
+
+def test_a_joined_kernel_that_does_not_compile(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan(name: str, *rest: Any) -> Any:
+        if name == "chain":
+            raise CompileException("too much", "", "", ())
+        return Computed(name, *rest)
+
+    monkeypatch.setattr(joining, "Plan", plan)
+    x = given(1, 2, 3)
+    more, double = waiting(lambda F, x: x + 1), in_place(lambda F, x: x * 2)
+    y = more(more(x))
+    assert double(y)
+    with pytest.warns(RuntimeWarning, match="body, body, body"):
+        chain.flush()
+    assert host(y).tolist() == [6, 8, 10]
+
+
+def test_a_formula_that_does_not_compile_waits_for_nothing(
+    chain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(*formed: Any) -> Any:
+        raise CompileException("too much", "", "", ())
+
+    monkeypatch.setattr("tensorflow_lite_clone.backends.cupy.fusion.formula.Plan", plan)
+    x = given(1, 2, 3)
+    call = formula("body", lambda F, x: x + 1, lambda x: host(x) + 1)
+    with pytest.warns(RuntimeWarning, match="does not compile"):
+        assert call(x).tolist() == [2, 3, 4]  # as steps run before they are captured
+    assert deferred.deferring(call)(x).tolist() == [2, 3, 4]
+    assert not chain.steps
+
+
+def test_parameters_of_a_joined_kernel_fit(chain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def plan(name: str, made: Any, walked: Any, form: Any) -> Any:
+        head = source.write(name, made, form).code.partition("void __launch_bounds__")[2]
+        sizes.append(8 * head.partition("{")[0].count(","))
+        return Computed(name, made, walked, form)
+
+    monkeypatch.setattr(joining, "Plan", plan)
+    x = given(*range(6)).reshape(2, 3).T
+    many = waiting(lambda F, x, *, start: sum([x * (start + 0.5 + i) for i in range(40)], x))
+    results = [many(x, start=100 * i) for i in range(30)]
+    chain.flush()
+    assert len(sizes) > 2
+    assert all(2000 < size <= 4096 for size in sizes[1:-1])
+    for i, result in enumerate(results):
+        factor = 1 + sum([100 * i + 0.5 + j for j in range(40)])
+        np.testing.assert_allclose(host(result), host(x) * factor, 1e-5)
+
+
+def test_what_waits_is_launched_on_the_captured_device(
+    chain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when work for another device, which is current then, has to follow it."""
+    devices = [1]  # the current one is the last
+
+    @contextmanager
+    def here() -> Iterator[None]:
+        devices.append(0)
+        yield
+        devices.pop()
+
+    class Placed(Computed):
+        def into(self, operands: tuple, results: tuple) -> None:
+            assert devices[-1] == 0
+            super().into(operands, results)
+
+    monkeypatch.setattr(chain, "here", here)
+    monkeypatch.setattr(joining, "Plan", Placed)
+    y = waiting(lambda F, x: x + 1)(given(1, 2))
+    deferred.launching("of another device", "", (), ())()
+    assert host(y).tolist() == [2, 3]
+
+
+def test_what_waits_is_launched_before_another_stream_is_used(
+    chain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "set_device", lambda index: None)
+    more, found = waiting(lambda F, x: x + 1), []
+
+    class Stream:
+        def __enter__(self) -> None:
+            found.append(host(y).tolist())
+
+        def __exit__(self, *exception: object) -> None:
+            found.append(host(z).tolist())
+
+    y = more(given(1, 2))
+    runtime.enter_stream(Stream(), 0)
+    z = more(given(3, 4))
+    runtime.leave_stream(Stream(), 0, None, None, None)
+    assert found == [[2, 3], [4, 5]]
+
+
+def imported(array: Any) -> Any:
+    """The same memory under another name, as DLPack and ``__cuda_array_interface__`` give it."""
+    memory = cupy.cuda.UnownedMemory(array.data.ptr, array.nbytes, array, 0)
+    return cupy.ndarray(array.shape, array.dtype, cupy.cuda.MemoryPointer(memory, 0), array.strides)
+
+
+def test_memory_that_comes_back_under_another_name(chain: Any) -> None:
+    x = given(*range(6))
+    more, double = waiting(lambda F, x: x + 1), in_place(lambda F, x: x * 2)
+    assert double(x)
+    middle = more(imported(x[1:4]))  # other elements than those that are written, but some of them
+    same = more(imported(x))
+    assert double(imported(x[2:]))
+    chain.flush()
+    assert host(middle).tolist() == [3, 5, 7]
+    assert host(same).tolist() == [1, 3, 5, 7, 9, 11]
+    assert host(x).tolist() == [0, 2, 8, 12, 16, 20]
+
+    add = in_place(lambda F, x, y: x + y)
+    assert double(x)
+    assert add(x[:3], x[3:])  # the same memory, but no place twice
+    assert chain.steps
+    chain.flush()
+    assert host(x).tolist() == [24, 36, 56, 24, 32, 40]
+
+
+class Rectified:
+    """A rectified array, made of `x` and one number a channel, and the gradient that comes back."""
+
+    def __init__(self, chain: Any, last: bool = True) -> None:
+        self.x, self.g, self.more = [self.picture(last) for _ in range(3)]
+        self.shift = given(*np.linspace(-1, 1, 4)).reshape(1, 4, 1, 1)
+        self.y = waiting(lambda F, x, b: F.maximum(x - b, 0))(self.x, self.shift)
+        chain.flush()
+        self.mask = waiting(lambda F, g, y: F.where(y > 0, g, 0))
+
+    def picture(self, last: bool) -> Any:
+        shape = (9, 6, 5, 4) if last else (9, 4, 6, 5)
+        array = given(*np.random.default_rng().standard_normal(9 * 4 * 6 * 5)).reshape(shape)
+        return array.transpose(0, 3, 1, 2) if last else array
+
+    def sums(self, chain: Any, g: Any) -> Any:
+        arrays = g, self.x, self.shift
+        return chain.sums("sums", lambda F, g, x, b: (g, g * (x - b)), arrays, ())
+
+    def expected(self, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        masked = np.where(host(self.y) > 0, g, 0)
+        slopes = masked * (host(self.x) - host(self.shift))
+        return masked, np.stack([masked.sum((0, 2, 3)), slopes.sum((0, 2, 3))], 1)
+
+
+def test_sums_of_what_waits_compute_it_again(chain: Any) -> None:
+    own = Rectified(chain)
+    masked = own.mask(own.g, own.y)
+    memory = host(masked)
+    sums = own.sums(chain, masked)
+    assert len(chain.steps) == 1 and Summed.kernels == [(2, 0)]  # y is not read
+    last = waiting(lambda F, g, x: g - x)(masked, own.x)
+    del masked
+    own_y, expected = own.y, own.expected(host(own.g))
+    host(own_y)[...] = np.nan  # nor by the last one
+    chain.flush()
+    np.testing.assert_allclose(sums, expected[1], 1e-5, 1e-5)
+    np.testing.assert_allclose(host(last), expected[0] - host(own.x))
+    assert np.isnan(memory).all()
+
+
+def test_sums_write_what_is_read_again(chain: Any) -> None:
+    own = Rectified(chain)
+    total = waiting(lambda F, x, y: x + y)(own.g, own.more)
+    masked = own.mask(total, own.y)
+    del total
+    sums = own.sums(chain, masked)
+    assert not chain.steps and Summed.kernels == [(4, 1)]
+    expected = own.expected(host(own.g) + host(own.more))
+    np.testing.assert_allclose(host(masked), expected[0])
+    np.testing.assert_allclose(sums, expected[1], 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("how", ["in place", "outside", "gone"])
+def test_what_changed_is_not_computed_again(chain: Any, how: str) -> None:
+    own = Rectified(chain)
+    if how == "in place":
+        assert in_place(lambda F, x: x + 1)(own.shift)
+        chain.flush()
+    elif how == "outside":
+        chain.outside(lambda lists: host(own.shift).fill(3), [[own.shift]])
+    else:
+        own.x = own.picture(True)
+    masked = own.mask(own.g, own.y)
+    sums = own.sums(chain, masked)
+    assert Summed.kernels == [(3, 1)]
+    expected = own.expected(host(own.g))
+    np.testing.assert_allclose(host(masked), expected[0])
+    np.testing.assert_allclose(sums, expected[1], 1e-5, 1e-5)
+
+
+def test_sums_of_other_layouts_are_left_to_others(chain: Any) -> None:
+    own = Rectified(chain, last=False)
+    masked = own.mask(own.g, own.y)
+    assert own.sums(chain, masked) is None
+    assert len(chain.steps) == 1
+    own = Rectified(chain)
+    shift = waiting(lambda F, x: x + 1)(own.shift)
+    arrays = own.mask(own.g, own.y), own.x, shift
+    assert chain.sums("sums", lambda F, g, x, b: (g, g * (x - b)), arrays, ()) is None
+    assert len(chain.steps) == 2 and not Summed.kernels  # one of them has to be launched before

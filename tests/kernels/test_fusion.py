@@ -147,6 +147,28 @@ def test_casts_compile(target: str) -> None:
         compiled(text.code.replace('#include "pointwise.cuh"', header()), "sm_90")
 
 
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("columns", [64, 5])
+def test_sums_compile(architecture: str, columns: int) -> None:
+    from tensorflow_lite_clone.kernels.check import missing
+
+    if reason := missing():
+        pytest.skip(reason)
+
+    def body(F: Any, g: Any, y: Any, mean: Any) -> tuple:
+        masked = F.where(y > 0, g, 0)
+        return masked, masked + 0, masked * (y - mean)
+
+    for dtype in (F32, BF16):
+        made = traced(body, dtype, dtype, F32)
+        w = walk([(9, columns)] * 2 + [(columns,)], [(columns, 1)] * 2 + [(1,)], 1)
+        narrow = form(made, dtype, w)._replace(operands=(dtype, dtype, F32), results=(dtype,))
+        assert narrow.steps == ((1, 2), (1, 2), (1, 0), (1, 2))
+        text = source.write("sums", made, narrow)
+        ptx = compiled(text.code.replace('#include "pointwise.cuh"', header()), architecture)
+        assert text.name in ptx and ".f64" not in ptx and ".local" not in ptx
+
+
 def offsets(shape: tuple, strides: tuple) -> np.ndarray:
     """Where the elements of an array lie."""
     made = np.zeros(shape, int)

@@ -402,6 +402,22 @@ def test_what_is_not_there(scale: Path, played: list) -> None:
         Kernel("nowhere.cu", "scale")(1, 1)
 
 
+@needs_cupy
+def test_a_file_for_another_device_says_so(
+    scale: Path, played: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensorflow_lite_clone.backends.cupy import kernel as loader
+    from tensorflow_lite_clone.backends.cupy.device_facts import Facts
+
+    path = scale.with_name("scale_sm90.cu")
+    path.write_text(SCALE)
+    monkeypatch.setattr(loader, "here", lambda: Facts("a B200", 100, 148, 232448))
+    message = "scale_sm90.cu is for sm_90a alone, and the current device, a B200, is sm_100"
+    with pytest.raises(KernelError, match=message):
+        Kernel(path, "scale", params=("T",))["float"](1, 1, None, 5, 2.0, None)
+    assert played == []
+
+
 # ---- on a GPU
 
 

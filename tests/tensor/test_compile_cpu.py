@@ -6,6 +6,7 @@ import copy
 import logging
 import pickle
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,18 @@ def test_on_the_cpu_it_runs_eagerly(caplog: pytest.LogCaptureFixture) -> None:
     assert len(calls) == 3
     assert double.__name__ == "double"
     assert [record.levelname for record in caplog.records] == ["DEBUG"]
+
+
+def test_debug_says_what_runs_eagerly(tmp_path: Path) -> None:
+    folder = tmp_path / "one" / "two"
+    double = tlc.compile(lambda x: 2 * x, debug=folder)
+    assert list(folder.iterdir()) == []
+    double(tlc.ones(2))
+    (said,) = (folder / "eager.txt").read_text().splitlines()
+    assert said.endswith("<lambda>' runs eagerly: it works on the CPU")
+    tlc.compile(nn.Linear(2, 3), disable=True, debug=str(folder))
+    (said,) = (folder / "eager.txt").read_text().splitlines()
+    assert said.startswith("'Linear' runs eagerly: with these arguments")
 
 
 def test_a_module_is_shown_through() -> None:

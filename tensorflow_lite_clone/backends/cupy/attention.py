@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import attention_hopper
+from tensorflow_lite_clone.backends.cupy.device_facts import facts, here
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 from tensorflow_lite_clone.backends.cupy.random import threshold
 from tensorflow_lite_clone.core.flags import flags
@@ -51,7 +52,7 @@ def _call(q: Any, k: Any, v: Any, mask: Any, groups: int) -> _Call | None:
     """The operands in four axes and whole packs, None where the kernels do not serve them."""
     if q.dtype.name not in _FLOATS or max(q.ndim, k.ndim, v.ndim) > 4:
         return None
-    if not (q.size and k.size and v.size) or _capability(cupy.cuda.runtime.getDevice()) < 80:
+    if not (q.size and k.size and v.size) or here().capability < 80:
         return None
     pack = 16 // q.itemsize
     widest = max(q.shape[-1], v.shape[-1])
@@ -85,11 +86,6 @@ def _call(q: Any, k: Any, v: Any, mask: Any, groups: int) -> _Call | None:
         bucket,
         1 if q.itemsize == 2 or flags.matmul_allow_tf32 else 3,
     )
-
-
-@cache
-def _capability(device: int) -> int:
-    return int(cupy.cuda.Device(device).compute_capability)
 
 
 @cache
@@ -198,7 +194,7 @@ def _forward(
     length = q.shape[-2]
     out = _Target(call.lead, length, v.shape[-1], call.v.shape[3], call.q)
     lse = cupy.empty((*call.lead, length), np.float32)
-    if not p and attention_hopper.serves(call, _capability(q.device.id), scale):
+    if not p and attention_hopper.serves(call, facts(q.device.id).capability, scale):
         attention_hopper.forward(call, groups, scale, causal, out.array, lse)
         return (out.finished(), lse, ticket)
     several, columns = _forward_tiles(call, length, bool(p))
@@ -271,7 +267,7 @@ def _backward(
     g, out = _packed(_four(g), pack), _packed(_four(out), pack)
     length, size = q.shape[-2], k.shape[-2]
     heads = math.prod(call.lead)
-    hopper = not p and attention_hopper.serves(call, _capability(q.device.id), scale)
+    hopper = not p and attention_hopper.serves(call, facts(q.device.id).capability, scale)
     numbers = attention_hopper.row_numbers(call) if hopper else _delta(call, groups, g, out)
     busy = bool(call.kind or p)
 

@@ -29,6 +29,8 @@ from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.dispatch.table import overrides
 
+#: Ops that compute nothing, or by words that sum in float32 themselves
+_AS_THEY_ARE = ("transfer", "clone", "sum", "mean")
 _f32 = np.dtype(np.float32)
 _bf16 = NATIVE[bfloat16]
 
@@ -56,19 +58,21 @@ class CupyBackend(Backend):
         memory.install()
         faults.prepare()
         super().__init__()
-        self._look_up()
+        self._look_up(0)
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
 
-    def _look_up(self) -> None:
-        """Let everything that is called for arrays be looked up anew."""
-        added = self._formula("add", _sum, add)
-        add_to = self._in_place(added)
-        iadd_to = self.foreign(iadd)
-        self.add = self.guarded(added)
-        self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd_to(x, y))
-        super().forget()
-        self.F.forget()
-        hooks.forget()
+    def _look_up(self, captures: int) -> None:
+        """Let what is called for arrays be looked up anew, with so many captures more."""
+        with hooks.changing:
+            self._waiting += captures
+            added = self._formula("add", _sum, add)
+            add_to = self._in_place(added)
+            iadd_to = self.foreign(iadd)
+            self.add = self.guarded(added)
+            self.add_to = self.guarded(lambda x, y: x if add_to(x, y) else iadd_to(x, y))
+            super().forget()
+            self.F.forget()
+            hooks.forget()
 
     def forget(self) -> None:
         super().forget()
@@ -77,9 +81,8 @@ class CupyBackend(Backend):
     @contextmanager
     def deferring(self) -> Iterator[None]:
         """A block in which this thread's pointwise kernels wait for those that follow them."""
-        self._waiting += 1
-        self._look_up()
-        chain.on = True
+        self._look_up(1)
+        chain.on, chain.here = True, self.here
         hooks.backwards.append(deferred.backward)
         hooks.launches.append(deferred.launching)
         try:
@@ -89,8 +92,7 @@ class CupyBackend(Backend):
             chain.drop()
             hooks.backwards.remove(deferred.backward)
             hooks.launches.remove(deferred.launching)
-            self._waiting -= 1
-            self._look_up()
+            self._look_up(-1)
 
     def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:
         if not self._waiting or not callable(call) or isinstance(call, type):
@@ -130,8 +132,8 @@ class CupyBackend(Backend):
 
         CuPy would widen them half-way, wherever a Python float occurs.
         """
-        if getattr(op, "view", False) or op in (TABLE["transfer"], TABLE["clone"]):
-            return generic  # nothing is computed
+        if getattr(op, "view", False) or op in [TABLE[name] for name in _AS_THEY_ARE]:
+            return generic
         kept = getattr(op, "hints", ())
 
         def call(*arrays: Any, **parameters: Any) -> Any:
@@ -244,10 +246,16 @@ class CupyBackend(Backend):
     def is_pinned(self, array: Any) -> bool:
         return memory.is_pinned(array)
 
-    def lend(self, array: Any, stream: Any) -> None:
+    def lend(self, array: Any, stream: Any, index: int | None) -> None:
         chain.flush()
         with self.here():
-            runtime.lend(array, stream)
+            runtime.lend(array, stream, index)
+
+    def settled(self, array: Any) -> Any:
+        made = self.F.copy(array)
+        with self.here():
+            runtime.let_all_wait()
+        return made
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         with self.here():

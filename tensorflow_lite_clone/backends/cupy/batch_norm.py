@@ -16,11 +16,11 @@ from tensorflow_lite_clone.backends.cupy.arrays import (
     is_dense_last,
     power_above,
 )
+from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain, deferring
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.norms import (
-    processors,
     statistics,
     vector,
     weights_of,
@@ -34,9 +34,7 @@ _finish = Kernel(_FILE, "batch_norm_forward_finish", params=("R", "A"))
 _forward = Kernel(_FILE, "batch_norm_forward", params=("T", "W", "M", "A", "VEC", "LAST"))
 _sums = Kernel(_FILE, "batch_norm_backward_sums", params=("T", "W", "A", "VEC", "LAST"))
 _finish_sums = Kernel(_FILE, "batch_norm_backward_finish", params=("W", "A"))
-_backward = Kernel(
-    _FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING")
-)
+_backward = Kernel(_FILE, "batch_norm_backward", params=("T", "W", "A", "VEC", "LAST", "TRAINING"))
 
 
 class _Walk:
@@ -63,7 +61,7 @@ class _Walk:
 
         A thread gets `least` packs or more.
         """
-        key = processors(), blocks, least
+        key = here().processors, blocks, least
         try:
             return self._parts[key]
         except KeyError:
@@ -79,9 +77,7 @@ _walk = lru_cache(maxsize=1024)(_Walk)
 
 def _is_last(x: Any) -> bool:
     """Whether channels lie next to each other; other layouts are served as contiguous ones."""
-    return x.size == x.shape[0] * x.shape[1] or (
-        not x.flags.c_contiguous and is_dense_last(x)
-    )
+    return x.size == x.shape[0] * x.shape[1] or (not x.flags.c_contiguous and is_dense_last(x))
 
 
 def _laid(x: Any, last: bool) -> Any:
@@ -109,6 +105,10 @@ def _gradient_form(
     r = F.rsqrt(variance + eps)
     gx = (g - sums * share - (x - mean) * (r * r * products * share)) * r
     return gx if w is None else gx * w
+
+
+def _slopes(F: Any, g: Any, x: Any, mean: Any) -> Any:
+    return g, g * (x - mean)
 
 
 _normalized = deferring(formula("batch_norm", _normal_form, None, like=0))
@@ -153,7 +153,9 @@ def batch_norm(
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size:
         return NotImplemented
-    chain.flush()
+    moments = chain.moments(x)
+    touched = [value for value in (x, w, b, running_mean, running_var) if value is not None]
+    chain.flush(touched if kind == _FLOAT32 else None)
     weights, running_kind = weights_of(x, w, b), _kind(x, (running_mean, running_var))
     last = _is_last(x)
     laid = _laid(x, last)
@@ -166,17 +168,18 @@ def batch_norm(
     ]
     channels, count = x.shape[1], x.size // x.shape[1]
     mean, variance = cupy.empty(channels, kind), cupy.empty(channels, kind)
-    parts, chunk = rows.parts(3 if last else 4)
-    partials = cupy.empty((channels, parts, 3), kind) if parts > 1 else None
     unbiased = count / max(count - 1, 1)
     results = (unbiased, momentum, *running, mean, variance)
-    kernel = _moments[x.dtype, running_kind, kind, rows.width, last]
-    kernel(
-        rows.tiles * parts, rows.block,
-        laid, channels, rows.packs, rows.length, parts, chunk, *results, partials,
-    )  # fmt: skip
-    if parts > 1:
-        _finish[running_kind, kind](channels, 128, partials, parts, *results)
+    if moments is None:
+        parts, chunk = rows.parts(3 if last else 4)
+        moments = cupy.empty((3, parts, channels), kind) if parts > 1 else None
+        _moments[x.dtype, running_kind, kind, rows.width, last](
+            rows.tiles * parts, rows.block,
+            laid, channels, rows.packs, rows.length, parts, chunk, *results, moments,
+        )  # fmt: skip
+    if moments is not None:
+        finish = _finish[running_kind, kind]
+        finish(ceil_div(channels, 4), 512, moments, channels, moments.shape[1], *results)
     y = _normalize(x, laid, weights, mean, variance, eps, rows, kind)
     if running[0] is running_mean and running[1] is running_var:
         return y, mean, variance  # what was given is written
@@ -232,6 +235,16 @@ def batch_norm_eval_backward(
     return _gradients(g, x, w, mean, variance, eps, needs, False)
 
 
+def _partial_sums(g: Any, x: Any, mean: Any, w: Any, variance: Any) -> Any:
+    """The sums as `batch_norm_backward_sums` gives them, g as it is computed; None if it cannot."""
+    others = [value for value in (w, mean, variance) if value is not None]
+    served = all([value.dtype == _FLOAT32 and value.flags.c_contiguous for value in others])
+    if not chain.on or not served:
+        return None
+    arrays = g, x, _by_channel(mean, x.ndim)
+    return chain.sums("batch_norm_sums", _slopes, arrays, (w, variance))
+
+
 def _gradients(
     g: Any, x: Any, w: Any, mean: Any, variance: Any, eps: float, needs: Any, training: bool
 ) -> Any:
@@ -239,9 +252,12 @@ def _gradients(
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size or g.dtype != x.dtype:
         return NotImplemented
-    chain.flush()
+    last, partials = _is_last(x), None
+    if training and any(needs) and last and is_dense_last(x) and is_dense_last(g):
+        partials = _partial_sums(g, x, mean, w, variance)
+    if partials is None:
+        chain.flush()
     weights = weights_of(x, w, None)
-    last = _is_last(x)
     laid_g, laid_x = _laid(g, last), _laid(x, last)
     rows = _rows(x, last, laid_g, laid_x)
     if weights is None or rows is None:
@@ -253,7 +269,12 @@ def _gradients(
     gw = cupy.empty(channels, weight_kind) if needs[1] else None
     gb = cupy.empty(channels, weight_kind) if needs[2] else None
     walk = (channels, rows.packs, rows.length)
-    if sums is not None or gw is not None or gb is not None:
+    if partials is not None:
+        with chain.beside():
+            _finish_sums[weight_kind, kind](
+                channels, 128, partials, variance, eps, channels, partials.shape[1], sums, gw, gb
+            )
+    elif sums is not None or gw is not None or gb is not None:
         parts, chunk = rows.parts(2 if last else 3)
         partials = cupy.empty((channels, parts, 2), kind) if parts > 1 else None
         kernel = _sums[x.dtype, weight_kind, kind, rows.width, last]

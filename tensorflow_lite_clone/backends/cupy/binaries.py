@@ -1,13 +1,18 @@
 """Binaries of kernels for an architecture that CuPy does not compile for by itself (sm_90a).
 
-They lie in CuPy's folder of compiled kernels (`CUPY_CACHE_DIR`) and are found there again.
+They lie in CuPy's folder of compiled kernels (`CUPY_CACHE_DIR`) and are found there again. Where
+that folder cannot be written, or CuPy is to write none (`CUPY_CACHE_IN_MEMORY`), they last as long
+as the process.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +57,23 @@ def binary(text: str, expression: str, architecture: str) -> tuple[Path, str]:
 
 
 def _folder() -> Path:
+    if os.environ.get("CUPY_CACHE_IN_MEMORY") == "1":
+        return _passing()
     named = os.environ.get("CUPY_CACHE_DIR")
     folder = Path(named) if named else Path.home() / ".cupy" / "kernel_cache"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return _passing()
+    return folder if os.access(folder, os.W_OK) else _passing()
+
+
+@cache
+def _passing() -> Path:
+    """A folder that goes with the process."""
+    folder = tempfile.mkdtemp(prefix="kernels-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _write(path: Path, content: bytes) -> None:

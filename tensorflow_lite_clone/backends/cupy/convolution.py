@@ -32,6 +32,8 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     spatial,
     taps_first,
 )
+from tensorflow_lite_clone.backends.cupy.device_facts import Facts, facts
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.core.flags import flags
@@ -88,24 +90,7 @@ _WEIGHT_PLAIN = (_Tile(128, 128, 16, 16, 1.0), _Tile(64, 64, 16, 16, 0.7),
 _WEIGHT_DOUBLE = (_Tile(64, 64, 16, 16, 1.0), _Tile(32, 64, 8, 16, 0.8))
 
 
-class _Chip(NamedTuple):
-    capability: int
-    processors: int
-    shared: int  # bytes a block may have
-
-
-@lru_cache
-def _chip(index: int) -> _Chip:
-    device = cupy.cuda.Device(index)
-    attributes = device.attributes
-    return _Chip(
-        int(device.compute_capability),
-        attributes["MultiProcessorCount"],
-        attributes["MaxSharedMemoryPerBlockOptin"],
-    )
-
-
-def _way(chip: _Chip, x: Any, *others: Any) -> bool | None:
+def _way(chip: Facts, x: Any, *others: Any) -> bool | None:
     """Whether tensor cores are used, or None where no kernel serves these arrays."""
     if any([other is not None and other.dtype != x.dtype for other in others]):
         return None
@@ -135,7 +120,7 @@ def _threads(tile: _Tile, tensor: bool) -> int:
 
 
 @lru_cache(4096)
-def _choose(rows: int, columns: int, count: int, chip: _Chip, itemsize: int, tensor: bool) -> _Tile:
+def _choose(rows: int, columns: int, count: int, chip: Facts, itemsize: int, tensor: bool) -> _Tile:
     """The tile that needs the least time for `count` products: rounds over the processors."""
     tiles = _TENSOR if tensor else _DOUBLE if itemsize == 8 else _PLAIN
 
@@ -148,7 +133,7 @@ def _choose(rows: int, columns: int, count: int, chip: _Chip, itemsize: int, ten
 
 def _gather(
     x: Pixels, w: Any, b: Any, shape: tuple, last: bool, space: tuple, groups: int,
-    geometry: tuple, chip: _Chip, tensor: bool, transposed: bool,
+    geometry: tuple, chip: Facts, tensor: bool, transposed: bool,
 ) -> Any:  # fmt: skip
     """The product of the gathered `x` and the rows of `w`: an array of `shape`, laid as `last`."""
     batch, channels, *size = shape
@@ -160,7 +145,10 @@ def _gather(
         y = new_array((batch, channels, height, width), dtype, True)
         across = transposed and hopper.reads_across(x, w)
         rows = _rows(w, groups, transposed and not across)
-        hopper.gather(x, rows, b, y, space, kernel, geometry, transposed, across, chip.processors)
+        waits = last and not transposed
+        hopper.gather(
+            x, rows, b, y, space, kernel, geometry, transposed, across, chip.processors, waits
+        )
         return y if last else by_channels(y).reshape(shape)
     w = _rows(w, groups, transposed)
     y = new_array(shape, dtype, last)
@@ -204,10 +192,12 @@ def _is_depthwise(channels: int, each: int, groups: int) -> bool:
 
 
 @override("conv", backend="cupy")
+@aware
 def conv(
     F: Any, x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ) -> Any:
-    chip = _chip(x.device.id)
+    chain.flush([value for value in (x, w, b) if value is not None])
+    chip = facts(x.device.id)
     tensor = _way(chip, x, w, b)
     if tensor is None or x.ndim not in (3, 4):
         return NotImplemented
@@ -247,7 +237,7 @@ def conv_backward_input(
     F: Any, g: Any, w: Any, *, size: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,
 ) -> Any:  # fmt: skip
-    chip = _chip(g.device.id)
+    chip = facts(g.device.id)
     tensor = _way(chip, g, w)
     if tensor is None or g.ndim not in (3, 4) or 0 in (g.size, w.size):
         return NotImplemented
@@ -271,7 +261,7 @@ def conv_backward_weight(
     F: Any, g: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,
 ) -> Any:  # fmt: skip
-    chip = _chip(g.device.id)
+    chip = facts(g.device.id)
     tensor = _way(chip, g, x)
     if tensor is None or g.ndim not in (3, 4) or 0 in (g.size, x.size, *kernel):
         return NotImplemented
@@ -334,7 +324,7 @@ class _Split(NamedTuple):
 
 @lru_cache(4096)
 def _choose_split(
-    rows: int, columns: int, pixels: int, groups: int, chip: _Chip, itemsize: int, tensor: bool
+    rows: int, columns: int, pixels: int, groups: int, chip: Facts, itemsize: int, tensor: bool
 ) -> _Split:
     """The tile with the least waste, and as many splits as fill the multiprocessors."""
     tiles = _WEIGHT_TENSOR if tensor else _WEIGHT_DOUBLE if itemsize == 8 else _WEIGHT_PLAIN
@@ -355,7 +345,7 @@ def _choose_split(
 
 
 def _window_gradient(
-    g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, chip: _Chip
+    g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, chip: Facts
 ) -> bool:
     """Whether a kernel for windows of 3x3 computed the gradient."""
     outputs, channels = gw.shape[:2]
@@ -373,7 +363,7 @@ def _window_gradient(
 
 
 def _weight_gradient(
-    g: Any, x: Any, gw: Any, last: bool, kernel: tuple, geometry: tuple, groups: int, chip: _Chip,
+    g: Any, x: Any, gw: Any, last: bool, kernel: tuple, geometry: tuple, groups: int, chip: Facts,
     tensor: bool,
 ) -> None:  # fmt: skip
     batch, outputs, *count = g.shape

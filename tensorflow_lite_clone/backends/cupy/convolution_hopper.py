@@ -6,11 +6,12 @@ gradient is a convolution for each residue of the stride, up to four in a launch
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from math import gcd, prod
 from typing import Any, NamedTuple
 
+import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.convolution_layout import Pixels
@@ -24,10 +25,11 @@ from tensorflow_lite_clone.backends.cupy.convolution_plan import (
     summed,
     written,
 )
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import Product, chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
-_PARAMS = ("T", "BN", "PIECES", "RESIDENT", "SPLIT", "ACROSS", "PIECE")
+_PARAMS = ("T", "BN", "PIECES", "RESIDENT", "SPLIT", "ACROSS", "PIECE", "MOMENTS")
 _kernel = Kernel("conv2d_sm90.cu", "conv2d_hopper", params=_PARAMS)
 
 _MOST_PARTS = 4  # convolutions of a launch
@@ -68,11 +70,12 @@ def reads_across(x: Pixels, w: Any) -> bool:
 
 def gather(
     x: Pixels, w: Any, b: Any, y: Any, space: tuple, kernel: tuple, geometry: tuple,
-    transposed: bool, across: bool, processors: int,
+    transposed: bool, across: bool, processors: int, waits: bool,
 ) -> None:  # fmt: skip
     """The convolution of `x` with `w` into `y` (channels_last), or its transpose.
 
-    w: an output's rows of (tap, channel), or if `across` a channel's rows of (tap, output).
+    w: an output's rows of (tap, channel), or if `across` a channel's rows of (tap, output). If it
+    `waits`, that is while a graph is captured, it can compute the moments of `y` as well.
     """
     item = y.itemsize
     channels, outputs, taps = x.packs * 16 // item, y.shape[1], prod(kernel)
@@ -81,7 +84,8 @@ def gather(
     inner, outer = (outputs, channels) if across else (channels, outputs)
     rounded = item == 4  # float32 to tf32
     steps = geometry[0] if transposed else (1, 1)
-    for ready in launches:
+
+    def launch(ready: _Launch, asked: bool) -> Any:
         order = ready.order
         parts = [y]
         if steps != (1, 1):
@@ -92,7 +96,8 @@ def gather(
             for part, shape in zip(parts, ready.out_shapes)
         ]
         maps += maps[:1] * (_MOST_PARTS - len(maps))
-        _kernel[(y.dtype, *ready.shape[:4], across, ready.shape.piece)](
+        moments = cupy.empty((3, ready.rows, outputs), np.float32) if asked else None
+        _kernel[(y.dtype, *ready.shape[:4], across, ready.shape.piece, asked)](
             ready.grid, _THREADS,
             tensor_map(
                 x.array, ready.in_shape, by(pitches, order), ready.in_box, steps=ready.steps,
@@ -103,8 +108,15 @@ def gather(
                 (ready.out_box[0], 1, ready.out_box[0] if across else ready.shape.outputs),
                 rounded=rounded,
             ),
-            np.concatenate(maps), b, ready.record, shared=ready.shared,
+            np.concatenate(maps), b, ready.record, moments, shared=ready.shared,
         )  # fmt: skip
+        return moments
+
+    if waits and chain.on and launches[0].rows:
+        chain.put_off(Product(y, partial(launch, launches[0])))
+    else:
+        for ready in launches:
+            launch(ready, False)
 
 
 class _Launch(NamedTuple):
@@ -121,6 +133,7 @@ class _Launch(NamedTuple):
     steps: tuple
     out_shapes: tuple
     out_box: tuple
+    rows: int  # of moments; 0: there are none
 
 
 @lru_cache(4096)
@@ -209,4 +222,15 @@ def _launch(
         (1, *slopes),
         tuple([(outputs, *[axis.size for axis in axes]) for axes in parts]),
         (lanes, *out_box),
+        _rows(counts, box.tile, shape, grid, blocks) if len(parts) == 1 else 0,
     )
+
+
+def _rows(counts: list, tile: tuple, shape: Shape, grid: int, blocks: int) -> int:
+    """In how many parts a launch can give the moments of each of its outputs.
+
+    A block's are of the same outputs, and of whole tiles; `blocks`: of outputs.
+    """
+    if shape.split > 1 or grid % blocks or any([n % t for n, t in zip(counts, tile)]):
+        return 0
+    return grid // blocks * (8 if shape.piece == 64 else 2)

@@ -96,13 +96,19 @@ def plan(
     def blocks(tile: _Tile) -> int:
         return -(-outputs // tile.outputs) * -(-channels // tile.channels)
 
-    tile = min(_TILES, key=lambda t: blocks(t) * t.outputs * t.channels / t.worth)
     met = _COLUMNS * stride + _TAPS - stride
-    stage = _COLUMNS * runs * (tile.outputs * itemsize + pad)
-    stage += met * slots * (tile.channels * itemsize + pad)
-    total = stage * (4 if stride == 1 else 3)
-    if total + _STATIC > shared:
+    stages = 4 if stride == 1 else 3
+
+    def staged(tile: _Tile) -> int:
+        gradients = _COLUMNS * runs * (tile.outputs * itemsize + pad)
+        return gradients + met * slots * (tile.channels * itemsize + pad)
+
+    fitting = [tile for tile in _TILES if staged(tile) * stages + _STATIC <= shared]
+    if not fitting:
         return None
+    tile = min(fitting, key=lambda t: blocks(t) * t.outputs * t.channels / t.worth)
+    stage = staged(tile)
+    total = stage * stages
     resident = min(384 // (32 * _TAPS * tile.down * tile.across), shared // (total + 2048))
     sets = -(-rows // runs)
     splits = max(1, min(processors * max(resident, 1) // blocks(tile), sets))

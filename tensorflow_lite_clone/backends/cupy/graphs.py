@@ -11,6 +11,7 @@ as long as the pool lives.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
@@ -22,6 +23,7 @@ from cupy.cuda import runtime
 from tensorflow_lite_clone.backends.cupy import gemm, memory
 from tensorflow_lite_clone.backends.cupy.arrays import is_dense
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
+from tensorflow_lite_clone.backends.cupy.record import Record
 from tensorflow_lite_clone.dispatch import capture, hooks
 
 MODES = ("global", "thread_local", "relaxed")
@@ -197,17 +199,25 @@ class Cells:
         self._last = values
 
 
+class _Own(threading.local):
+    """This thread's side streams, by device: what a stream captures may be of one thread alone."""
+
+    def __init__(self) -> None:
+        self.streams: dict[int, Any] = {}
+
+
+_own = _Own()
+
+
 class _SideStream:
     """Context in which work goes to a stream that waits for what is queued so far."""
-
-    _streams: dict[int, Any] = {}
 
     def __init__(self, index: int, stream: Any) -> None:
         self._device = cupy.cuda.Device(index)
         if stream is None:  # always the same: a pool keeps its free blocks per stream
             with self._device:
-                stream = self._streams.get(index) or cupy.cuda.Stream(non_blocking=True)
-            self._streams[index] = stream
+                stream = _own.streams.get(index) or cupy.cuda.Stream(non_blocking=True)
+            _own.streams[index] = stream
         self._stream = stream
 
     def __enter__(self) -> None:
@@ -251,6 +261,10 @@ class Graphs:
         """A set of cells."""
         with cupy.cuda.Device(self.index):
             return Cells(self.index)
+
+    def record(self) -> Record:
+        """A context that takes down what is captured inside, for ``write(folder, title)``."""
+        return Record(self.index)
 
     def side_stream(self, stream: Any = None) -> Any:
         """A context for warm-up and capture, on the device's own side stream if none is given."""

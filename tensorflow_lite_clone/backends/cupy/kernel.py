@@ -13,6 +13,7 @@ from cupy_backends.cuda.api.driver import CUDADriverError
 from cupy_backends.cuda.api.driver import launchKernel as launch
 
 from tensorflow_lite_clone.backends.cupy.binaries import OPTIONS, binary
+from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.signature import Packer, converter
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.kernel import Kernel, KernelError
@@ -81,6 +82,8 @@ class Instance:
             found = parameters(text, self.kernel.name, self.template)
         except ValueError as error:
             raise KernelError(f"{source.path}: {error}") from None
+        if source.architecture is not None:
+            _check_architecture(source)
         try:
             if source.architecture is None:
                 module = cupy.RawModule(
@@ -155,6 +158,17 @@ class Instance:
     def _tell(self, grid: tuple, block: tuple) -> list:
         path = str(self.kernel.source.path)
         return [launching(self.expression, path, grid, block) for launching in _launches]
+
+
+def _check_architecture(source: Source) -> None:
+    """Raise KernelError where the current device does not run a file's one architecture."""
+    device, wanted = here(), str(source.architecture)
+    number = wanted.removeprefix("sm_").rstrip("a")
+    if number != str(device.capability):
+        raise KernelError(
+            f"{source.path} is for {wanted} alone, and the current device, {device.name}, is "
+            f"sm_{device.capability}"
+        )
 
 
 def blocks_for(count: int, block: int) -> int:

@@ -8,9 +8,9 @@ from typing import Any
 import cupy
 
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, power_above
+from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.norms import (
-    processors,
     statistics,
     vector,
     weights_of,
@@ -148,22 +148,20 @@ def _gradients(
             kernel(rows, 512, g, x, w, mean, rstd, columns, gx)
         if wanted:
             tiles = ceil_div(columns, 32 * width)
-            parts = min(ceil_div(rows, 8), max(1, ceil_div(8 * processors(), tiles)))
+            parts = min(ceil_div(rows, 8), max(1, ceil_div(8 * here().processors, tiles)))
             partials = cupy.empty((parts, kinds, columns), kind)
             kernel = _columns[x.dtype, kind, width, rms]
             kernel(tiles * parts, (32, 8), g, x, mean, rstd, rows, columns, parts, partials)
     elif gx is not None or wanted:
         lanes, items = plan
         at_once, threads = _shape(lanes)
-        parts = min(ceil_div(rows, at_once), processors() * max(1, 1024 // threads))
+        parts = min(ceil_div(rows, at_once), here().processors * max(1, 1024 // threads))
         if not wanted:  # nothing to be kept from row to row
             parts = min(ceil_div(rows, at_once), 16 * parts)
         partials = cupy.empty((parts, kinds, columns), kind) if wanted else None
         shared = at_once * kinds * columns * kind.itemsize if wanted and at_once > 1 else 0
         kernel = _backward[x.dtype, weight_kind, kind, width, lanes, items, rms, wanted]
-        kernel(
-            parts, threads, g, x, w, mean, rstd, rows, columns, gx, partials, shared=shared
-        )
+        kernel(parts, threads, g, x, w, mean, rstd, rows, columns, gx, partials, shared=shared)
     if not wanted:
         return gx, None, None
     gw = cupy.empty(shape, weight_kind) if needs[1] else None

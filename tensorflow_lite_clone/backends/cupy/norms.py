@@ -1,25 +1,13 @@
-"""What the launchers of the normalisations share: types, pack widths, the device's size."""
+"""What the launchers of the normalisations share: types and pack widths."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import cupy
 import numpy as np
 
 _f32 = np.dtype(np.float32)
-
-
-@cache
-def _processors(device: int) -> int:
-    runtime = cupy.cuda.runtime
-    return runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, device)
-
-
-def processors() -> int:
-    """How many multiprocessors the current device has."""
-    return _processors(cupy.cuda.runtime.getDevice())
 
 
 def vector(length: int, *arrays: Any) -> int:

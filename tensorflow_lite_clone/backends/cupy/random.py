@@ -19,10 +19,10 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.arrays import aligned
+from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.faults import check_range
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
-from tensorflow_lite_clone.backends.cupy.norms import processors
 from tensorflow_lite_clone.backends.numpy.random_checks import (
     check_deviation,
     check_multinomial,
@@ -158,7 +158,8 @@ class Generator(Stream):
         """Fill `y` by a kernel that takes a counter for each `each` elements."""
         if y.size:
             groups = -(-y.size // each)
-            blocks = min(blocks_for(groups, 256), 16 * processors())  # each draws several times
+            most = 16 * here().processors  # blocks, each of which draws several times
+            blocks = min(blocks_for(groups, 256), most)
             instance(blocks, 256, self.ticket(groups), *arguments, y.size, y)
         return y
 

@@ -7,6 +7,7 @@ from collections import deque
 from contextlib import nullcontext
 from threading import Lock
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import cupy
 from cupy.cuda import runtime
@@ -102,15 +103,43 @@ def can_access_peer(index: int, peer: int) -> bool:
     return bool(runtime.deviceCanAccessPeer(index, peer))
 
 
+# The streams that programs have beside the default ones.
+_streams: WeakSet[Any] = WeakSet()
+
+
 def new_stream(index: int, priority: int) -> Any:
     """A stream of a device that does not wait for the default stream."""
     with cupy.cuda.Device(index):
-        return cupy.cuda.Stream(non_blocking=True, priority=priority)
+        stream = cupy.cuda.Stream(non_blocking=True, priority=priority)
+    _streams.add(stream)
+    return stream
 
 
 def external_stream(pointer: int, index: int) -> Any:
     """A stream that another library made."""
-    return cupy.cuda.ExternalStream(pointer, index)
+    stream = cupy.cuda.ExternalStream(pointer, index)
+    _streams.add(stream)
+    return stream
+
+
+def let_all_wait() -> None:
+    """Let every other stream wait for what the current one has been given so far.
+
+    For work that a program knows nothing of, and so orders no streams around: what it has read may
+    be written again, and what it has written be read, on any of them. Streams that are captured
+    may not wait for others; what is captured is replayed as a whole.
+    """
+    if capture.state.graph is not None or not _streams:
+        return
+    current = cupy.cuda.get_current_stream()
+    others = [s for s in list(_streams) if s.ptr != current.ptr and not s.is_capturing()]
+    if current.ptr:
+        others.append(default_stream())
+    if others:
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record(current)
+        for stream in others:
+            stream.wait_event(event)
 
 
 def default_stream() -> Any:
@@ -129,6 +158,20 @@ def use_stream(stream: Any, index: int) -> None:
     chain.flush()
     runtime.setDevice(index)
     stream.use()
+
+
+def enter_stream(stream: Any, index: int) -> None:
+    """Begin a block in which a device is the current one, and its work goes to `stream`."""
+    chain.flush()  # what waits was asked for on the stream of before
+    set_device(index)
+    stream.__enter__()
+
+
+def leave_stream(stream: Any, index: int, *exception: object) -> None:
+    """End such a block; the device stays the current one."""
+    chain.flush()
+    set_device(index)  # the block may have changed it
+    stream.__exit__(*exception)
 
 
 def new_event(index: int, blocking: bool, timing: bool, interprocess: bool) -> Any:
@@ -162,7 +205,7 @@ class _Loan:
 
     def __init__(self, memory: Any) -> None:
         self.memory = memory
-        self.streams: dict[int, Any] = {}
+        self.streams: dict[tuple[int, int], Any] = {}  # by device and pointer
         self.ends: list[Any] = []
 
     def is_over(self) -> bool:
@@ -170,8 +213,7 @@ class _Loan:
         if not self.ends:
             if sys.getrefcount(self.memory) > _ALONE:
                 return False
-            index = self.memory.device_id
-            self.ends = [_end_of(stream, index) for stream in self.streams.values()]
+            self.ends = [_end_of(stream, index) for (index, _), stream in self.streams.items()]
         return all([end.done for end in self.ends])
 
 
@@ -205,17 +247,19 @@ def keep(array: Any, stream: Any) -> None:
         _kept.append((event, array))
 
 
-def lend(array: Any, stream: Any) -> None:
+def lend(array: Any, stream: Any, index: int | None = None) -> None:
     """Keep an array's memory, once nobody holds it, until `stream` has done its work of then.
 
-    What was lent before is looked at, and given back where it may be used again.
+    `index` is the device whose default stream is meant, by default the array's. What was lent
+    before is looked at, and given back where it may be used again.
     """
     if _keeps_in_graph(array):
         return
     memory = array.data.mem
     with _lock:
         loan = _lent.setdefault(id(memory), _Loan(memory))
-        loan.streams[stream.ptr] = stream
+        # the default streams of all devices have one pointer
+        loan.streams[memory.device_id if index is None else index, stream.ptr] = stream
     del memory
     settle()
 

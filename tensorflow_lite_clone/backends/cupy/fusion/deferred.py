@@ -1,46 +1,69 @@
 """Pointwise kernels that wait for each other, while a graph is captured: chains become one kernel.
 
 A formula's results are arrays at once, but what fills them is put off until something else than a
-formula runs. Then all that waits is launched: neighbours over the same elements as one kernel,
-which keeps in registers what nobody holds any more. `outside` goes around what is no formula.
+formula runs. Then all that waits is launched: steps over the same elements as one kernel, which
+keeps in registers what nobody holds any more. `outside` goes around what is no formula.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections import Counter
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from types import ModuleType
 from typing import Any, NamedTuple
 
-import cupy
 import numpy as np
 from cupy import ndarray
+from cupy.cuda.compiler import CompileException
 
-from tensorflow_lite_clone.backends.cupy.arrays import strides_of
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, cast, operands_of
-from tensorflow_lite_clone.backends.cupy.fusion.formula import form_of, in_place
-from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan, maker
-from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, walk_into
-from tensorflow_lite_clone.backends.cupy.fusion.source import Form
+from tensorflow_lite_clone.backends.cupy.fusion import joining
+from tensorflow_lite_clone.backends.cupy.fusion.formula import in_place
+from tensorflow_lite_clone.backends.cupy.fusion.joining import Origin, Step, meets, span, window
+from tensorflow_lite_clone.backends.cupy.fusion.launch import maker
+from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns, summed
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch.raw import Raw
 
 _MOST_STEPS = 128  # that wait
-_MOST_ARRAYS = 24  # of one kernel
+#: Of what calls are given, besides arrays, what holds none
+_PLAIN = (
+    type(None), bool, int, float, complex, str, slice, type(...), type,
+    np.generic, np.dtype, DType, Raw, ModuleType,
+)  # fmt: skip
 
 
-class Step(NamedTuple):
-    """A formula that waits: what its plan is made of, its operands, the arrays it is to fill."""
+#: Each is called with a step before it is launched, and the steps that it was joined from.
+watchers: list[Callable[[Step, list[Step]], None]] = []
 
-    name: str
-    trace: Trace
-    walk: Walk
-    form: Form
-    operands: tuple
-    results: tuple
 
-    def launch(self) -> None:
-        """Fill the results."""
-        Plan(self.name, self.trace, self.walk, self.form).into(self.operands, self.results)
+class _Known:
+    """Arrays, by where they lie: memory that came from outside may be known under many names."""
+
+    def __init__(self) -> None:
+        self._spans: dict[tuple, tuple[int, int]] = {}  # by window
+
+    def add(self, array: Any) -> None:
+        """Note an array."""
+        self._spans[window(array)] = span(array)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._spans.clear()
+
+    def clashes(self, array: Any) -> bool:
+        """Whether an array shares elements with one that is known, but not one by one."""
+        low, high = span(array)
+        near = [known for known, (start, end) in self._spans.items() if start < high and low < end]
+        return bool(near) and any([known != window(array) for known in near])
+
+
+class Product(NamedTuple):
+    """A kernel that is no formula and waits, as it may compute more than what it is to fill."""
+
+    result: Any  # (N, C, ...)
+    launch: Callable[[bool], Any]  # fills it and, if asked to, gives its moments as parts of them
 
 
 class Chain(threading.local):
@@ -48,61 +71,187 @@ class Chain(threading.local):
 
     def __init__(self) -> None:
         self.on = False  # formulas are put off
+        self.here: Callable[[], Any] = nullcontext  # a block on the device that is captured
+        self.product: Product | None = None  # goes before the steps
         self.steps: list[Step] = []
-        self._read: dict[int, list[Any]] = {}  # by memory's start, the arrays that steps read
-        self._written: dict[int, list[Any]] = {}
+        self._read = _Known()  # the arrays that steps read
+        self._written = _Known()
+        self._origins: dict[tuple, Origin] = {}  # by window
+        self._again: dict[tuple, Origin] = {}  # those that take the place of what steps read
+        self.apart = False  # the kernels that are launched now touch nothing that waits
 
     def defer(self, step: Step) -> None:
         """Let a formula wait."""
         arrays = [value for value in step.operands if value.__class__ is ndarray]
         results = step.results
-        if any([_clash(self._written, value) for value in arrays]) or any(
-            [_clash(self._written, value) or _clash(self._read, value) for value in results]
+        self.apart = False
+        read, written = self._read, self._written
+        if any([written.clashes(value) for value in arrays]) or any(
+            [written.clashes(value) or read.clashes(value) for value in results]
         ):
             self.flush()
-        for value in arrays:
-            self._read.setdefault(value.data.mem.ptr, []).append(value)
-        for value in results:
-            self._written.setdefault(value.data.mem.ptr, []).append(value)
+        self._note(step)
+        self._forget(list(results))
         self.steps.append(step)
         if len(self.steps) == _MOST_STEPS:
             self.flush()
 
-    def flush(self) -> None:
-        """Launch what waits."""
+    def put_off(self, product: Product) -> None:
+        """Let a product wait for `moments`, after what waits and touches its arrays is launched."""
+        self.product, self.apart = product, False
+
+    def moments(self, x: Any) -> Any:
+        """The moments of x per channel if the product that waits gives x, which is launched.
+
+        They are (3, parts, channels): counts, means, sums of squared deviations. Else None.
+        """
+        product = self.product
+        if product is None or window(product.result) != window(x):
+            return None
+        if any([meets(value, x) for step in self.steps for value in step.results]):
+            return None  # written since
+        return self._launch_product(True)
+
+    def _launch_product(self, moments: bool) -> Any:
+        product, self.product = self.product, None
+        if product is None:
+            return None
+        with self.beside(), self.here():
+            return product.launch(moments)
+
+    def _note(self, step: Step) -> None:
+        """Note what a step reads and writes."""
+        for value in step.operands:
+            if value.__class__ is ndarray:
+                self._read.add(value)
+        for value in step.results:
+            self._written.add(value)
+
+    def flush(self, touched: Sequence[Any] | None = None) -> None:
+        """Launch what waits.
+
+        Given the arrays that are touched by the kernels up to the next formula or call, what has
+        nothing to do with them may go on waiting.
+        """
+        self._launch_product(False)
+        self.apart = touched is not None
         if not self.steps:
             return
         steps, self.steps = self.steps, []
+        if touched is not None:
+            steps, self.steps = joining.parted(steps, touched)
+        again = {key: own for key, own in self._again.items() if not own.lost([], False)}
+        if not self.steps:
+            self._again.clear()
         self._read.clear()
         self._written.clear()
-        groups = _groups(steps)
-        needed = _needed(steps)
+        for step in self.steps:
+            self._note(step)
+        needed = joining.needed_of(steps)
         later: set[Any] = set()  # what the groups that follow read
+
+        def is_held(value: Any) -> bool:
+            return id(value) in needed or window(value) in later
+
         joined = []
-        for group in reversed(groups):
-            joined.append(_joined(group, needed, later))
-            later.update([_window(v) for s in group for v in s.operands if v.__class__ is ndarray])
-        for step in reversed(joined):
-            if step is not None:
-                step.launch()
+        for group in reversed(joining.groups_of(steps)):
+            joined.append((joining.joined(group, is_held, again), group))
+            later.update([window(v) for s in group for v in s.operands if v.__class__ is ndarray])
+        with self.here():  # work for another device may be what they have to precede
+            for step, group in reversed(joined):
+                if step is not None:
+                    _launch(step, group)
+                    self._origins.update(joining.origins_of(step))
+
+    def sums(self, name: str, body: Callable[..., tuple], arrays: tuple, others: tuple) -> Any:
+        """The partial sums per channel, as `Sums` has them, of what `body` gives for the arrays.
+
+        The first array is (N, C, ...). What waits over the same elements is computed on the way: it
+        goes on waiting where the arrays to read are no more for that, else it is launched. What
+        else the caller's kernels read, `others`, must not wait. None, and nothing is done, where
+        that is not so, or where channels are not next to each other.
+        """
+        self._launch_product(False)
+        read = [*arrays, *[value for value in others if value is not None]]
+        if any([self._written.clashes(value) for value in read]):
+            return None
+        made, sums = summed(body, arrays), Sums()
+        walked, form = joining.formed(made, arrays, (), arrays[:1])
+        columns = by_columns(walked, form, arrays[0].shape[1])
+        if columns is None:
+            return None
+        step = Step(name, made, walked, columns, arrays, (), sums)
+        steps = [*self.steps, step]
+        group = next(group for group in joining.groups_of(steps) if group[-1] is step)
+        self._forget([])
+        reads = {window(v) for one in group for v in one.operands if v.__class__ is ndarray}
+        again = {key: origin for key, origin in self._origins.items() if key in reads}
+        alone = joining.joined(group, lambda value: False, again)
+        mine = [id(one) for one in group]
+        before = {window(v) for one in steps if id(one) not in mine for v in one.results}
+        if alone is None or not before.isdisjoint(map(window, read)):
+            return None
+        given = [v for v in alone.read if v.__class__ is ndarray]
+        whole = [sum([value.shape == step.shape for value in v]) for v in (given, arrays)]
+        if whole[0] <= whole[1] and before.isdisjoint(map(window, given)):
+            self._again |= again
+            with self.beside(), self.here():
+                try:
+                    alone.launch()
+                except CompileException:  # the sums of what is there are another kernel
+                    self._again.clear()
+            return sums.partial
+        needed = joining.needed_of(steps)
+        if joining.joined(group, lambda value: id(value) in needed, {}) is None:
+            return None
+        self.steps.append(step)
+        self.flush()
+        return sums.partial
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """A block in which kernels are launched that touch nothing that waits."""
+        on, self.on = self.on, False
+        try:
+            yield
+        finally:
+            self.on = on
+
+    def _forget(self, written: list[Any], itself: bool = True) -> None:
+        """Let go of what cannot be computed again, after these arrays are written."""
+        if self._origins:
+            self._origins = {
+                key: origin
+                for key, origin in self._origins.items()
+                if not origin.lost(written, itself)
+            }
 
     def drop(self) -> None:
         """Forget what waits."""
-        self.on = False
+        self.on = self.apart = False
+        self.product = None
         self.steps.clear()
         self._read.clear()
         self._written.clear()
+        self._origins.clear()
+        self._again.clear()
 
     def outside(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What `call` gives, which may do anything with arrays, after what waits is launched."""
         if not self.on:
             return call(*args, **kwargs)
-        self.flush()
+        touched = _arrays((getattr(call, "__self__", None), args, kwargs))
+        self.flush(touched)
+        # What it is called for it may write; what was computed from others, autograd sees to.
+        if touched is None:
+            self._origins.clear()
+        else:
+            self._forget(touched, itself=False)
         self.on = False
         try:
             return call(*args, **kwargs)
         finally:
-            self.on = True
+            self.on, self.apart = True, False
 
 
 chain = Chain()
@@ -133,7 +282,7 @@ def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
         try:
             made = call(x, *args, **kwargs)
             views = made if type(made) is tuple else (made,)
-            if not chain.steps or all([_shares(value, x) for value in views]):
+            if not (chain.steps or chain.product) or all([_shares(value, x) for value in views]):
                 return made
             chain.flush()  # what was copied may not have been filled yet
             return call(x, *args, **kwargs)
@@ -145,11 +294,14 @@ def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def backward(node: Any, call: Callable[..., Any], grads: list) -> Any:
     """Run a node's gradients, for `hooks.backwards`: formulas wait, what waits precedes others."""
-    op = getattr(node, "op", None)
-    if op is None or node.backend.batched:
-        return chain.outside(call, grads)
-    if op.deferrable if op.joint is not None else not op.shared:
+    op: Any = getattr(node, "op", None)
+    if (
+        op is not None
+        and not node.backend.batched
+        and (op.deferrable if op.joint is not None else not op.shared)
+    ):
         return call(grads)
+    chain.flush()  # what was saved for it is not among the arguments
     return chain.outside(call, grads)
 
 
@@ -161,6 +313,8 @@ def deferring(call: Callable[..., Any]) -> Callable[..., Any]:
         if not chain.on:
             return call(*arrays, **parameters)
         formed = None if made.refused else made.formed(arrays, parameters)
+        if formed is None and made.hands_on(arrays, parameters):
+            return call(*arrays, **parameters)
         if formed is None:
             return chain.outside(call, *arrays, **parameters)
         traced, walked, form = formed
@@ -182,7 +336,7 @@ def deferring_in_place(call: Any) -> Callable[..., Any]:
         if not chain.on:
             return write(x, *others, **parameters)
         formed = None
-        if not made.refused and all([value is x or not _shares(value, x) for value in others]):
+        if not made.refused and all([value is x or not meets(value, x) for value in others]):
             formed = made.formed((x, *others), parameters, x)
         if formed is None:
             return chain.outside(write, x, *others, **parameters)
@@ -195,149 +349,50 @@ def deferring_in_place(call: Any) -> Callable[..., Any]:
 
 
 def _shares(value: Any, x: Any) -> bool:
+    """Whether two arrays lie in the same memory."""
     return value.__class__ is ndarray and value.data.mem.ptr == x.data.mem.ptr
 
 
 def launching(*launch: Any) -> Callable[[], None]:
     """Launch what waits before any other kernel of ours, for `hooks.launches`."""
-    chain.flush()
+    if chain.on and not chain.apart:
+        chain.flush()
     return lambda: None
 
 
-def _window(array: Any) -> tuple:
-    return array.data.ptr, array.shape, array.strides, array.dtype
+def _arrays(value: Any) -> list[Any] | None:
+    """The arrays in nested tuples, lists and dicts; None where there may be others."""
+    if value.__class__ is ndarray:
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (tuple, list)):
+        return [] if isinstance(value, _PLAIN) else None
+    found = []
+    for one in value:
+        arrays = _arrays(one)
+        if arrays is None:
+            return None
+        found += arrays
+    return found
 
 
-def _span(array: Any) -> tuple[int, int]:
-    """The first byte of an array and the one after its last."""
-    low = high = array.data.ptr
-    for size, step in zip(array.shape, array.strides):
-        if step < 0:
-            low += (size - 1) * step
-        else:
-            high += (size - 1) * step
-    return low, high + array.itemsize
-
-
-def _clash(known: dict[int, list[Any]], array: Any) -> bool:
-    """Whether an array shares elements with one of those known, but not one by one."""
-    others = known.get(array.data.mem.ptr)
-    if not others:
-        return False
-    low, high = _span(array)
-    for other in others:
-        if other is not array and _window(other) != _window(array):
-            start, end = _span(other)
-            if start < high and low < end:
-                return True
-    return False
-
-
-def _groups(steps: list[Step]) -> list[list[Step]]:
-    """Neighbours that become one kernel: the same elements, and not too many arrays."""
-    groups: list[list[Step]] = []
-    shape: Any = None
-    arrays: set[Any] = set()  # of the last group, by where they lie
-    for step in steps:
-        mine = {_window(v) for v in (*step.operands, *step.results) if v.__class__ is ndarray}
-        many = len(arrays | mine) > _MOST_ARRAYS
-        if not groups or step.results[0].shape != shape or many:
-            groups.append([])
-            shape, arrays = step.results[0].shape, set()
-        groups[-1].append(step)
-        arrays |= mine
-    return groups
-
-
-def _needed(steps: list[Step]) -> set[int]:
-    """The results, by identity, that something besides these steps holds or shares memory with."""
-    mentions = Counter(id(v) for step in steps for v in (*step.operands, *step.results))
-    fresh = cupy.ndarray((1,), np.float32)
-    alone = (
-        sys.getrefcount(fresh),
-        sys.getrefcount(fresh.data),  # which views that begin where their array does share
-        sys.getrefcount(fresh.data.mem),
-    )
-    needed = set()
-    for step in steps:
-        for value in step.results:
-            # `value` is held by this loop as `fresh` is by this function
-            if (
-                sys.getrefcount(value) - mentions[id(value)] > alone[0]
-                or sys.getrefcount(value.data) > alone[1]
-                or sys.getrefcount(value.data.mem) > alone[2]
-            ):
-                needed.add(id(value))
-    return needed
-
-
-def _joined(group: list[Step], needed: set[int], later: set[Any]) -> Step | None:
-    """A group of steps as one, which writes what is needed or read later."""
-
-    def is_held(value: Any) -> bool:
-        return id(value) in needed or _window(value) in later
-
-    if len(group) == 1:
-        return group[0] if any([is_held(value) for value in group[0].results]) else None
-    made: dict[tuple, Symbol] = {}  # what the group has computed, by where it is to lie
-    held: dict[tuple, Any] = {}  # the arrays to write
-    given: list[Any] = []  # the arrays and numbers it reads
-    places: dict[Any, Symbol] = {}
-    for step in group:
-        traced = step.trace
-        memo: dict[int, Symbol] = {}
-        for symbol in traced.operands:
-            value = step.operands[symbol.value]
-            key: Any = _window(value) if value.__class__ is ndarray else id(value)
-            if key in made:
-                memo[id(symbol)] = cast(made[key], symbol.dtype)
-                continue
-            if (key, symbol.dtype) not in places:
-                places[key, symbol.dtype] = Symbol("operand", symbol.dtype, value=len(given))
-                given.append(value)
-            memo[id(symbol)] = places[key, symbol.dtype]
-        found = [_rebuilt(symbol, memo) for symbol in traced.results]
-        for symbol, value in zip(found, step.results):
-            if symbol.dtype != value.dtype:  # rounded as if it had been in memory
-                symbol = Symbol("astype", value.dtype, (symbol,))
-            made[_window(value)] = symbol
-            if is_held(value):
-                held[_window(value)] = value
-    if not held:
-        return None
-    results = [made[key] for key in held]
-    traced = Trace(
-        names=tuple([f"x{place}" for place in range(len(given))]),
-        operands=operands_of(tuple(results)),
-        results=tuple(results),
-        several=True,
-        by_shape=True,
-        literal=False,
-    )
-    arrays = tuple(held.values())
-    walked, form = _formed(traced, tuple(given), arrays)
-    return Step("chain", traced, walked, form, tuple(given), arrays)
-
-
-def _formed(made: Trace, given: tuple, results: tuple) -> tuple[Walk, Form]:
-    """How a trace walks over these operands and results."""
-    operands = [v for v in (given[s.value] for s in made.operands) if v.__class__ is ndarray]
-    walked = walk_into(
-        [value.shape for value in operands],
-        [strides_of(value) for value in operands],
-        results[0].shape,
-        [strides_of(value) for value in results],
-    )
-    return walked, form_of(walked, given, operands, tuple([value.dtype for value in results]))
-
-
-def _rebuilt(symbol: Symbol, memo: dict[int, Symbol]) -> Symbol:
-    """A symbol over other operands; `memo` has those of the operands, and takes all others."""
-    known = memo.get(id(symbol))
-    if known is None:
-        known = symbol
-        if symbol.operands:
-            operands = tuple([_rebuilt(operand, memo) for operand in symbol.operands])
-            known = Symbol(symbol.word, symbol.dtype, operands, symbol.value)
-        memo[id(symbol)] = known
-    return known
+def _launch(step: Step, group: list[Step]) -> None:
+    """Launch what a group was joined to, or the group one by one where that does not compile."""
+    if step.sums is None:
+        for watch in watchers:
+            watch(step, group)
+    try:
+        step.launch()
+    except CompileException as error:
+        if len(group) == 1:
+            raise
+        names = ", ".join([alone.name for alone in group])
+        warnings.warn(
+            f"a kernel of several formulas ({names}) does not compile, and they run one by one: "
+            f"{error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        for alone in group:
+            _launch(alone, [alone])

@@ -28,7 +28,11 @@ class NotPointwise(Exception):
 
 
 class Unchanged(NotPointwise):
-    """The formula hands on an operand."""
+    """The formula hands on an operand; `whole`: all that it gives are operands."""
+
+    def __init__(self, whole: bool) -> None:
+        super().__init__("an operand as a result")
+        self.whole = whole
 
 
 class Symbol:
@@ -332,9 +336,10 @@ def trace(
         made = body(F, *values, **parameters)
     several = type(made) is tuple
     results = made if several else (made,)
+    handed = [isinstance(result, Symbol) and result.word == "operand" for result in results]
+    if any(handed):
+        raise Unchanged(all(handed))
     for result in results:
-        if isinstance(result, Symbol) and result.word == "operand":
-            raise Unchanged
         if not isinstance(result, Symbol) or not result.operands or result.overridden:
             raise NotPointwise("a result that is no new array")
     return Trace(names, operands_of(results), tuple(results), several, bool(asked), not parameters)

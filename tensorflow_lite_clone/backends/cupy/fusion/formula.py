@@ -23,11 +23,11 @@ from tensorflow_lite_clone.backends.cupy.fusion.expression import (
 )
 from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, reach, walk, width
-from tensorflow_lite_clone.backends.cupy.fusion.source import Form
+from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 
 NAMESPACE = Namespace(cupy, kit)
-_LARGE = 1 << 18  # elements from which on a thread takes several packs
+_BLOCKS = 264  # that are left of a kernel whose threads take several packs
 _MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
 #: Classes of what kernels take; arrays of subclasses are more than their strides tell
 _SERVED = frozenset([ndarray, *[native.type for native in NATIVE.values()]])
@@ -49,6 +49,7 @@ class Formula:
         self.like = like
         self.runs: dict[Any, Any] = {}
         self._traces: dict[Any, Trace | None] = {}
+        self._handed_on: set[Any] = set()
         self._failures = 0
         self.refused = False  # it is not pointwise
 
@@ -69,6 +70,8 @@ class Formula:
                 stacklevel=2,
             )
             plan = None
+            broken = formed[0] if formed else None  # nor may it wait for others in a capture
+            self._traces.update({k: None for k, made in self._traces.items() if made is broken})
         if out is None:
             run = self.generic if plan is None else plan.run
         else:
@@ -124,6 +127,14 @@ class Formula:
             return None
         return made, walked, form_of(walked, arrays, operands, results)
 
+    def hands_on(self, arrays: tuple, parameters: dict) -> bool:
+        """Whether all that it gives for such arrays are operands, as far as it was traced."""
+        kinds = tuple([getattr(value, "dtype", None) for value in arrays])
+        try:
+            return (kinds, *_fixed(parameters)) in self._handed_on
+        except TypeError:  # a parameter that has no hash
+            return False
+
     def _traced(self, kinds: tuple, shapes: tuple, parameters: dict) -> Trace | None:
         key: Any = (kinds, *_fixed(parameters))
         for known in (key, (key, shapes)):
@@ -139,8 +150,10 @@ class Formula:
         try:
             if not mixed:
                 made = trace(self.body, NAMESPACE, kinds, shapes, parameters, widened=widened)
-        except Unchanged:
+        except Unchanged as found:
             self.refused = not parameters
+            if found.whole:
+                self._handed_on.add(key)
         except Exception:  # whatever it is, the generic form says it again
             made = None
         if made is None and floats and not mixed:  # complex or whole numbers alone tell less
@@ -157,18 +170,27 @@ def form_of(walked: Walk, given: tuple, operands: list, results: tuple) -> Form:
     `results` are the dtypes of what it writes.
     """
     steps = tuple([tuple([step if step in (0, 1) else 2 for step in own]) for own in walked.steps])
-    runs = [own for own in steps[: len(operands)] if own == (1,)]
-    large = walked.flat and walked.elements >= _LARGE
+    many = width(walked, [value.itemsize for value in (*operands, *results)])
     return Form(
         operands=tuple([None if value is None else value.dtype for value in given]),
         results=results,
         numbers=tuple([isinstance(value, np.generic) for value in given]),
         steps=steps,
         axes=len(walked.sizes),
-        width=width(walked, [value.itemsize for value in (*operands, *results)]),
-        packs=max(1, 4 // max(len(runs), 1)) if large else 1,
+        width=many,
+        packs=_packs(walked, steps[: len(operands)], many),
         wide=reach(walked) >= 1 << 31,
     )
+
+
+def _packs(walked: Walk, steps: tuple, many: int) -> int:
+    """How often a thread takes `many` elements, at places along the outermost axis."""
+    varying = len([own for own in steps if own[-1]])
+    packs = 4 // max(varying, 1)
+    if not walked.flat:
+        # What is read once for all of them takes more time where elements are small.
+        packs = many // 2 if varying < len(steps) and walked.sizes[-1] >= 4 * many else 1
+    return max(1, min(packs, walked.elements // (_BLOCKS * BLOCK * many)))
 
 
 def _floats(kinds: tuple) -> set:

@@ -14,9 +14,18 @@ import cupy
 from cupy import ndarray
 from cupy.cuda import alloc, get_current_stream
 
+from tensorflow_lite_clone.backends.cupy.arrays import ceil_div, power_above
+from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.fusion.expression import Trace
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk
-from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form, Text, c_type, write
+from tensorflow_lite_clone.backends.cupy.fusion.source import (
+    BLOCK,
+    RESIDENT,
+    Form,
+    Text,
+    c_type,
+    write,
+)
 from tensorflow_lite_clone.backends.cupy.kernel import (
     OPTIONS,
     CUDADriverError,
@@ -29,6 +38,9 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.sources import Source, package_folder
 
 _launches = hooks.launches
+_ROWS = 8  # that a thread sums at least
+#: Each is called with a kernel before it is launched, while `hooks.launches` are told of it.
+watchers: list[Callable[[Text], None]] = []
 
 
 @cache
@@ -46,7 +58,7 @@ def _function(name: str, code: str) -> Any:
     return kernel
 
 
-def _launcher(name: str, text: Text, front: str, static: Struct, values: list, blocks: int) -> Any:
+def launcher(name: str, text: Text, front: str, static: Struct, values: list, blocks: int) -> Any:
     """A function that launches a kernel, of the arguments that `front` packs.
 
     Those that `static` packs after them stay what `values` are.
@@ -64,6 +76,8 @@ def _launcher(name: str, text: Text, front: str, static: Struct, values: list, b
     def fire(*arguments: Any, kept: Any = (size, extra)) -> None:  # to which addresses lead
         launched: Any = ()
         if _launches:
+            for watch in watchers:
+                watch(text)
             launched = [told(text.name, "", (blocks,), (BLOCK,)) for told in _launches]
         stream = get_current_stream().ptr
         with lock:
@@ -78,25 +92,56 @@ def _launcher(name: str, text: Text, front: str, static: Struct, values: list, b
     return fire
 
 
+def _front(made: Trace, form: Form, sums: int = 0) -> str:
+    """How addresses and numbers are packed."""
+    kinds = ["P" for symbol in made.operands if not form.numbers[symbol.value]]
+    kinds += ["P"] * (len(form.results) + sums)
+    kinds += [CODES[c_type(s.dtype)] for s in made.operands if form.numbers[s.value]]
+    return "".join(kinds)
+
+
 def prepared(name: str, made: Trace, walked: Walk, form: Form) -> Any:
     """A function of addresses (of operands, then results) and numbers that runs a trace."""
-    used = [symbol.value for symbol in made.operands]
-    numbers = [symbol for symbol in made.operands if form.numbers[symbol.value]]
-    front = "P" * (len(used) - len(numbers) + len(form.results))
-    front += "".join([CODES[c_type(symbol.dtype)] for symbol in numbers])
+    front = _front(made, form)
     text = write(name, made, form)
     codes = "".join([CODES[kind] for kind, _ in text.constants]) + "q"
     values: list[Any] = [*[value for _, value in text.constants], walked.elements]
+    blocks = ceil_div(walked.elements, BLOCK * form.width * form.packs)
     if not form.flat:
-        sizes = list(walked.sizes[:-1])
-        if sizes:
+        sizes = list(walked.sizes)
+        if form.axes > 1:
             sizes[0] //= form.width
-        values += sizes
+        values += sizes[:-1]
+        if form.packs > 1:
+            apart = ceil_div(sizes[-1], form.packs)
+            values += [sizes[-1], apart]
+            blocks = ceil_div(prod(sizes[:-1]) * apart, BLOCK)
         for steps, kept in zip(walked.steps, form.steps):
             values += [step for step, kind in zip(steps, kept) if kind == 2]
         codes += ("q" if form.wide else "i") * (len(values) - len(codes))
-    blocks = -(-walked.elements // (BLOCK * form.width * form.packs))
-    return _launcher(name, text, front, Struct("@" + front + codes), values, blocks)
+    return launcher(name, text, front, Struct("@" + front + codes), values, blocks)
+
+
+def prepared_sums(name: str, made: Trace, walked: Walk, form: Form) -> tuple[Any, int]:
+    """As `prepared`, for a trace that gives sums as well, and into how many parts rows are cut.
+
+    The array of sums, after the results, is of shape (columns, parts, sums), in float32.
+    """
+    text = write(name, made, form)
+    columns, rows = walked.sizes
+    groups = columns // form.width
+    across = min(32, power_above(groups))
+    tiles = ceil_div(groups, across)
+    parts = ceil_div(rows, _ROWS * (BLOCK // across))
+    chunk = ceil_div(rows, max(1, min(RESIDENT * here().processors // tiles, parts)))
+    parts = ceil_div(rows, chunk)
+    front = _front(made, form, 1)
+    codes = "".join([CODES[kind] for kind, _ in text.constants]) + "q"
+    values: list[Any] = [*[value for _, value in text.constants], walked.elements]
+    values += [groups, rows, across, parts, chunk]
+    values += [steps[1] for steps in walked.steps if steps[1]]
+    codes += "i" * (len(values) - len(codes))
+    return launcher(name, text, front, Struct("@" + front + codes), values, tiles * parts), parts
 
 
 def _late(*arguments: Any) -> Any:

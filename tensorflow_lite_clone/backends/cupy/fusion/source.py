@@ -6,11 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, in_order
+from tensorflow_lite_clone.backends.cupy.fusion.expression import (
+    FLOAT32,
+    Symbol,
+    Trace,
+    in_order,
+)
 from tensorflow_lite_clone.backends.cupy.fusion.words import WORDS
 from tensorflow_lite_clone.kernels.signature import C_TYPES
 
 BLOCK = 256
+RESIDENT = 2  # blocks of sums on a multiprocessor
 
 
 class Form(NamedTuple):
@@ -73,6 +79,15 @@ def _cast(value: str, source: Any, target: Any) -> str:
     return f"as<{c_type(target)}>({value})"
 
 
+def _comes_back(symbol: Symbol) -> bool:
+    """Whether a symbol is float32 that was rounded to two bytes in between."""
+    if symbol.word != "astype" or symbol.dtype != FLOAT32:
+        return False
+    (narrow,) = symbol.operands
+    is_narrow = narrow.dtype.itemsize == 2 and narrow.dtype.kind in "fV"
+    return is_narrow and narrow.word == "astype" and narrow.operands[0].dtype == FLOAT32
+
+
 class _Lines:
     """The words of a trace, each computed once, in the order of first use."""
 
@@ -103,7 +118,10 @@ class _Lines:
             return f"c{len(self.constants)}"
         values = [self.name(operand) for operand in symbol.operands]
         source = symbol.operands[-1].dtype
-        if symbol.word == "astype":
+        if _comes_back(symbol):
+            narrow = symbol.operands[0]
+            text = f"rounded<{c_type(narrow.dtype)}>({self.name(narrow.operands[0])})"
+        elif symbol.word == "astype":
             text = _cast(values[0], source, symbol.dtype)
         else:
             text = WORDS[symbol.word].templates[source.kind].format(*values)
@@ -118,13 +136,17 @@ def _named(trace: Trace) -> list[str]:
 
 
 _TAKEN = frozenset(
-    """i j n p rest first last as read write exp log sin cos tan where int float double bool new
-    this short long char signed unsigned union""".split()
+    """across apart chunk end half i inside j me n p part parts rest shared sums tiles total first
+    last as read write exp log sin cos tan where int float double bool new this short long char
+    signed unsigned union""".split()
 )
 
 
 def write(title: str, trace: Trace, form: Form) -> Text:
-    """The kernel of a trace for arrays of a form; `title` is the formula's name."""
+    """The kernel of a trace for arrays of a form; `title` is the formula's name.
+
+    What the trace gives beyond the results of the form is summed over the outermost axis.
+    """
     title = f"pointwise_{title}"
     names = _named(trace)
     used = [symbol.value for symbol in trace.operands]
@@ -132,20 +154,20 @@ def write(title: str, trace: Trace, form: Form) -> Text:
     for symbol in in_order(trace.results):
         body.name(symbol)
     found = [body.name(symbol) for symbol in trace.results]
-    several = len(found) > 1
-    results = [f"result{place}" if several else "result" for place in range(len(found))]
+    several = len(form.results) > 1
+    results = [f"result{place}" if several else "result" for place in range(len(form.results))]
+    sums = [f"sum{place}" for place in range(len(found) - len(results))]
     inner = {symbol.value: c_type(symbol.dtype) for symbol in trace.operands}
     memory = {place: c_type(form.operands[place]) for place in used}
     stored = [c_type(dtype) for dtype in form.results]
     arrays = [place for place in used if not form.numbers[place]]
     values = [place for place in used if form.numbers[place]]
 
+    given = [(*stored, *["float"] * len(sums)), (*results, *sums)]
     takes = [f"const {inner[place]} {names[place]}" for place in used]
     takes += [f"const {kind} c{place}" for place, (kind, _) in enumerate(body.constants, 1)]
-    takes += [f"{kind}& {name}" for kind, name in zip(stored, results)]
-    gives = [
-        f"  {name} = as<{kind}>({value});" for kind, name, value in zip(stored, results, found)
-    ]
+    takes += [f"{kind}& {name}" for kind, name in zip(*given)]
+    gives = [f"  {name} = as<{kind}>({value});" for kind, name, value in zip(*given, found)]
     formula = [
         f"__device__ __forceinline__ void formula({', '.join(takes)}) {{",
         *body.lines,
@@ -155,6 +177,7 @@ def write(title: str, trace: Trace, form: Form) -> Text:
 
     parameters = [f"const {memory[place]}* {names[place]}_at" for place in arrays]
     parameters += [f"{kind}* {name}_at" for kind, name in zip(stored, results)]
+    parameters += ["float* sums_at"] if sums else []
     parameters += [f"const {inner[place]} {names[place]}" for place in values]
     parameters += [f"const {kind} c{place}" for place, (kind, _) in enumerate(body.constants, 1)]
     parameters.append("const int64_t n")
@@ -170,10 +193,14 @@ def write(title: str, trace: Trace, form: Form) -> Text:
         ]
         return f"formula({', '.join([*given, *numbers, *into])});"
 
-    kind = _flat if form.flat else _strided
-    lines, extra = kind(form, names, arrays, memory, results, stored, call)
+    if sums:
+        lines, extra = _columns(form, names, arrays, memory, results, stored, call, sums)
+    else:
+        kind = _flat if form.flat else _strided
+        lines, extra = kind(form, names, arrays, memory, results, stored, call)
+    bounds = f"{BLOCK}, {RESIDENT}" if sums else BLOCK
     head = (
-        f'extern "C" __global__ void __launch_bounds__({BLOCK}) {title}('
+        f'extern "C" __global__ void __launch_bounds__({bounds}) {title}('
         f"{', '.join([*parameters, *extra])}) {{"
     )
     code = "\n".join(['#include "pointwise.cuh"', "", *formula, "", head, *lines, "}", ""])
@@ -222,23 +249,29 @@ def _flat(
 def _strided(
     form: Form, names: list, arrays: list, memory: dict, results: list, stored: list, call: Any
 ) -> tuple[list[str], list[str]]:
-    """Any strides: a thread finds its place, and takes `width` elements along the inner axis."""
-    width = form.width
+    """Any strides: a thread finds its place, and takes `width` elements along the inner axis.
+
+    It does so at `packs` places of the outermost axis, evenly apart: what does not vary along it
+    is read, and what depends on that alone computed, once.
+    """
+    width, packs, outer = form.width, form.packs, form.axes - 1
     index = "int64_t" if form.wide else "int"
     unsigned = "uint64_t" if form.wide else "unsigned"
-    labels = [*[names[place] for place in arrays], *results]
-    extra = [f"const {index} size{axis}" for axis in range(form.axes - 1)]
+    extra = [f"const {index} size{axis}" for axis in range(outer)]
     lines = [
         f"  {unsigned} rest = {unsigned}(blockIdx.x) * {BLOCK} + threadIdx.x;",
-        f"  if (rest * {width} >= n) return;",
     ]
-    for axis in range(form.axes):
-        last = axis == form.axes - 1
-        part = "rest" if last else f"rest % {unsigned}(size{axis})"
-        lines.append(f"  const {index} j{axis} = {part};")
-        if not last:
-            lines.append(f"  rest /= {unsigned}(size{axis});")
-    for label, steps in zip(labels, form.steps):
+    if packs == 1:
+        lines.append(f"  if (rest * {width} >= n) return;")
+    for axis in range(outer):
+        lines.append(f"  const {index} j{axis} = rest % {unsigned}(size{axis});")
+        lines.append(f"  rest /= {unsigned}(size{axis});")
+    lines.append(f"  const {index} j{outer} = rest;")
+    if packs > 1:
+        extra += [f"const {index} size{outer}", f"const {index} apart"]
+        lines.append(f"  if (j{outer} >= apart) return;")
+    strides = {}  # of those that vary along the outermost axis
+    for label, steps in zip([*[names[place] for place in arrays], *results], form.steps):
         terms = []
         for axis, step in enumerate(steps):
             scale = f" * {width}" if axis == 0 and width > 1 else ""
@@ -247,19 +280,174 @@ def _strided(
             elif step == 2:
                 extra.append(f"const {index} {label}_step{axis}")
                 terms.append(f"j{axis}{scale} * {label}_step{axis}")
+        if steps[outer]:
+            strides[label] = "" if steps[outer] == 1 else f" * {label}_step{outer}"
         lines.append(f"  {label}_at += {' + '.join(terms) or '0'};")
     inner = {place: step[0] for place, step in zip(arrays, form.steps)}
-    if width == 1:
-        into = [f"*{name}_at" for name in results]
-        lines.append(f"  {call({p: f'*{names[p]}_at' for p in arrays}, into)}")
-        return lines, extra
+
+    def kind(place: int) -> str:
+        wide = width > 1 and inner[place]
+        return f"Group<{memory[place]}, {width}>" if wide else memory[place]
+
+    def value(place: int, at: str) -> str:
+        return f"read<{width}>({at})" if width > 1 and inner[place] else f"*({at})"
+
+    several = [place for place in arrays if packs > 1 and names[place] in strides]
     for p in arrays:
-        kind = f"Group<{memory[p]}, {width}>" if inner[p] else memory[p]
-        value = f"read<{width}>({names[p]}_at)" if inner[p] else f"*{names[p]}_at"
-        lines.append(f"  const {kind} {names[p]} = {value};")
-    lines += [f"  Group<{kind}, {width}> {name};" for kind, name in zip(stored, results)]
-    given = {p: f"{names[p]}.values[j]" if inner[p] else names[p] for p in arrays}
-    many = call(given, [f"{name}.values[j]" for name in results])
-    lines += ["#pragma unroll", f"  for (int j = 0; j < {width}; ++j) {many}"]
-    lines += [f"  write({name}_at, {name});" for name in results]
+        if p not in several:
+            lines.append(f"  const {kind(p)} {names[p]} = {value(p, f'{names[p]}_at')};")
+    given = {}
+    for p in arrays:
+        one = f"{names[p]}[p]" if p in several else names[p]
+        given[p] = f"{one}.values[j]" if width > 1 and inner[p] else one
+    into = [f"{name}.values[j]" if width > 1 else name for name in results]
+    kinds = [f"Group<{kind}, {width}>" if width > 1 else kind for kind in stored]
+    work = [f"{kind} {name};" for kind, name in zip(kinds, results)]
+    if width > 1:
+        work += ["#pragma unroll", f"for (int j = 0; j < {width}; ++j) {call(given, into)}"]
+    else:
+        work.append(call(given, into))
+    if packs == 1:
+        work += [f"{_stored(name, f'{name}_at', width)};" for name in results]
+        return [*lines, *[_indented(line, 2) for line in work]], extra
+    there = f"j{outer} + p * apart < size{outer}"
+    work += [
+        f"if ({there}) {_stored(name, f'{name}_at + p * apart{strides[name]}', width)};"
+        for name in results
+    ]
+    at = f"({there} ? p * apart : 0)"  # what is read twice is not written
+    lines += [
+        *[f"  {kind(p)} {names[p]}[{packs}];" for p in several],
+        "#pragma unroll",
+        f"  for (int p = 0; p < {packs}; ++p) {{",
+        *[
+            f"    {names[p]}[p] = {value(p, f'{names[p]}_at + {at}{strides[names[p]]}')};"
+            for p in several
+        ],
+        "  }",
+        "#pragma unroll",
+        f"  for (int p = 0; p < {packs}; ++p) {{",
+        *[_indented(line, 4) for line in work],
+        "  }",
+    ]
     return lines, extra
+
+
+def _columns(
+    form: Form,
+    names: list,
+    arrays: list,
+    memory: dict,
+    results: list,
+    stored: list,
+    call: Any,
+    sums: list,
+) -> tuple[list[str], list[str]]:
+    """Two axes: sums over the outer one, one of each for every part of it.
+
+    `across` threads of a block, a power of two, take `width` columns each, the others more rows.
+    The order of the sums is that of the parts and rows.
+    """
+    width, kinds = form.width, dict(zip(results, stored))
+    varying, steps, extra = {}, {}, []  # by name
+    for label, (inner, outer) in zip([*[names[place] for place in arrays], *results], form.steps):
+        steps[label] = inner
+        if outer:
+            varying[label] = f"{label}_step1"
+            extra.append(f"const int {label}_step1")
+    each = {names[place]: memory[place] for place in arrays}
+
+    def read(label: str, at: str) -> str:
+        return f"read<{width}>({at})" if steps[label] else f"*({at})"
+
+    def kind(label: str) -> str:
+        return f"Group<{each[label]}, {width}>" if steps[label] else each[label]
+
+    def rows(count: int) -> list[str]:
+        moving = [label for label in each if label in varying]
+        there = "(j1 + p * apart)"
+        given = {
+            place: f"{names[place]}{'[p]' * (names[place] in varying)}"
+            f"{'.values[j]' * steps[names[place]]}"
+            for place in arrays
+        }
+        into = [*[f"{name}.values[j]" for name in results], *sums]
+        return [
+            *[f"    {kind(label)} {label}[{count}];" for label in moving],
+            "#pragma unroll",
+            f"    for (int p = 0; p < {count}; ++p) {{",
+            *[
+                f"      {label}[p] = {read(label, f'{label}_at + {there} * {varying[label]}')};"
+                for label in moving
+            ],
+            "    }",
+            "#pragma unroll",
+            f"    for (int p = 0; p < {count}; ++p) {{",
+            *[f"      Group<{kinds[name]}, {width}> {name};" for name in results],
+            "#pragma unroll",
+            f"      for (int j = 0; j < {width}; ++j) {{",
+            f"        float {', '.join(sums)};",
+            f"        {call(given, into)}",
+            *[f"        total[{k}][j] += {name};" for k, name in enumerate(sums)],
+            "      }",
+            *[f"      write({name}_at + {there} * {varying[name]}, {name});" for name in results],
+            "    }",
+        ]
+
+    count, many = len(sums), len(sums) * width
+    lines = [
+        f"  __shared__ float shared[{many * BLOCK}];",
+        f"  const int me = threadIdx.x, apart = {BLOCK} / across, tiles = gridDim.x / parts;",
+        "  const int part = blockIdx.x / tiles;",
+        "  const int j0 = (blockIdx.x - part * tiles) * across + me % across;",
+        "  const bool inside = j0 < size0;",
+        "  const int end = part < parts - 1 ? (part + 1) * chunk : size1;",
+        "  int j1 = inside ? part * chunk + me / across : size1;",
+        *[
+            f"  {label}_at += inside ? j0 * {width} : 0;"
+            for label in [*each, *results]
+            if steps[label]
+        ],
+        *[
+            f"  const {kind(label)} {label} = {read(label, f'{label}_at')};"
+            for label in each
+            if label not in varying
+        ],
+        f"  float total[{count}][{width}] = {{}};",
+        f"  for (; j1 < end - {form.packs - 1} * apart; j1 += {form.packs} * apart) {{",
+        *rows(form.packs),
+        "  }",
+        "  for (; j1 < end; j1 += apart) {",
+        *rows(1),
+        "  }",
+        "#pragma unroll",
+        f"  for (int i = 0; i < {many}; ++i) {{",
+        f"    shared[i * {BLOCK} + me] = total[i / {width}][i % {width}];",
+        "  }",
+        "  for (int half = apart / 2; half > 0; half /= 2) {",
+        "    __syncthreads();",
+        "    if (me < half * across) {",
+        "#pragma unroll",
+        f"      for (int i = 0; i < {many}; ++i) {{",
+        f"        shared[i * {BLOCK} + me] += shared[i * {BLOCK} + me + half * across];",
+        "      }",
+        "    }",
+        "  }",
+        "  if (inside && me < across) {",
+        "#pragma unroll",
+        f"    for (int i = 0; i < {many}; ++i) {{",
+        f"      sums_at[((j0 * {width} + i % {width}) * parts + part) * {count} + i / {width}] =",
+        f"          shared[i * {BLOCK} + me];",
+        "    }",
+        "  }",
+    ]
+    fixed = [f"const int {name}" for name in ("size0", "size1", "across", "parts", "chunk")]
+    return lines, [*fixed, *extra]
+
+
+def _stored(value: str, at: str, width: int) -> str:
+    return f"write({at}, {value})" if width > 1 else f"*({at}) = {value}"
+
+
+def _indented(line: str, by: int) -> str:
+    return line if line.startswith("#") else " " * by + line

@@ -22,8 +22,8 @@ def _by_kind(kinds: str, template: str) -> dict[str, str]:
 
 
 _FUNCTIONS = """
-    exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh
-    atanh floor ceil trunc erf erfc
+    exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh
+    acosh atanh floor ceil trunc erf erfc
 """
 #: Words of one float that CUDA has under another name.
 _RENAMED = {"round": "rint", "erfinv": "erfinv", "lgamma": "lgamma"}

@@ -1,0 +1,345 @@
+"""What waits, joined: steps over the same elements become one kernel.
+
+It keeps in registers what nobody holds any more, and computes again what it need not read.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+from weakref import ref
+
+import cupy
+import numpy as np
+from cupy import ndarray
+from cupy.cuda import UnownedMemory
+
+from tensorflow_lite_clone.backends.cupy.arrays import strides_of
+from tensorflow_lite_clone.backends.cupy.fusion.expression import (
+    Symbol,
+    Trace,
+    cast,
+    in_order,
+    operands_of,
+)
+from tensorflow_lite_clone.backends.cupy.fusion.formula import form_of
+from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan
+from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, walk_into
+from tensorflow_lite_clone.backends.cupy.fusion.source import Form
+from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns
+
+_MOST_ARRAYS = 24  # of one kernel
+_MOST_WORDS = 4096 // 8  # of eight bytes, that a kernel may take as parameters on every device
+_MOST_APART = 4  # large steps that wait on
+_FEW = 64  # times as small is what is kept to compute an array again
+
+
+class Step(NamedTuple):
+    """A formula that waits: what its plan is made of, its operands, the arrays it is to fill."""
+
+    name: str
+    trace: Trace
+    walk: Walk
+    form: Form
+    operands: tuple
+    results: tuple
+    sums: Sums | None = None  # of what the trace gives beyond the results
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the results."""
+        return self.walk.shape
+
+    @property
+    def read(self) -> list[Any]:
+        """The operands that are used."""
+        return [self.operands[symbol.value] for symbol in self.trace.operands]
+
+    def launch(self) -> None:
+        """Fill the results."""
+        made = self.name, self.trace, self.walk, self.form
+        if self.sums is None:
+            Plan(*made).into(self.operands, self.results)
+        else:
+            self.sums.launch(*made, self.operands, self.results)
+
+
+class Origin(NamedTuple):
+    """What an array was computed from: one array of its shape, at `large`, and small ones.
+
+    The array itself and the large one are held weakly.
+    """
+
+    array: Any
+    symbol: Symbol
+    operands: dict[int, Any]
+    large: int
+
+    def operand(self, place: int) -> Any:
+        """What an operand of the symbol stands for; None if it is gone."""
+        value = self.operands[place]
+        return value() if place == self.large else value
+
+    def lost(self, written: list[Any], itself: bool) -> bool:
+        """Whether it is gone, or one of these arrays lies where an operand does, or itself."""
+        array, large = self.array(), self.operand(self.large)
+        if array is None or large is None:
+            return True
+        held = [large, *[value for value in self.operands.values() if value.__class__ is ndarray]]
+        held += [array] if itself else []
+        return any([meets(value, other) for value in held for other in written])
+
+
+def window(array: Any) -> tuple:
+    """What tells which elements an array has, and how they are read."""
+    return array.data.ptr, array.shape, array.strides, array.dtype
+
+
+def span(array: Any) -> tuple[int, int]:
+    """The first byte of an array and the one after its last."""
+    low = high = array.data.ptr
+    for size, step in zip(array.shape, array.strides):
+        if step < 0:
+            low += (size - 1) * step
+        else:
+            high += (size - 1) * step
+    return low, high + array.itemsize
+
+
+def meets(value: Any, x: Any) -> bool:
+    """Whether elements of two arrays may lie at one place."""
+    if value.__class__ is not ndarray:
+        return False
+    (low, high), (start, end) = span(value), span(x)
+    return start < high and low < end
+
+
+class _Group:
+    """Steps that become one kernel, and the windows they read and write."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.steps: list[Step] = []
+        self.read: set[Any] = set()
+        self.written: set[Any] = set()
+        self.numbers = 0
+
+    def has_room(self, windows: set[Any], numbers: int) -> bool:
+        """Whether these arrays and numbers beside its own are not too many for a kernel."""
+        arrays, axes = len(self.read | self.written | windows), len(self.shape)
+        # for each array where it lies and its strides, the sizes, and the number of elements
+        words = arrays * (1 + axes) + axes + 1 + self.numbers + numbers
+        return arrays <= _MOST_ARRAYS and words <= _MOST_WORDS
+
+
+def groups_of(steps: list[Step]) -> list[list[Step]]:
+    """Steps that become one kernel each: the same elements, not too many arrays and numbers.
+
+    What steps share they share as windows: memory that overlaps otherwise does not wait.
+    """
+    groups: list[_Group] = []
+    for step in steps:
+        read = {window(value) for value in step.operands if value.__class__ is ndarray}
+        written = {window(value) for value in step.results}
+        numbers = _numbers(step)
+        group = _group_for(groups, step.shape, read, written, numbers)
+        group.steps.append(step)
+        group.read |= read
+        group.written |= written
+        group.numbers += numbers
+    return [group.steps for group in groups]
+
+
+def _group_for(
+    groups: list[_Group], shape: tuple, read: set[Any], written: set[Any], numbers: int
+) -> _Group:
+    """The last group that a step may join without overtaking what it depends on, or a new one."""
+    for group in reversed(groups):
+        if group.shape == shape and group.has_room(read | written, numbers):
+            return group
+        if not (group.written.isdisjoint(read | written) and group.read.isdisjoint(written)):
+            break
+    groups.append(_Group(shape))
+    return groups[-1]
+
+
+def _numbers(step: Step) -> int:
+    """How many numbers the step's kernel takes, at most."""
+    found = [symbol for symbol in in_order(step.trace.results) if symbol.word == "number"]
+    return len(found) + sum(step.form.numbers)
+
+
+def parted(steps: list[Step], touched: Sequence[Any]) -> tuple[list[Step], list[Step]]:
+    """The steps that are launched before these arrays are touched, and those that wait on.
+
+    Of those over more than one element not many do, as they hold memory, and none that reads what
+    is read now.
+    """
+    arrays = [[v for v in step.operands if v.__class__ is ndarray] for step in steps]
+    read = [set(map(window, own)) for own in arrays]
+    written = [set(map(window, step.results)) for step in steps]
+    large = [step.walk.elements > 1 for step in steps]
+    launched = {
+        place
+        for place, step in enumerate(steps)
+        if any([meets(v, other) for v in (*arrays[place], *step.results) for other in touched])
+    }
+
+    def follows(place: int) -> bool:
+        """Whether a step that waits has to be launched with those that are."""
+        for other in launched:
+            both = read[other] | written[other]
+            if other > place and not (
+                written[place].isdisjoint(both) and read[place].isdisjoint(written[other])
+            ):
+                return True
+            if large[place] and not read[place].isdisjoint(both):
+                return True
+        return False
+
+    while True:
+        waiting = [place for place in range(len(steps)) if place not in launched]
+        more = [place for place in waiting if follows(place)]
+        if not more:
+            more = [place for place in waiting if large[place]][:-_MOST_APART]
+        if not more:
+            break
+        launched.update(more)
+    return [steps[place] for place in sorted(launched)], [steps[place] for place in waiting]
+
+
+def needed_of(steps: list[Step]) -> set[int]:
+    """The results, by identity, that something besides these steps holds or shares memory with."""
+    mentions = Counter(id(v) for step in steps for v in (*step.operands, *step.results))
+    fresh = cupy.ndarray((1,), np.float32)
+    alone = (
+        sys.getrefcount(fresh),
+        sys.getrefcount(fresh.data),  # which views that begin where their array does share
+        sys.getrefcount(fresh.data.mem),
+    )
+    needed = set()
+    for step in steps:
+        for value in step.results:
+            # `value` is held by this loop as `fresh` is by this function; memory that came from
+            # outside is held there
+            if (
+                value.data.mem.__class__ is UnownedMemory
+                or sys.getrefcount(value) - mentions[id(value)] > alone[0]
+                or sys.getrefcount(value.data) > alone[1]
+                or sys.getrefcount(value.data.mem) > alone[2]
+            ):
+                needed.add(id(value))
+    return needed
+
+
+def origins_of(step: Step) -> dict[tuple, Origin]:
+    """The results of a step that can be computed once more from one array of their shape."""
+    origins = {}
+    for symbol, value in zip(step.trace.results, step.results):
+        used = {operand.value: step.operands[operand.value] for operand in operands_of((symbol,))}
+        large = [place for place, own in used.items() if own.shape == value.shape]
+        small = [own for place, own in used.items() if place not in large]
+        if len(large) == 1 and all([own.size * _FEW <= value.size for own in small]):
+            used[large[0]] = ref(used[large[0]])
+            symbol = _as_stored(symbol, value.dtype)
+            origins[window(value)] = Origin(ref(value), symbol, used, large[0])
+    return origins
+
+
+def _as_stored(symbol: Symbol, dtype: Any) -> Symbol:
+    """Rounded as if it had been in memory."""
+    return symbol if symbol.dtype == dtype else Symbol("astype", dtype, (symbol,))
+
+
+def joined(
+    group: list[Step], is_held: Callable[[Any], bool], origins: dict[Any, Origin]
+) -> Step | None:
+    """A group of steps as one, which writes what is held; None if that is nothing.
+
+    An array with an origin is computed from it, if the group reads that anyway. None as well where
+    what is to be summed does not lie so that it can be.
+    """
+    sums = group[-1].sums
+    if len(group) == 1 and sums is None:
+        return group[0] if any([is_held(value) for value in group[0].results]) else None
+    read = {window(v) for step in group for v in step.operands if v.__class__ is ndarray}
+    made: dict[tuple, Symbol] = {}  # what the group has computed, by where it is to lie
+    held: dict[tuple, Any] = {}  # the arrays to write
+    given: list[Any] = []  # the arrays and numbers it reads
+    places: dict[Any, Symbol] = {}
+
+    def operand(value: Any, dtype: Any) -> Symbol:
+        key: Any = window(value) if value.__class__ is ndarray else id(value)
+        if (key, dtype) not in places:
+            places[key, dtype] = Symbol("operand", dtype, value=len(given))
+            given.append(value)
+        return places[key, dtype]
+
+    def again(origin: Origin) -> Symbol:
+        memo = {
+            id(symbol): operand(origin.operand(symbol.value), symbol.dtype)
+            for symbol in operands_of((origin.symbol,))
+        }
+        return _rebuilt(origin.symbol, memo)
+
+    for step in group:
+        memo: dict[int, Symbol] = {}
+        for symbol in step.trace.operands:
+            value = step.operands[symbol.value]
+            key = window(value) if value.__class__ is ndarray else None
+            origin = origins.get(key)
+            if key in made:
+                memo[id(symbol)] = cast(made[key], symbol.dtype)
+            elif origin is not None and window(origin.operand(origin.large)) in read:
+                memo[id(symbol)] = cast(again(origin), symbol.dtype)
+            else:
+                memo[id(symbol)] = operand(value, symbol.dtype)
+        found = [_rebuilt(symbol, memo) for symbol in step.trace.results]
+        for symbol, value in zip(found, step.results):
+            made[window(value)] = _as_stored(symbol, value.dtype)
+            if is_held(value):
+                held[window(value)] = value
+    if not held and sums is None:
+        return None
+    results = [made[key] for key in held]
+    results += found if sums is not None else []
+    traced = Trace(
+        names=tuple([f"x{place}" for place in range(len(given))]),
+        operands=operands_of(tuple(results)),
+        results=tuple(results),
+        several=True,
+        by_shape=True,
+        literal=False,
+    )
+    arrays = tuple(held.values())
+    walked, form = formed(traced, tuple(given), arrays, like=arrays or group[-1].operands[:1])
+    if sums is None:
+        return Step("chain", traced, walked, form, tuple(given), arrays)
+    columns = by_columns(walked, form, group[-1].shape[1])
+    if columns is None:
+        return None
+    return Step(group[-1].name, traced, walked, columns, tuple(given), arrays, sums)
+
+
+def formed(made: Trace, given: tuple, results: tuple, like: tuple) -> tuple[Walk, Form]:
+    """How a trace walks over operands and results; without results, in the order of `like`."""
+    operands = [v for v in (given[s.value] for s in made.operands) if v.__class__ is ndarray]
+    shapes, strides = [v.shape for v in operands], [strides_of(v) for v in operands]
+    walked = walk_into(shapes, strides, like[0].shape, [strides_of(v) for v in like])
+    if not results:
+        walked = walked._replace(steps=walked.steps[:-1])
+    return walked, form_of(walked, given, operands, tuple([value.dtype for value in results]))
+
+
+def _rebuilt(symbol: Symbol, memo: dict[int, Symbol]) -> Symbol:
+    """A symbol over other operands; `memo` has those of the operands, and takes all others."""
+    known = memo.get(id(symbol))
+    if known is None:
+        known = symbol
+        if symbol.operands:
+            operands = tuple([_rebuilt(operand, memo) for operand in symbol.operands])
+            known = Symbol(symbol.word, symbol.dtype, operands, symbol.value)
+        memo[id(symbol)] = known
+    return known

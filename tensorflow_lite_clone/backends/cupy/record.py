@@ -1,0 +1,206 @@
+"""What a captured graph is made of, as files for a reader: sources, expressions, times."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+from cupy import ndarray
+
+from tensorflow_lite_clone.backends.cupy import device_facts, trial
+from tensorflow_lite_clone.backends.cupy.fusion import deferred, drawing, launch
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import Step
+from tensorflow_lite_clone.backends.cupy.fusion.source import Text
+from tensorflow_lite_clone.backends.cupy.trial import Laid, Ready
+from tensorflow_lite_clone.dispatch import capture, hooks
+
+_MOST_LETTERS = 40  # of a file's name
+_ABOUT = """\
+One line a launch, in the order in which it was captured; the files `graph_N.dot` have the graphs as
+CUDA sees them, with copies and the kernels of other libraries. A generated kernel links to its
+source, and the file of the same name that ends in `.dot` draws its expressions. Times are those of
+one of {launches} launches in a row, over other memory of the same layout: what fits into the
+device's cache may be read faster than a copy reads.
+"""
+
+
+class _Launch(NamedTuple):
+    """A kernel that was launched."""
+
+    name: str
+    file: str
+    grid: tuple
+    block: tuple
+    text: Text | None  # of a generated one
+    formulas: tuple[str, ...]  # what it was joined from
+    ready: Ready | None  # what is needed to launch it again
+
+
+class Record:
+    """Context manager: takes down what this thread launches while it captures graphs.
+
+    Outside of it nothing is noted and nothing is slower.
+    """
+
+    def __init__(self, index: int) -> None:
+        self._device = cupy.cuda.Device(index)
+        self._thread = threading.get_ident()
+        self._graphs: list[tuple[Any, list[_Launch]]] = []
+        self._step: tuple[tuple[str, ...], Ready] | None = None  # what is about to be launched
+        self._text: Text | None = None
+
+    def __enter__(self) -> Record:
+        deferred.watchers.append(self._joined)
+        launch.watchers.append(self._written)
+        hooks.launches.insert(0, self._launching)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        hooks.launches.remove(self._launching)
+        launch.watchers.remove(self._written)
+        deferred.watchers.remove(self._joined)
+
+    def _mine(self) -> bool:
+        return threading.get_ident() == self._thread and capture.state.graph is not None
+
+    def _joined(self, step: Step, group: list[Step]) -> None:
+        if self._mine():
+            names = tuple([alone.name for alone in group])
+            ready = Ready(
+                step.name, step.trace, step.walk, step.form,
+                tuple([_laid(value) for value in step.operands]),
+                tuple([_laid(value) for value in step.results]),
+            )  # fmt: skip
+            self._step = names, ready
+
+    def _written(self, text: Text) -> None:
+        if self._mine():
+            self._text = text
+
+    def _launching(self, name: str, file: str, grid: tuple, block: tuple) -> Callable[[], None]:
+        if not self._mine():
+            return lambda: None
+        (formulas, ready), self._step = self._step or ((), None), None
+        text, self._text = self._text, None
+        made = _Launch(name, file, grid, block, text, formulas, ready)
+        graph = capture.state.graph
+
+        def end() -> None:  # after the kernels that had to be launched before
+            if not self._graphs or self._graphs[-1][0] is not graph:
+                self._graphs.append((graph, []))
+            self._graphs[-1][1].append(made)
+
+        return end
+
+    def write(self, folder: Path, title: str) -> None:
+        """Write what was captured into a folder, and measure it; waits for the device."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with self._device:
+            _Pages(folder, title).write(self._graphs)
+
+
+class _Pages:
+    """The files of one record."""
+
+    def __init__(self, folder: Path, title: str) -> None:
+        self.folder, self.title = folder, title
+        self.speed = trial.copy_speed()
+        self._files: dict[str, str] = {}  # by source
+        self._drawn: set[str] = set()
+        self._times: dict[Any, float | None] = {}
+        self._number = 0
+
+    def write(self, graphs: list[tuple[Any, list[_Launch]]]) -> None:
+        """Write all files."""
+        copies = f", which copies {self.speed / 1e9:.0f} GB/s" if self.speed else ""
+        lines = [f"# {self.title}", "", _ABOUT.format(launches=trial.LAUNCHES)]
+        lines += [f"Device: {device_facts.here().name}{copies} (bytes read and bytes written).", ""]
+        for place, (graph, launches) in enumerate(graphs, 1):
+            (self.folder / f"graph_{place}.dot").write_text(graph.dot())
+            lines += [
+                f"## Graph {place}",
+                "",
+                "| # | kernel | formulas | reads | writes | MB | us | of copy speed |",
+                "| --- | --- | --- | --- | --- | --- | --- | --- |",
+                *[self._line(made) for made in launches],
+                "",
+                self._sum(launches),
+                "",
+            ]
+        (self.folder / "kernels.md").write_text("\n".join(lines))
+
+    def _sum(self, launches: list[_Launch]) -> str:
+        formulas = [made for made in launches if made.ready is not None]
+        moved = sum([made.ready.bytes for made in formulas if made.ready])
+        time = sum([self._time(made) or 0.0 for made in formulas])
+        return (
+            f"{len(launches)} launches, {len(formulas)} of them of formulas, which move "
+            f"{moved / 1e6:.1f} MB in {1e6 * time:.0f} us."
+        )
+
+    def _line(self, made: _Launch) -> str:
+        """A line of the table, after its files are written."""
+        self._number += 1
+        if made.text is None:
+            where = f" of {Path(made.file).name}" if made.file else ""
+            size = f", {_times(made.grid)} blocks of {_times(made.block)}" if made.grid else ""
+            return f"| {self._number} | `{made.name}`{where}{size} | | | | | | |"
+        said = _listed(made.formulas)
+        name = self._files.get(made.text.code)
+        if name is None:
+            name = "_".join(dict.fromkeys(made.formulas)) or made.name
+            name = f"{self._number:02d}_{name[:_MOST_LETTERS]}"
+            self._files[made.text.code] = name
+            (self.folder / f"{name}.cu").write_text(made.text.code)
+        kernel, ready = f"[{name}]({name}.cu)", made.ready
+        if ready is None:  # within an op that is no formula
+            return f"| {self._number} | {kernel} | | | | | | |"
+        read, written = list(map(str, ready.operands)), list(map(str, ready.results))
+        if name not in self._drawn:
+            self._drawn.add(name)
+            drawn = drawing.dot(said, ready.trace, read, written)
+            (self.folder / f"{name}.dot").write_text(drawn)
+        time = self._time(made)
+        entries = [
+            str(self._number),
+            kernel,
+            said,
+            ", ".join([read[symbol.value] for symbol in ready.trace.operands]),
+            ", ".join(written),
+            f"{ready.bytes / 1e6:.2f}",
+            f"{1e6 * time:.1f}" if time else "",
+            f"{ready.bytes / time / self.speed:.0%}" if time and self.speed else "",
+        ]
+        return f"| {' | '.join(entries)} |"
+
+    def _time(self, made: _Launch) -> float | None:
+        """Seconds of a formula's launch; the same for the same kernel over the same layouts."""
+        ready, text = made.ready, made.text
+        if ready is None or text is None:
+            return None
+        key = text.code, *[v.layout if isinstance(v, Laid) else v for v in ready.operands]
+        if key not in self._times:
+            self._times[key] = trial.seconds(ready)
+        return self._times[key]
+
+
+def _laid(value: Any) -> Any:
+    """How an array lies; other operands as they are."""
+    if value.__class__ is not ndarray:
+        return value
+    return Laid(value.shape, value.strides, np.dtype(value.dtype), value.data.ptr)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """Names with commas between them, how often where one follows itself."""
+    runs = [(name, len(list(run))) for name, run in groupby(names)]
+    return ", ".join([name if count == 1 else f"{name} ({count} times)" for name, count in runs])
+
+
+def _times(sizes: tuple) -> str:
+    return " x ".join(map(str, sizes))

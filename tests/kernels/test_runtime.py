@@ -1,0 +1,79 @@
+"""Streams and the memory they use, with stand-ins for both: nothing here needs a GPU."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("cupy")
+
+import cupy
+
+from tensorflow_lite_clone.backends.cupy import runtime
+from tensorflow_lite_clone.dispatch import capture
+
+
+def test_default_streams_of_two_devices_have_one_pointer(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = []
+
+    def end_of(stream: Any, index: int) -> Any:
+        ended.append((stream.ptr, index))
+        return SimpleNamespace(done=True)
+
+    monkeypatch.setattr(runtime, "_end_of", end_of)
+    default, side = (SimpleNamespace(ptr=pointer, device_id=-1) for pointer in (0, 5))
+    array = SimpleNamespace(data=SimpleNamespace(mem=SimpleNamespace(device_id=0)))
+    for stream, index in ((default, 0), (default, 1), (default, None), (side, 1)):
+        runtime.lend(array, stream, index)
+    assert not ended
+    assert len(runtime._lent) == 1
+    del array
+    runtime.settle()
+    assert ended == [(0, 0), (0, 1), (5, 1)]
+    assert not runtime._lent
+
+
+class Stream:
+    """Notes what it waits for."""
+
+    def __init__(self, ptr: int, capturing: bool = False) -> None:
+        self.ptr, self.capturing, self.waited = ptr, capturing, []  # type: ignore[var-annotated]
+
+    def is_capturing(self) -> bool:
+        return self.capturing
+
+    def wait_event(self, event: Any) -> None:
+        self.waited.append(event.stream.ptr)
+
+
+class Event:
+    def __init__(self, disable_timing: bool) -> None:
+        self.stream: Any = None
+
+    def record(self, stream: Any) -> None:
+        self.stream = stream
+
+
+@pytest.mark.parametrize("current", [0, 1])
+def test_all_streams_wait_but_those_that_are_captured(
+    current: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams = [Stream(0), Stream(5), Stream(6), Stream(7, capturing=True)]
+    monkeypatch.setattr(runtime, "_streams", set())
+    monkeypatch.setattr(runtime, "default_stream", lambda: streams[0])
+    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: streams[current])
+    monkeypatch.setattr(cupy.cuda, "Event", Event)
+    runtime.let_all_wait()
+    assert [stream.waited for stream in streams] == [[], [], [], []]  # there is no other
+    runtime._streams.update(streams[1:])
+    monkeypatch.setattr(capture.state, "graph", object())
+    runtime.let_all_wait()
+    assert [stream.waited for stream in streams] == [[], [], [], []]
+    monkeypatch.setattr(capture.state, "graph", None)
+    runtime.let_all_wait()
+    ptr = streams[current].ptr
+    expected = [[ptr], [ptr], [ptr], []]
+    expected[current] = []
+    assert [stream.waited for stream in streams] == expected
