@@ -108,7 +108,7 @@ def test_weights_by_taps(name: str, shape: tuple) -> None:
 
     x = on_device(normal(*shape), name)
     poison(cupy)
-    y = taps_first(x, x.dtype)
+    y: Any = taps_first(x, x.dtype)
     assert y.transpose(0, 2, 3, 1).flags.c_contiguous
     assert bool((y == x).all())
 
