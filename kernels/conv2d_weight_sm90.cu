@@ -58,7 +58,7 @@ struct Problem {
   int across, down;      // stages of an image, or of 8 of them
   int by_images;         // runs are images, the second piece is below the first, not beside it
   int outputs, padded;   // padded: channels
-  int out_height, out_width, height;
+  int out_height, out_width, height, width;
   int padding_height, padding_width;
   int box;               // bytes of x's boxes
   int box_used;          // without what fills them up
@@ -260,21 +260,30 @@ __global__ void __launch_bounds__(THREADS, 1)
       pieces &= pieces - 1;
       wait(turned + stage, at.parity);
       const uint64_t b = k_major(shared + stage * s.stage + piece * PANELS * PIECE);
+      const int beside = s.by_images ? place.across : PIECES * place.across + piece;
+      const int leftmost = beside * COLUMNS * STRIDE - s.padding_width;
+      const bool ends[2] = {leftmost >= 0, leftmost + MET - 1 < s.width};  // not in the padding
 #pragma unroll
       for (int chunk = 0; chunk < CHUNKS; ++chunk) {
         constexpr auto first = [](int n) { return MET * n / CHUNKS; };
-#pragma unroll
-        for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
-        wgmma_fence();
-#pragma unroll
-        for (int i = first(chunk); i < first(chunk + 1); ++i) {
+        const auto multiply = [&](int i) {  // a column of x
 #pragma unroll
           for (int tap = 0; tap < TAPS; ++tap) {
             const int column = i - tap;  // of g, times the stride
             if (column < 0 || column % STRIDE != 0 || column >= COLUMNS * STRIDE) continue;
             wgmma<T>(d[tap], a[chunk % 2][i - first(chunk)], advance(b, column / STRIDE * 32), true);
           }
+        };
+#pragma unroll
+        for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
+        if ((chunk == 0 && ends[0]) || (chunk == CHUNKS - 1 && ends[1])) {
+          wgmma_fence();
+          multiply(chunk == 0 ? 0 : MET - 1);
+          wgmma_commit();
         }
+        wgmma_fence();
+#pragma unroll
+        for (int i = max(1, first(chunk)); i < min(MET - 1, first(chunk + 1)); ++i) multiply(i);
         wgmma_commit();
         wgmma_wait<1>();
         if (chunk + 1 < CHUNKS) read(a[(chunk + 1) % 2], from, chunk + 1);

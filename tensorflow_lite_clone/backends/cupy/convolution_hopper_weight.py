@@ -23,7 +23,7 @@ _weight = Kernel("conv2d_weight_sm90.cu", "conv2d_weight_warpgroups", params=("T
 _TAPS = 3
 _PROBLEM = np.dtype(
     [(name, "i4") for name in ("steps", "across", "down", "by_images", "outputs", "padded")]
-    + [(name, "i4") for name in ("out_height", "out_width", "height")]
+    + [(name, "i4") for name in ("out_height", "out_width", "height", "width")]
     + [(name, "i4") for name in ("padding_height", "padding_width", "box", "box_used", "boxes")]
     + [(name, "i4") for name in ("stage", "stages", "column", "piece")]
     + [("tap", "i4", _TAPS)],
@@ -148,7 +148,7 @@ def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, m
         taps = [tap % stride * half + tap // stride * _ROW for tap in range(_TAPS)]
     record = np.array(
         (
-            made.steps, made.across, made.down, made.by_images, outputs, padded, *count, size[0],
+            made.steps, made.across, made.down, made.by_images, outputs, padded, *count, *size,
             *padding, made.box, made.box_used, made.boxes, made.stage, made.stages, column, piece,
             taps,
         ),
