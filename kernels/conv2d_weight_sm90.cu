@@ -21,12 +21,14 @@
 //              three taps (the same column of x meets three columns of g), and g is turned where it
 //              lies, once for nine. By cp.async, with x turned for each row of taps: 219 us where
 //              512 images of 64 channels of 32x32 are met
-// Instances:   conv2d_weight_warpgroups<float,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<float,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__half,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__half,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,2>: 128 registers, 1024 bytes shared
+// Instances:   conv2d_weight_warpgroups<float,3,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,3,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__half,3,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__half,3,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,3,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,3,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,1,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,1,1>: 128 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014; PTX ISA,
 //              matrices of wgmma in shared memory
 // Measured:    not yet
@@ -37,9 +39,11 @@
 
 // ---------------------------------------------------------------------------- device helpers
 
-constexpr int TAPS = 3;              // of the kernel, down and across; a warpgroup has a row of them
-constexpr int CONSUMERS = 128 * TAPS;
-constexpr int THREADS = CONSUMERS + 128;
+constexpr int MOST_TAPS = 3;           // of the kernel, down and across
+template <int TAPS>
+constexpr int THREADS = 128 * (TAPS + 1);  // a warpgroup for each row of taps, and another
+template <int TAPS>
+constexpr int RESIDENT = TAPS == 1 ? 2 : 1;  // blocks of a multiprocessor
 constexpr int COPYING = 3;           // the last warpgroup's warp that copies
 constexpr int TURNING = 32 * COPYING;  // threads that turn g
 constexpr int TILE = 64;             // outputs and channels of a block
@@ -64,7 +68,7 @@ struct Problem {
   int box_used;          // without what fills them up
   int boxes, stage, stages;
   int column, piece;     // bytes to the next column of x's tile, to the second piece's first row
-  int tap[TAPS];         // bytes to what a row of taps meets
+  int tap[MOST_TAPS];         // bytes to what a row of taps meets
 };
 
 // A stage's place in the images.
@@ -150,13 +154,13 @@ __device__ __forceinline__ void turn(uint32_t piece) {
 
 // A tile is 64 outputs by 64 channels by all taps, summed over one split of the stages:
 // sums[split, output, tap, channel].
-template <typename T, int STRIDE>
-__global__ void __launch_bounds__(THREADS, 1)
+template <typename T, int TAPS, int STRIDE>
+__global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
     conv2d_weight_warpgroups(const __grid_constant__ TensorMap g, const __grid_constant__ TensorMap x,
                              const __grid_constant__ Problem s, float* __restrict__ sums) {
   constexpr bool WIDE = sizeof(T) == 4;
   constexpr int LANES = ROW / sizeof(T), PANELS = TILE / LANES;
-  constexpr int G_BYTES = PIECES * PANELS * PIECE;
+  constexpr int G_BYTES = PIECES * PANELS * PIECE, CONSUMERS = 128 * TAPS;
   extern __shared__ __align__(1024) char shared[];
   __shared__ Barrier full[MOST_STAGES], turned[MOST_STAGES], free[MOST_STAGES];
 
@@ -177,7 +181,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x % 128 / 32, 0), lane = threadIdx.x % 32;
   Turn at;
   if (group == TAPS) {
-    give_registers<56>();
+    if constexpr (TAPS > 1) give_registers<56>();
     if (warp == COPYING && lane == 0) {
       at.parity = 1;  // what is free at first
       Place place(s, begin);
@@ -225,7 +229,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     return;
   }
 
-  take_registers<152>();
+  if constexpr (TAPS > 1) take_registers<152>();
   const int t = lane % 4;
   sums += static_cast<int64_t>(blockIdx.y) * s.outputs * (TAPS * TAPS * s.padded) +
           group * TAPS * s.padded;
