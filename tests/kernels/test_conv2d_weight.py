@@ -66,8 +66,8 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def call(geometry: tuple) -> tuple[list[np.ndarray], dict]:
     """Gradient, input and parameters."""
-    n, c, o, size, stride, padding, *taps = geometry
-    taps = taps[0] if taps else 3
+    n, c, o, size, stride, padding = geometry[:6]
+    taps = geometry[6] if len(geometry) > 6 else 3
     random = np.random.default_rng(n + c + o)
     count = [(m + 2 * p - taps) // stride + 1 for m, p in zip(size, padding)]
     arrays = [random.normal(size=shape) for shape in ((n, o, *count), (n, c, *size))]
