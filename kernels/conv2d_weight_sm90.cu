@@ -21,14 +21,18 @@
 //              three taps (the same column of x meets three columns of g), and g is turned where it
 //              lies, once for nine. By cp.async, with x turned for each row of taps: 219 us where
 //              512 images of 64 channels of 32x32 are met
-// Instances:   conv2d_weight_warpgroups<float,3,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<float,3,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__half,3,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__half,3,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,3,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,3,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<float,1,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,1,1>: 128 registers, 1024 bytes shared
+// Instances:   conv2d_weight_warpgroups<float,3,1,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,3,2,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__half,3,1,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__half,3,2,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,3,1,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,3,2,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,3,1,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,3,2,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,3,1,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,1,1,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,1,1,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,1,1,1>: 128 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014; PTX ISA,
 //              matrices of wgmma in shared memory
 // Measured:    not yet
@@ -107,6 +111,31 @@ struct Turn {
   }
 };
 
+// ---- blocks of a cluster: all threads wait for each other; an arrival at the barrier that `mine`
+// is in block `rank`; a box for both of a pair.
+__device__ __forceinline__ void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::
+                   : "memory");
+}
+__device__ __forceinline__ void arrive_at(Barrier* mine, int rank) {
+  asm volatile(
+      "{\n.reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}\n" ::"r"(
+          shared_address(mine)),
+      "r"(rank)
+      : "memory");
+}
+__device__ __forceinline__ void load_for_both(void* to, const TensorMap& map, Barrier* barrier,
+                                              int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], %7;\n" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w),
+      "h"(static_cast<uint16_t>(3))
+      : "memory");
+}
+
 // Where the byte at `address` lies after the swizzle.
 __device__ __forceinline__ uint32_t swizzled(uint32_t address) {
   return address ^ (address >> 3 & 0x70);
@@ -153,9 +182,10 @@ __device__ __forceinline__ void turn(uint32_t piece) {
 // ---------------------------------------------------------------------------- kernels
 
 // A tile is 64 outputs by 64 channels by all taps, summed over one split of the stages:
-// sums[split, output, tap, channel].
-template <typename T, int TAPS, int STRIDE>
-__global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
+// sums[split, output, tap, channel]. Of two blocks of a cluster, with other outputs and the same
+// channels, each asks for half of the boxes of x, for both.
+template <typename T, int TAPS, int STRIDE, int CLUSTER>
+__global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>) __cluster_dims__(CLUSTER, 1, 1)
     conv2d_weight_warpgroups(const __grid_constant__ TensorMap g, const __grid_constant__ TensorMap x,
                              const __grid_constant__ Problem s, float* __restrict__ sums) {
   constexpr bool WIDE = sizeof(T) == 4;
@@ -172,10 +202,14 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
   if (threadIdx.x < MOST_STAGES) {
     make_barrier(full + threadIdx.x, 1);
     make_barrier(turned + threadIdx.x, TURNING);
-    make_barrier(free + threadIdx.x, CONSUMERS / 32);
+    make_barrier(free + threadIdx.x, CLUSTER * CONSUMERS / 32);
     fence_barriers();
   }
-  __syncthreads();
+  if constexpr (CLUSTER > 1) {
+    cluster_barrier();
+  } else {
+    __syncthreads();
+  }
 
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the warpgroup
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x % 128 / 32, 0), lane = threadIdx.x % 32;
@@ -205,10 +239,12 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
         const int left = w * STRIDE - s.padding_width, top = h * STRIDE - s.padding_height;
         for (int i = 0; i < s.boxes; ++i) {
           const int c = c0 + i % PANELS * LANES, half = i / PANELS;
-          if (s.by_images) {
-            load_box(to, x, full + at.stage, c, n, top, left);
-          } else {
-            load_box(to, x, full + at.stage, c, top + half, left, n);
+          const int y = s.by_images ? n : top + half, z = s.by_images ? top : left;
+          const int last = s.by_images ? left : n;
+          if constexpr (CLUSTER == 1) {
+            load_box(to, x, full + at.stage, c, y, z, last);
+          } else if ((step * s.boxes + i + blockIdx.x) % CLUSTER == 0) {
+            load_for_both(to, x, full + at.stage, c, y, z, last);
           }
           to += s.box;
         }
@@ -230,6 +266,13 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
   }
 
   if constexpr (TAPS > 1) take_registers<152>();
+  const auto release = [&](int stage) {
+    if constexpr (CLUSTER == 1) {
+      if (lane == 0) arrive(free + stage);
+    } else {
+      if (lane < CLUSTER) arrive_at(free + stage, lane);
+    }
+  };
   const int t = lane % 4;
   sums += static_cast<int64_t>(blockIdx.y) * s.outputs * (TAPS * TAPS * s.padded) +
           group * TAPS * s.padded;
@@ -306,8 +349,9 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
       wgmma_wait<0>();
 #pragma unroll
       for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
-      if (last && lane == 0) arrive(free + stage);
+      if (last) release(stage);
     }
+    if constexpr (CLUSTER > 1) cluster_barrier();  // nobody arrives here any more
     const int channel = c0 + warp * 16 + lane / 4 * 2;
     if (channel >= s.padded) return;
 #pragma unroll
@@ -349,12 +393,13 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
         wgmma_commit();
       }
       wgmma_wait<1>();
-      if (lane == 0 && before >= 0) arrive(free + before);
+      if (before >= 0) release(before);
       before = at.stage;
       at.next(s.stages), place.next(s);
     }
     wgmma_wait<0>();
     hold(d);
+    if constexpr (CLUSTER > 1) cluster_barrier();
 #pragma unroll
     for (int lower = 0; lower < 2; ++lower) {
       const int o = o0 + warp * 16 + lane / 4 + lower * 8;
