@@ -6,21 +6,24 @@
 //              or of small images a pixel of 8 images; x's tile has its margin, so all taps read
 //              one tile, each from another row on
 // Layout:      g and x by pixels (NHWC), channels padded to 16 bytes, by tensor maps
-// Launch:      grid (output tiles * channel tiles, splits of the stages), block 512: a warpgroup for
-//              each row of taps, in the fourth a warp copies and, of tf32, three turn g. Shared:
-//              stages * (8192 sizeof(T) / 2 + boxes of x's tile, each up to a multiple of 1024)
-// Cost:        18 n p o c FLOPs, on tensor cores. Of L2, g once for every 64 channels, and x (of 8
-//              by 8 outputs those of 10 by 10) for every 64 outputs. Shared memory is busy for 90 %
-//              (16-bit types 75 %) of the time of the products
+// Launch:      grid (output tiles * channel tiles, splits of the stages), block 128 (TAPS + 1): a
+//              warpgroup for each row of taps, and one of which a warp copies and, of tf32, three
+//              turn g. Shared: stages * (4096 sizeof(T) + boxes of x's tile, each up to a multiple
+//              of 1024)
+// Cost:        2 n p o c TAPS^2 FLOPs, on tensor cores. Of L2, g once for every 64 channels, and x
+//              (of 8 by 8 outputs those of 10 by 10) for every 64 outputs. Of 3x3 shared memory is
+//              busy for 90 % (16-bit types 75 %) of the time of the products; those of stride 2 are
+//              bound by L2, those of 1x1 by memory
 // Types:       float -> float (rounded to tf32 by the copy engine), half, bfloat16 -> float
 // Determinism: bit for bit: fixed order; conv2d_weight_reduce sums the splits in order
-// Limits:      kernels of 3x3, no dilation, no groups, 33 channels and outputs or more; stride 1 or
-//              2. A NaN or infinity in x may reach taps that do not meet it
+// Limits:      3x3 of stride 1 or 2, 1x1 of stride 2 without padding, no dilation, no groups, 33
+//              channels and outputs or more. A NaN or infinity in x may reach taps that do not
+//              meet it
 // Variants:    16-bit types: both operands MN-major from shared memory, a row of taps is a product
 //              of 192 columns. tf32 takes K-major ones only: x is read into registers, once for
 //              three taps (the same column of x meets three columns of g), and g is turned where it
-//              lies, once for nine. By cp.async, with x turned for each row of taps: 219 us where
-//              512 images of 64 channels of 32x32 are met
+//              lies, once for nine. What reads only padding is left out: pieces of a stage, and of
+//              tf32 columns too
 // Instances:   conv2d_weight_warpgroups<float,3,1,1>: 128 registers, 1024 bytes shared
 //   conv2d_weight_warpgroups<float,3,2,1>: 128 registers, 1024 bytes shared
 //   conv2d_weight_warpgroups<__half,3,1,1>: 128 registers, 1024 bytes shared
