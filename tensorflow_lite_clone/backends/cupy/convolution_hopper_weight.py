@@ -115,36 +115,40 @@ def _mapped(x: Any) -> Pixels:
     return by_pixels(cupy.ascontiguousarray(x) if 0 in x.strides else x, 1)
 
 
+def _boxes(
+    x: Pixels, batch: int, space: tuple, pitches: tuple, box: tuple, step: int, by_images: bool
+) -> Any:
+    """The map of boxes of x, `box` rows and columns (or, by images, those of 8 images).
+
+    `space` and `pitches` are of rows and columns; a box has every `step`-th row.
+    """
+    item, (rows, columns) = x.array.itemsize, box
+    axes = [
+        (x.packs * 16 // item, 1, _ROW // item, 1),
+        (space[0], pitches[0], (rows - 1) * step + 1, step),
+        (space[1], pitches[1], columns, 1),
+    ]
+    axes.insert(1 if by_images else 3, (batch, x.image, _RUNS if by_images else 1, 1))
+    sizes, distances, counts, steps = zip(*axes)
+    tf32 = item == 4
+    return tensor_map(x.array, sizes, distances[1:], counts, steps=steps, rounded=tf32)
+
+
 def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, made: Plan) -> None:
     """Write the gradient for a weight (o, c, k, k) into `gw`, which is channels_last if `last`."""
     batch, outputs, *count = g.shape
-    item, size, taps = g.itemsize, x.shape[2:], gw.shape[2]
-    lanes = _ROW // item
+    size, taps = x.shape[2:], gw.shape[2]
     gp, xp = _mapped(g), _mapped(x)
-    padded = packed_channels(gw.shape[1], 16 // item)
-    across, down = xp.pitch, size[1] * xp.pitch
+    padded = packed_channels(gw.shape[1], 16 // g.itemsize)
+    g_pitches, x_pitches = (count[1] * gp.pitch, gp.pitch), (size[1] * xp.pitch, xp.pitch)
     if taps == 1:  # x is every so many of its pixels
-        across, down, size, stride = stride * across, stride * down, count, 1
-    maps = []
-    for array, space, pitch, box, step in (
-        (gp, count, (gp.pitch, count[1] * gp.pitch), (_COLUMNS, _RUNS), 1),
-        (xp, size, (across, down), (made.columns, made.rows), made.halves),
-    ):
-        width, height = (space[1], pitch[0]), (space[0], pitch[1])
-        images, channels = (batch, array.image), (array.packs * 16 // item, 1)
-        if made.by_images:
-            order = (channels, images, height, width)
-            rows = 1 if array is gp else box[1]
-            shape = (lanes, _RUNS, rows, box[0])
-            steps = (1, 1, 1, 1)
-        else:
-            order = (channels, height, width, images)
-            shape = (lanes, (box[1] - 1) * step + 1, box[0], 1)
-            steps = (1, step, 1, 1)
-        sizes, pitches = zip(*order)
-        maps.append(
-            tensor_map(array.array, sizes, pitches[1:], shape, steps=steps, rounded=item == 4)
-        )
+        x_pitches = (stride * x_pitches[0], stride * x_pitches[1])
+        size, stride = count, 1
+    runs = 1 if made.by_images else _RUNS
+    maps = (
+        _boxes(gp, batch, count, g_pitches, (runs, _COLUMNS), 1, made.by_images),
+        _boxes(xp, batch, size, x_pitches, (made.rows, made.columns), made.halves, made.by_images),
+    )
     if made.by_images:
         column, piece = made.rows * _RUNS * _ROW, stride * _RUNS * _ROW
         tap = [i * _RUNS * _ROW for i in range(_MOST_TAPS)]
