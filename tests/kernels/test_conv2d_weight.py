@@ -219,3 +219,20 @@ def test_few_rows_are_left_to_the_other_kernels() -> None:
     assert window().plan(64, 64, 16, 4, 1, 4, 132, 232448) is None
     assert window().plan(8, 64, 4096, 32, 1, 4, 132, 232448) is None
     assert hopper().plan(64, 64, 4, 4, 4, 3, 1, 4, 132, 232448) is None
+
+
+@pytest.mark.parametrize("taps, stride", [(3, 1), (3, 2), (1, 2)])
+@pytest.mark.parametrize("itemsize", [2, 4])
+def test_blocks_cover_the_pixels_and_fit(taps: int, stride: int, itemsize: int) -> None:
+    resident, shared = 3 // taps // 2 + 1, 232448  # blocks of a multiprocessor; bytes
+    for height in range(1, 40, 3):
+        for width in range(1, 40, 4):
+            made = hopper().plan(100, 72, 600, height, width, taps, stride, itemsize, 132, shared)
+            rows, columns, images = (2, 4, 8) if made.by_images else (8, 8, 1)
+            assert made.across * columns >= width
+            assert made.down * rows >= height
+            assert made.steps == made.across * made.down * -(-600 // images)
+            assert made.blocks == 4
+            assert made.splits <= made.steps
+            assert made.stages >= 2
+            assert (made.stages * made.stage + 2048) * resident <= shared
