@@ -30,8 +30,9 @@
 //   conv2d_weight<__nv_bfloat16,32,32,1,1,4,2>: 168 registers, 768 bytes shared
 //   conv2d_weight<__half,64,64,2,2,4,2>: 168 registers, 768 bytes shared
 //   conv2d_weight<__half,16,16,1,1,4,1>: 168 registers, 768 bytes shared
-//   conv2d_weight_reduce<float,1>: 64 registers, 4608 bytes shared
-//   conv2d_weight_reduce<__half,8>: 64 registers, 4608 bytes shared
+//   conv2d_weight_reduce<float,9,1>: 64 registers, 4608 bytes shared
+//   conv2d_weight_reduce<float,1,1>: 64 registers, 512 bytes shared
+//   conv2d_weight_reduce<__half,9,8>: 64 registers, 4608 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
 // Measured:    NVIDIA H200, with the reduction, 128 images, 2026-11-23: tf32, 64 channels of 32x32
 //              72 us (134 TFLOP/s; cuDNN 109 us), 512 of 4x4 93, 16 of 32x32 14 (cuDNN 56), 32 of
@@ -336,13 +337,13 @@ __global__ void __launch_bounds__(Shape<T, BO, BC, WO, WC, COLUMNS, STRIDE>::THR
 }
 
 // gw[output, channel, tap] = the sum over splits of sums[split, output, tap, channel]. A block has
-// all taps of 128 / PARTS channels of an output, which lie together in gw too, and PARTS threads for
+// all KERNEL taps of 128 / PARTS channels of an output, which lie together in gw too, and PARTS threads for
 // every four of them; `last`: gw lies as [output, tap, channel].
-template <typename T, int PARTS>
-__global__ void __launch_bounds__(32 * TAPS * TAPS)
+template <typename T, int KERNEL, int PARTS>
+__global__ void __launch_bounds__(32 * KERNEL)
     conv2d_weight_reduce(const float* __restrict__ sums, int splits, int64_t size, int channels,
                          int padded, bool last, T* __restrict__ gw) {
-  constexpr int KERNEL = TAPS * TAPS, FOURS = 32 / PARTS, WIDTH = 4 * FOURS;
+  constexpr int FOURS = 32 / PARTS, WIDTH = 4 * FOURS;
   static_assert(FOURS * PARTS == 32, "whole warps of each tap");
   __shared__ Pack<float, 4> parts[PARTS][KERNEL][FOURS];
   const int across = (padded + WIDTH - 1) / WIDTH, output = blockIdx.x / across;

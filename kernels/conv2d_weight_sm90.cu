@@ -6,27 +6,36 @@
 //              or of small images a pixel of 8 images; x's tile has its margin, so all taps read
 //              one tile, each from another row on
 // Layout:      g and x by pixels (NHWC), channels padded to 16 bytes, by tensor maps
-// Launch:      grid (output tiles * channel tiles, splits of the stages), block 512: a warpgroup for
-//              each row of taps, in the fourth a warp copies and, of tf32, three turn g. Shared:
-//              stages * (8192 sizeof(T) / 2 + boxes of x's tile, each up to a multiple of 1024)
-// Cost:        18 n p o c FLOPs, on tensor cores. Of L2, g once for every 64 channels, and x (of 8
-//              by 8 outputs those of 10 by 10) for every 64 outputs. Shared memory is busy for 90 %
-//              (16-bit types 75 %) of the time of the products
+// Launch:      grid (output tiles * channel tiles, splits of the stages), block 128 (TAPS + 1): a
+//              warpgroup for each row of taps, and one of which a warp copies and, of tf32, three
+//              turn g. Shared: stages * (4096 sizeof(T) + boxes of x's tile, each up to a multiple
+//              of 1024)
+// Cost:        2 n p o c TAPS^2 FLOPs, on tensor cores. Of L2, g once for every 64 channels, and x
+//              (of 8 by 8 outputs those of 10 by 10) for every 64 outputs. Of 3x3 shared memory is
+//              busy for 90 % (16-bit types 75 %) of the time of the products; those of stride 2 are
+//              bound by L2, those of 1x1 by memory
 // Types:       float -> float (rounded to tf32 by the copy engine), half, bfloat16 -> float
 // Determinism: bit for bit: fixed order; conv2d_weight_reduce sums the splits in order
-// Limits:      kernels of 3x3, no dilation, no groups, 33 channels and outputs or more; stride 1 or
-//              2. A NaN or infinity in x may reach taps that do not meet it
+// Limits:      3x3 of stride 1 or 2, 1x1 of stride 2 without padding, no dilation, no groups, 33
+//              channels and outputs or more. A NaN or infinity in x may reach taps that do not
+//              meet it
 // Variants:    16-bit types: both operands MN-major from shared memory, a row of taps is a product
 //              of 192 columns. tf32 takes K-major ones only: x is read into registers, once for
 //              three taps (the same column of x meets three columns of g), and g is turned where it
-//              lies, once for nine. By cp.async, with x turned for each row of taps: 219 us where
-//              512 images of 64 channels of 32x32 are met
-// Instances:   conv2d_weight_warpgroups<float,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<float,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__half,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__half,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,2>: 128 registers, 1024 bytes shared
+//              lies, once for nine. What reads only padding is left out: pieces of a stage, and of
+//              tf32 columns too
+// Instances:   conv2d_weight_warpgroups<float,3,1,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,3,2,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__half,3,1,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__half,3,2,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,3,1,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,3,2,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,3,1,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,3,2,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,3,1,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,1,1,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,1,1,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,1,1,1>: 128 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014; PTX ISA,
 //              matrices of wgmma in shared memory
 // Measured:    not yet
@@ -37,9 +46,11 @@
 
 // ---------------------------------------------------------------------------- device helpers
 
-constexpr int TAPS = 3;              // of the kernel, down and across; a warpgroup has a row of them
-constexpr int CONSUMERS = 128 * TAPS;
-constexpr int THREADS = CONSUMERS + 128;
+constexpr int MOST_TAPS = 3;           // of the kernel, down and across
+template <int TAPS>
+constexpr int THREADS = 128 * (TAPS + 1);  // a warpgroup for each row of taps, and another
+template <int TAPS>
+constexpr int RESIDENT = TAPS == 1 ? 2 : 1;  // blocks of a multiprocessor
 constexpr int COPYING = 3;           // the last warpgroup's warp that copies
 constexpr int TURNING = 32 * COPYING;  // threads that turn g
 constexpr int TILE = 64;             // outputs and channels of a block
@@ -58,13 +69,13 @@ struct Problem {
   int across, down;      // stages of an image, or of 8 of them
   int by_images;         // runs are images, the second piece is below the first, not beside it
   int outputs, padded;   // padded: channels
-  int out_height, out_width, height;
+  int out_height, out_width, height, width;
   int padding_height, padding_width;
   int box;               // bytes of x's boxes
   int box_used;          // without what fills them up
   int boxes, stage, stages;
   int column, piece;     // bytes to the next column of x's tile, to the second piece's first row
-  int tap[TAPS];         // bytes to what a row of taps meets
+  int tap[MOST_TAPS];         // bytes to what a row of taps meets
 };
 
 // A stage's place in the images.
@@ -102,6 +113,31 @@ struct Turn {
     if (++stage == stages) stage = 0, parity ^= 1;
   }
 };
+
+// ---- blocks of a cluster: all threads wait for each other; an arrival at the barrier that `mine`
+// is in block `rank`; a box for both of a pair.
+__device__ __forceinline__ void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::
+                   : "memory");
+}
+__device__ __forceinline__ void arrive_at(Barrier* mine, int rank) {
+  asm volatile(
+      "{\n.reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}\n" ::"r"(
+          shared_address(mine)),
+      "r"(rank)
+      : "memory");
+}
+__device__ __forceinline__ void load_for_both(void* to, const TensorMap& map, Barrier* barrier,
+                                              int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], %7;\n" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w),
+      "h"(static_cast<uint16_t>(3))
+      : "memory");
+}
 
 // Where the byte at `address` lies after the swizzle.
 __device__ __forceinline__ uint32_t swizzled(uint32_t address) {
@@ -149,14 +185,15 @@ __device__ __forceinline__ void turn(uint32_t piece) {
 // ---------------------------------------------------------------------------- kernels
 
 // A tile is 64 outputs by 64 channels by all taps, summed over one split of the stages:
-// sums[split, output, tap, channel].
-template <typename T, int STRIDE>
-__global__ void __launch_bounds__(THREADS, 1)
+// sums[split, output, tap, channel]. Of two blocks of a cluster, with other outputs and the same
+// channels, each asks for half of the boxes of x, for both.
+template <typename T, int TAPS, int STRIDE, int CLUSTER>
+__global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>) __cluster_dims__(CLUSTER, 1, 1)
     conv2d_weight_warpgroups(const __grid_constant__ TensorMap g, const __grid_constant__ TensorMap x,
                              const __grid_constant__ Problem s, float* __restrict__ sums) {
   constexpr bool WIDE = sizeof(T) == 4;
   constexpr int LANES = ROW / sizeof(T), PANELS = TILE / LANES;
-  constexpr int G_BYTES = PIECES * PANELS * PIECE;
+  constexpr int G_BYTES = PIECES * PANELS * PIECE, CONSUMERS = 128 * TAPS;
   extern __shared__ __align__(1024) char shared[];
   __shared__ Barrier full[MOST_STAGES], turned[MOST_STAGES], free[MOST_STAGES];
 
@@ -168,16 +205,20 @@ __global__ void __launch_bounds__(THREADS, 1)
   if (threadIdx.x < MOST_STAGES) {
     make_barrier(full + threadIdx.x, 1);
     make_barrier(turned + threadIdx.x, TURNING);
-    make_barrier(free + threadIdx.x, CONSUMERS / 32);
+    make_barrier(free + threadIdx.x, CLUSTER * CONSUMERS / 32);
     fence_barriers();
   }
-  __syncthreads();
+  if constexpr (CLUSTER > 1) {
+    cluster_barrier();
+  } else {
+    __syncthreads();
+  }
 
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the warpgroup
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x % 128 / 32, 0), lane = threadIdx.x % 32;
   Turn at;
   if (group == TAPS) {
-    give_registers<56>();
+    if constexpr (TAPS > 1) give_registers<56>();
     if (warp == COPYING && lane == 0) {
       at.parity = 1;  // what is free at first
       Place place(s, begin);
@@ -201,10 +242,12 @@ __global__ void __launch_bounds__(THREADS, 1)
         const int left = w * STRIDE - s.padding_width, top = h * STRIDE - s.padding_height;
         for (int i = 0; i < s.boxes; ++i) {
           const int c = c0 + i % PANELS * LANES, half = i / PANELS;
-          if (s.by_images) {
-            load_box(to, x, full + at.stage, c, n, top, left);
-          } else {
-            load_box(to, x, full + at.stage, c, top + half, left, n);
+          const int y = s.by_images ? n : top + half, z = s.by_images ? top : left;
+          const int last = s.by_images ? left : n;
+          if constexpr (CLUSTER == 1) {
+            load_box(to, x, full + at.stage, c, y, z, last);
+          } else if ((step * s.boxes + i + blockIdx.x) % CLUSTER == 0) {
+            load_for_both(to, x, full + at.stage, c, y, z, last);
           }
           to += s.box;
         }
@@ -225,7 +268,14 @@ __global__ void __launch_bounds__(THREADS, 1)
     return;
   }
 
-  take_registers<152>();
+  if constexpr (TAPS > 1) take_registers<152>();
+  const auto release = [&](int stage) {
+    if constexpr (CLUSTER == 1) {
+      if (lane == 0) arrive(free + stage);
+    } else {
+      if (lane < CLUSTER) arrive_at(free + stage, lane);
+    }
+  };
   const int t = lane % 4;
   sums += static_cast<int64_t>(blockIdx.y) * s.outputs * (TAPS * TAPS * s.padded) +
           group * TAPS * s.padded;
@@ -260,21 +310,30 @@ __global__ void __launch_bounds__(THREADS, 1)
       pieces &= pieces - 1;
       wait(turned + stage, at.parity);
       const uint64_t b = k_major(shared + stage * s.stage + piece * PANELS * PIECE);
+      const int beside = s.by_images ? place.across : PIECES * place.across + piece;
+      const int leftmost = beside * COLUMNS * STRIDE - s.padding_width;
+      const bool ends[2] = {leftmost >= 0, leftmost + MET - 1 < s.width};  // not in the padding
 #pragma unroll
       for (int chunk = 0; chunk < CHUNKS; ++chunk) {
         constexpr auto first = [](int n) { return MET * n / CHUNKS; };
-#pragma unroll
-        for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
-        wgmma_fence();
-#pragma unroll
-        for (int i = first(chunk); i < first(chunk + 1); ++i) {
+        const auto multiply = [&](int i) {  // a column of x
 #pragma unroll
           for (int tap = 0; tap < TAPS; ++tap) {
             const int column = i - tap;  // of g, times the stride
             if (column < 0 || column % STRIDE != 0 || column >= COLUMNS * STRIDE) continue;
             wgmma<T>(d[tap], a[chunk % 2][i - first(chunk)], advance(b, column / STRIDE * 32), true);
           }
+        };
+#pragma unroll
+        for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
+        if ((chunk == 0 && ends[0]) || (chunk == CHUNKS - 1 && ends[1])) {
+          wgmma_fence();
+          multiply(chunk == 0 ? 0 : MET - 1);
+          wgmma_commit();
         }
+        wgmma_fence();
+#pragma unroll
+        for (int i = max(1, first(chunk)); i < min(MET - 1, first(chunk + 1)); ++i) multiply(i);
         wgmma_commit();
         wgmma_wait<1>();
         if (chunk + 1 < CHUNKS) read(a[(chunk + 1) % 2], from, chunk + 1);
@@ -293,8 +352,9 @@ __global__ void __launch_bounds__(THREADS, 1)
       wgmma_wait<0>();
 #pragma unroll
       for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
-      if (last && lane == 0) arrive(free + stage);
+      if (last) release(stage);
     }
+    if constexpr (CLUSTER > 1) cluster_barrier();  // nobody arrives here any more
     const int channel = c0 + warp * 16 + lane / 4 * 2;
     if (channel >= s.padded) return;
 #pragma unroll
@@ -336,12 +396,13 @@ __global__ void __launch_bounds__(THREADS, 1)
         wgmma_commit();
       }
       wgmma_wait<1>();
-      if (lane == 0 && before >= 0) arrive(free + before);
+      if (before >= 0) release(before);
       before = at.stage;
       at.next(s.stages), place.next(s);
     }
     wgmma_wait<0>();
     hold(d);
+    if constexpr (CLUSTER > 1) cluster_barrier();
 #pragma unroll
     for (int lower = 0; lower < 2; ++lower) {
       const int o = o0 + warp * 16 + lane / 4 + lower * 8;

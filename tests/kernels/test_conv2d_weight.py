@@ -66,12 +66,13 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def call(geometry: tuple) -> tuple[list[np.ndarray], dict]:
     """Gradient, input and parameters."""
-    n, c, o, size, stride, padding = geometry
+    n, c, o, size, stride, padding = geometry[:6]
+    taps = geometry[6] if len(geometry) > 6 else 3
     random = np.random.default_rng(n + c + o)
-    count = [(m + 2 * p - 3) // stride + 1 for m, p in zip(size, padding)]
+    count = [(m + 2 * p - taps) // stride + 1 for m, p in zip(size, padding)]
     arrays = [random.normal(size=shape) for shape in ((n, o, *count), (n, c, *size))]
     settings = {"padding": padding, "stride": (stride, stride), "dilation": (1, 1), "groups": 1}
-    return arrays, {"kernel": (3, 3), **settings}
+    return arrays, {"kernel": (taps, taps), **settings}
 
 
 def laid(arrays: list, layout: str) -> list:
@@ -118,6 +119,14 @@ LARGE = (
     (160, 65, 40, (8, 7), 2, (1, 1)),
     (100, 64, 64, (13, 10), 2, (0, 2)),
     (700, 64, 64, (1, 1), 1, (1, 1)),
+    (70, 64, 40, (16, 12), 1, (1, 1)),  # a stage's second piece is outside
+    (90, 48, 64, (3, 4), 1, (2, 2)),  # more than one row and column of padding
+)
+# Of 1x1: n, c, o, size, stride, padding, taps
+SHORTCUTS = (
+    (40, 64, 128, (32, 32), 2, (0, 0), 1),
+    (130, 72, 80, (8, 8), 2, (0, 0), 1),
+    (90, 40, 33, (7, 9), 2, (0, 0), 1),
 )
 
 
@@ -132,6 +141,21 @@ class TestOnAGpu:
     @pytest.mark.parametrize("geometry", LARGE, ids=str)
     def test_products_of_warpgroups(self, alone: None, geometry: tuple) -> None:
         assert_good(geometry, "channels_last")
+
+    @pytest.mark.parametrize("geometry", SHORTCUTS, ids=str)
+    @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+    def test_shortcuts(self, alone: None, geometry: tuple, layout: str) -> None:
+        assert_good(geometry, layout)
+
+    @pytest.mark.parametrize("axis", [0, 2, 3])
+    def test_a_gradient_that_is_expanded(self, alone: None, axis: int) -> None:
+        import cupy
+
+        arrays, parameters = call((66, 64, 64, (8, 8), 1, (1, 1)))
+        g, x = [on_device(a, "float32") for a in laid(arrays, "channels_last")]
+        g = cupy.broadcast_to(cupy.take(g, cupy.array([0]), axis), g.shape)
+        mine, other = [run_override(NAME, [these, x], parameters) for these in (g, g.copy())]
+        np.testing.assert_array_equal(mine.get(), other.get())
 
     @pytest.mark.parametrize("geometry", LARGE, ids=str)
     def test_products_of_warps(
@@ -194,7 +218,24 @@ def test_slots_hold_the_rows_a_set_meets(stride: int, itemsize: int) -> None:
 def test_few_rows_are_left_to_the_other_kernels() -> None:
     assert window().plan(64, 64, 16, 4, 1, 4, 132, 232448) is None
     assert window().plan(8, 64, 4096, 32, 1, 4, 132, 232448) is None
-    assert hopper().plan(64, 64, 4, 4, 4, 1, 4, 132, 232448) is None
+    assert hopper().plan(64, 64, 4, 4, 4, 3, 1, 4, 132, 232448) is None
+
+
+@pytest.mark.parametrize("taps, stride", [(3, 1), (3, 2), (1, 2)])
+@pytest.mark.parametrize("itemsize", [2, 4])
+def test_blocks_cover_the_pixels_and_fit(taps: int, stride: int, itemsize: int) -> None:
+    resident, shared = 2 if taps == 1 else 1, 232448  # blocks of a multiprocessor; bytes
+    for height in range(1, 40, 3):
+        for width in range(1, 40, 4):
+            made = hopper().plan(100, 72, 600, height, width, taps, stride, itemsize, 132, shared)
+            rows, columns, images = (2, 4, 8) if made.by_images else (8, 8, 1)
+            assert made.across * columns >= width
+            assert made.down * rows >= height
+            assert made.steps == made.across * made.down * -(-600 // images)
+            assert made.blocks == 4
+            assert made.splits <= made.steps
+            assert made.stages >= 2
+            assert (made.stages * made.stage + 2048) * resident <= shared
 
 
 def test_a_device_with_less_shared_memory_takes_a_smaller_tile() -> None:

@@ -285,7 +285,14 @@ def conv_backward_weight(
     if _is_depthwise(x.shape[1], channels, groups):
         return depthwise.backward_weight(g, x, gw, geometry, chip.processors)
     kernel, (stride, padding, dilation) = _two(kernel, 1), geometry
-    served = tensor and groups == 1 and window.serves(kernel, stride, dilation)
+    served = (
+        tensor
+        and groups == 1
+        and (
+            window.serves(kernel, stride, dilation)
+            or (kernel, stride, padding) == ((1, 1), (2, 2), (0, 0))
+        )
+    )
     if not served or not _window_gradient(g, x, gw, last, stride[0], padding, chip):
         _weight_gradient(g, x, gw, last, kernel, geometry, groups, chip, tensor)
     return gw
@@ -355,16 +362,16 @@ def _choose_split(
 def _window_gradient(
     g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, chip: Facts
 ) -> bool:
-    """Whether a kernel for windows of 3x3 computed the gradient."""
-    outputs, channels = gw.shape[:2]
+    """Whether a kernel for windows of 3x3, or of 1x1 with a stride, computed the gradient."""
+    outputs, channels, taps, _ = gw.shape
     batch, _, height, width = g.shape
     sizes, given = (outputs, channels), (stride, g.itemsize, chip.processors, chip.shared)
     if chip.capability // 10 == 9:
-        wide = hopper_window.plan(*sizes, batch, height, width, *given)
+        wide = hopper_window.plan(*sizes, batch, height, width, taps, *given)
         if wide is not None:
             hopper_window.gradient(g, x, gw, last, stride, padding, wide)
             return True
-    made = window.plan(*sizes, batch * height, height, *given)
+    made = window.plan(*sizes, batch * height, height, *given) if taps > 1 else None
     if made is not None:
         window.gradient(g, x, gw, last, stride, padding, made)
     return made is not None

@@ -1,4 +1,4 @@
-"""Launcher of the weight's gradient by 3x3 on Hopper's products of warpgroups."""
+"""Launcher of the weight's gradient by 3x3, or 1x1 with a stride, on Hopper's tensor cores."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ from tensorflow_lite_clone.backends.cupy.convolution_weight import reduce
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
-_weight = Kernel("conv2d_weight_sm90.cu", "conv2d_weight_warpgroups", params=("T", "STRIDE"))
+_weight = Kernel(
+    "conv2d_weight_sm90.cu", "conv2d_weight_warpgroups", params=("T", "TAPS", "STRIDE", "CLUSTER")
+)
 
-_TAPS = 3
+_MOST_TAPS = 3
 _PROBLEM = np.dtype(
     [(name, "i4") for name in ("steps", "across", "down", "by_images", "outputs", "padded")]
-    + [(name, "i4") for name in ("out_height", "out_width", "height")]
+    + [(name, "i4") for name in ("out_height", "out_width", "height", "width")]
     + [(name, "i4") for name in ("padding_height", "padding_width", "box", "box_used", "boxes")]
     + [(name, "i4") for name in ("stage", "stages", "column", "piece")]
-    + [("tap", "i4", _TAPS)],
+    + [("tap", "i4", _MOST_TAPS)],
     align=True,
 )
 _TILE = 64
+_PAIRS = False
 _ROW = 128  # bytes of a pixel's channels in shared memory
 _RUNS, _COLUMNS, _PIECES = 8, 4, 2  # of a piece; pieces of a stage
-_THREADS = 512
 _MOST_STAGES = 8
-_STATIC = 1024  # bytes of shared memory beside the stages
+_STATIC = 2048  # bytes of shared memory beside the stages
 _FIXED = 4  # stages that take as long as a block's beginning and end
 
 
@@ -69,8 +71,8 @@ def _share(blocks: int, steps: int, processors: int) -> int:
 
 @lru_cache(4096)
 def plan(
-    outputs: int, channels: int, batch: int, height: int, width: int, stride: int, itemsize: int,
-    processors: int, shared: int,
+    outputs: int, channels: int, batch: int, height: int, width: int, taps: int, stride: int,
+    itemsize: int, processors: int, shared: int,
 ) -> Plan | None:  # fmt: skip
     """How the pixels are shared between blocks; None where another kernel would serve better.
 
@@ -78,6 +80,8 @@ def plan(
     """
     if min(outputs, channels) <= _TILE // 2:
         return None
+    if taps == 1:  # of every so many pixels; two blocks to a multiprocessor
+        stride, processors, shared = 1, 2 * processors, shared // 2
     beside = -(-width // (_PIECES * _COLUMNS)), -(-height // _RUNS), batch
     below = -(-width // _COLUMNS), -(-height // _PIECES), -(-batch // _RUNS)
     by_images = prod(below) < prod(beside)
@@ -85,11 +89,11 @@ def plan(
     steps = across * down * images
     if by_images:
         columns, rows, halves = _COLUMNS * stride, _PIECES * stride, 1
-        columns, rows = columns + _TAPS - stride, rows + _TAPS - stride
+        columns, rows = columns + taps - stride, rows + taps - stride
         pixels = columns * rows * _RUNS
     else:
-        columns, halves = _PIECES * _COLUMNS * stride + _TAPS - stride, stride
-        rows = _RUNS + (_TAPS - 1) // stride
+        columns, halves = _PIECES * _COLUMNS * stride + taps - stride, stride
+        rows = _RUNS + (taps - 1) // stride
         pixels = columns * rows
     panels = itemsize // 2
     used = pixels * _ROW
@@ -111,52 +115,60 @@ def _mapped(x: Any) -> Pixels:
     return by_pixels(cupy.ascontiguousarray(x) if 0 in x.strides else x, 1)
 
 
+def _boxes(
+    x: Pixels, batch: int, space: tuple, pitches: tuple, box: tuple, step: int, by_images: bool
+) -> Any:
+    """The map of boxes of x, `box` rows and columns (or, by images, those of 8 images).
+
+    `space` and `pitches` are of rows and columns; a box has every `step`-th row.
+    """
+    item, (rows, columns) = x.array.itemsize, box
+    axes = [
+        (x.packs * 16 // item, 1, _ROW // item, 1),
+        (space[0], pitches[0], (rows - 1) * step + 1, step),
+        (space[1], pitches[1], columns, 1),
+    ]
+    axes.insert(1 if by_images else 3, (batch, x.image, _RUNS if by_images else 1, 1))
+    sizes, distances, counts, steps = zip(*axes)
+    tf32 = item == 4
+    return tensor_map(x.array, sizes, distances[1:], counts, steps=steps, rounded=tf32)
+
+
 def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, made: Plan) -> None:
-    """Write the gradient for a weight (o, c, 3, 3) into `gw`, which is channels_last if `last`."""
+    """Write the gradient for a weight (o, c, k, k) into `gw`, which is channels_last if `last`."""
     batch, outputs, *count = g.shape
-    item, size = g.itemsize, x.shape[2:]
-    lanes = _ROW // item
+    size, taps = x.shape[2:], gw.shape[2]
     gp, xp = _mapped(g), _mapped(x)
-    padded = packed_channels(gw.shape[1], 16 // item)
-    maps = []
-    for array, space, box, step in (
-        (gp, count, (_COLUMNS, _RUNS, 1), 1),
-        (xp, size, (made.columns, made.rows, 1), made.halves),
-    ):
-        width, height = (space[1], array.pitch), (space[0], space[1] * array.pitch)
-        images, channels = (batch, array.image), (array.packs * 16 // item, 1)
-        if made.by_images:
-            order = (channels, images, height, width)
-            rows = 1 if array is gp else box[1]
-            shape = (lanes, _RUNS, rows, box[0])
-            steps = (1, 1, 1, 1)
-        else:
-            order = (channels, height, width, images)
-            shape = (lanes, (box[1] - 1) * step + 1, box[0], 1)
-            steps = (1, step, 1, 1)
-        sizes, pitches = zip(*order)
-        maps.append(
-            tensor_map(array.array, sizes, pitches[1:], shape, steps=steps, rounded=item == 4)
-        )
+    padded = packed_channels(gw.shape[1], 16 // g.itemsize)
+    g_pitches, x_pitches = (count[1] * gp.pitch, gp.pitch), (size[1] * xp.pitch, xp.pitch)
+    if taps == 1:  # x is every so many of its pixels
+        x_pitches = (stride * x_pitches[0], stride * x_pitches[1])
+        size, stride = count, 1
+    runs = 1 if made.by_images else _RUNS
+    maps = (
+        _boxes(gp, batch, count, g_pitches, (runs, _COLUMNS), 1, made.by_images),
+        _boxes(xp, batch, size, x_pitches, (made.rows, made.columns), made.halves, made.by_images),
+    )
     if made.by_images:
         column, piece = made.rows * _RUNS * _ROW, stride * _RUNS * _ROW
-        taps = [tap * _RUNS * _ROW for tap in range(_TAPS)]
+        tap = [i * _RUNS * _ROW for i in range(_MOST_TAPS)]
     else:
         column = made.rows * _ROW
         piece = _COLUMNS * stride * column
         half = made.boxes // made.halves * made.box
-        taps = [tap % stride * half + tap // stride * _ROW for tap in range(_TAPS)]
+        tap = [i % stride * half + i // stride * _ROW for i in range(_MOST_TAPS)]
     record = np.array(
         (
-            made.steps, made.across, made.down, made.by_images, outputs, padded, *count, size[0],
+            made.steps, made.across, made.down, made.by_images, outputs, padded, *count, *size,
             *padding, made.box, made.box_used, made.boxes, made.stage, made.stages, column, piece,
-            taps,
+            tap,
         ),
         _PROBLEM,
     )  # fmt: skip
-    sums = cupy.empty(made.splits * outputs * _TAPS**2 * padded, np.float32)
-    _weight[g.dtype, stride](
-        (made.blocks, made.splits), _THREADS, *maps, record, sums,
+    sums = cupy.empty(made.splits * outputs * taps**2 * padded, np.float32)
+    cluster = 2 if _PAIRS and -(-outputs // _TILE) % 2 == 0 else 1
+    _weight[g.dtype, taps, stride, cluster](
+        (made.blocks, made.splits), 128 * (taps + 1), *maps, record, sums,
         shared=made.stages * made.stage,
     )  # fmt: skip
     reduce(sums, made.splits, gw, padded, last)

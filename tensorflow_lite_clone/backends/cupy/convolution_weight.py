@@ -6,7 +6,7 @@ Convolutions it does not serve keep the product that gathers, in convolution.py.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import gcd
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import cupy
@@ -19,7 +19,7 @@ _weight = Kernel(
     "conv2d_weight.cu", "conv2d_weight",
     params=("T", "BO", "BC", "WO", "WC", "COLUMNS", "STRIDE"),
 )  # fmt: skip
-_reduce = Kernel("conv2d_weight.cu", "conv2d_weight_reduce", params=("T", "PARTS"))
+_reduce = Kernel("conv2d_weight.cu", "conv2d_weight_reduce", params=("T", "KERNEL", "PARTS"))
 
 _DIVISOR = ("value", "multiplier", "shift")
 _ROWS = np.dtype(
@@ -143,9 +143,9 @@ def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, m
 
 def reduce(sums: Any, splits: int, gw: Any, padded: int, last: bool) -> None:
     """Write the sum over the splits of `sums` (split, output, tap, padded channel) into `gw`."""
-    size = sums.size // splits
+    size, kernel = sums.size // splits, prod(gw.shape[2:])
     parts = 8 if size < 1 << 17 else 1
     blocks = gw.shape[0] * -(-padded // (128 // parts))
-    _reduce[gw.dtype, parts](
-        blocks, 32 * _TAPS**2, sums, splits, size, gw.shape[1], padded, last, gw
+    _reduce[gw.dtype, kernel, parts](
+        blocks, 32 * kernel, sums, splits, size, gw.shape[1], padded, last, gw
     )
