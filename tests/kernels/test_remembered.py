@@ -202,7 +202,9 @@ def listed(kernel: Any, x: Any, y: Any) -> Any:
 OUTSIDE: list = []
 
 
-@pytest.mark.parametrize("body", [copied, unwritten, view, elsewhere, zeroed, struct, declined, listed])
+@pytest.mark.parametrize(
+    "body", [copied, unwritten, view, elsewhere, zeroed, struct, declined, listed]
+)
 def test_what_is_not_remembered(launched: list, body: Any) -> None:
     OUTSIDE[:] = [cupy.ndarray((3,), FLOAT)]
     calls = []
