@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -176,6 +177,14 @@ def elsewhere(kernel: Any, x: Any, y: Any) -> Any:
     return made
 
 
+def zeroed(kernel: Any, x: Any, y: Any) -> Any:
+    made = cupy.ndarray((3,), FLOAT)
+    with suppress(cupy.cuda.runtime.CUDARuntimeError):  # without a GPU
+        made.data.memset_async(0, 0)
+    kernel(1, x, 0, made)
+    return made
+
+
 def struct(kernel: Any, x: Any, y: Any) -> Any:
     made = cupy.ndarray((3,), FLOAT)
     kernel.given(np.array([0, made.data.ptr + 4]).view("V16"), made)
@@ -193,7 +202,9 @@ def listed(kernel: Any, x: Any, y: Any) -> Any:
 OUTSIDE: list = []
 
 
-@pytest.mark.parametrize("body", [copied, unwritten, view, elsewhere, struct, declined, listed])
+@pytest.mark.parametrize(
+    "body", [copied, unwritten, view, elsewhere, zeroed, struct, declined, listed]
+)
 def test_what_is_not_remembered(launched: list, body: Any) -> None:
     OUTSIDE[:] = [cupy.ndarray((3,), FLOAT)]
     calls = []

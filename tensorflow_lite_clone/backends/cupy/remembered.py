@@ -18,12 +18,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from cupy import ndarray
-from cupy.cuda import alloc, get_allocator, get_current_stream, using_allocator
+from cupy.cuda import (
+    MemoryPointer,
+    alloc,
+    get_allocator,
+    get_current_stream,
+    using_allocator,
+)
 from cupy.cuda.runtime import getDevice as get_device
 
 from tensorflow_lite_clone.backends.cupy import faults, tensor_maps
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
-from tensorflow_lite_clone.backends.cupy.kernel import CUDADriverError, launch, launch_again, watch
+from tensorflow_lite_clone.backends.cupy.kernel import (
+    UNKNOWN,
+    CUDADriverError,
+    launch,
+    launch_again,
+    watch,
+)
 from tensorflow_lite_clone.backends.cupy.signature import CODES
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch import hooks
@@ -50,8 +62,9 @@ def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
     """`launcher(F, *arrays, **parameters)`, an override, remembered.
 
     It must follow from dtypes, shapes, strides, parameters and `flags`, and do all its work by
-    kernels of `.cu` files, above all not fill an array by CuPy before a kernel adds to it. Where it
-    copies an operand by CuPy, or gives a kernel addresses within a struct, it is not remembered.
+    kernels of `.cu` files. What is noticed, and not remembered: copies of operands and zeros that
+    CuPy makes, matrix products, generated kernels, addresses within structs. What CuPy computes
+    into memory that a kernel is then said to write is not noticed.
     """
     runs: dict[Any, Any] = {}
 
@@ -100,6 +113,15 @@ def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
 _FIRST, _NEVER = object(), object()
 
 
+class _Taken(MemoryPointer):
+    """Memory that a watched launcher took, which says when CuPy fills it with zeros."""
+
+    def memset_async(self, *args: Any, **kwargs: Any) -> None:
+        if watch.launches is not None:
+            watch.launches.append(UNKNOWN)
+        super().memset_async(*args, **kwargs)
+
+
 class _Seen:
     """What a launcher was seen to do."""
 
@@ -117,6 +139,7 @@ class _Seen:
 
         def allocate(size: int) -> Any:
             pointer = take(size)
+            pointer = _Taken(pointer.mem, pointer.ptr - pointer.mem.ptr)
             self.memory.append(pointer)
             self.spans.append((pointer.ptr, pointer.ptr + size))
             return pointer
