@@ -148,8 +148,9 @@ def fit(
                 observer.step(steps, losses[-1].item(), len(images))
             if steps == options.max_steps:
                 break
+        found = torch.stack(losses)  # first: the thread that fetches makes this one wait
         coming = iter(loader)  # it begins to fetch while the device works
-        log += torch.stack(losses).tolist()  # one wait for the device an epoch
+        log += found.tolist()  # one wait for the device an epoch
         seconds = time.perf_counter() - begin
         usage.end_epoch(seconds)
         score = accuracy(model, test_loader, right)
