@@ -23,7 +23,7 @@
 // Variants:    BN outputs; PIECES of PIECE pixels a warpgroup, if more than 64 as the columns of a
 //              product whose rows are outputs: with 64 outputs the other way is bound by shared
 //              memory; RESIDENT blocks a multiprocessor; SPLIT blocks share the channels where
-//              tiles are few. Chosen by a count of cycles
+//              tiles are few; MOMENTS of the results beside them. Chosen by a count of cycles
 //              (backends/cupy/convolution_plan.py). Of no use: clusters of 4 (60 us where those of
 //              2 take 39: they do not fit all multiprocessors), a thread of its own for patches
 //              (123 us where one for both takes 114), blocks that begin one after the other
