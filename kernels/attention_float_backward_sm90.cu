@@ -22,10 +22,10 @@
 //   attention_keys_float_sm90<128,1,2,1,false>: 255 registers, 0 bytes shared
 // Source:      as in attention_float_sm90.cu
 // Measured:    NVIDIA H200, 2026-11-23, attention_backward.cu and PyTorch beside it. 16x12x1024x64
-//              causal: 650 us (queries 208, keys 306, the splits and delta 136); 1700 and 2184. The
-//              gradients are off by 4.0e-7 to 4.6e-7 of their norms; 6.7e-7 to 1.0e-6.
-//              16x6x1024x128: 691 us; 2158. With 1x12x128x64 29 us; 37. Keys by two warpgroups that
-//              share a block, with three stages or two: 313 us
+//              causal: 646 us (queries 208, keys 306, the splits and delta 136); 1700 and 2184. The
+//              gradients are off by 4.0e-7 to 4.6e-7 of their norms; 6.7e-7 to 1.0e-6. Not causal:
+//              1040 us. 16x6x1024x128: 691 us; 2158. 1x12x128x64: 29 us; 37. Keys by two warpgroups
+//              that share a block, with three stages or two: 313 us
 
 #include "common.cuh"
 #include "mma.cuh"

@@ -30,9 +30,10 @@
 //              tensor cores (2022)
 // Measured:    NVIDIA H200, 2026-11-23, attention.cu and PyTorch beside it. 16x12x1024x64 causal:
 //              222 us, 168 of them the products (460 TFLOP/s of half floats); 517 and 879. Off by
-//              2.5e-7 of the result's norm; 6.1e-7 and 4.5e-7. 16x6x1024x128: 257 us; 646. With
-//              1x12x128x64 14 us; 17. What lost: three warpgroups that share a block 194 us, three
-//              stages and so one block 204, blocks of 64 rows 203; the split of one operand is 31
+//              2.5e-7 of the result's norm; 6.1e-7 and 4.5e-7. Not causal: 333 us. 16x6x1024x128:
+//              257 us; 646. 1x12x128x64: 14 us; 17. What lost, of the products: three warpgroups
+//              that share a block 194 us, three stages and so one block 204, blocks of 64 rows 203.
+//              The split of one operand takes 31 us
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -43,7 +44,7 @@
 
 // ---------------------------------------------------------------------------- device helpers
 
-// Weights lie below 2^15, and above 2^7 in each row's last tile that raised its base.
+// Weights lie below 2^TOP; where a larger one would come, the base rises until it is 2^LAG.
 constexpr float TOP = 15.0f, LAG = 8.0f;
 
 // ---------------------------------------------------------------------------- kernels
