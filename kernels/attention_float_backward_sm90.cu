@@ -7,7 +7,8 @@
 //              maps; the gradients: rows of unit stride and whole packs of 16 bytes
 // Launch:      grid heads ceil(rows / R), R = 64 GROUPS, block 128 GROUPS; shared bytes: queries
 //              8 D (R + 96) + 56, keys 8 D (R + 64 STAGES) + 512 STAGES + 8 (2 STAGES + 1)
-// Cost:        42 L S D FLOPs of half floats a head, half of it if causal: bound by the tensor cores
+// Cost:        42 L S D FLOPs of half floats a head, half of it if causal: bound by the tensor
+//              cores
 // Types:       float -> float
 // Determinism: bit for bit: no atomics, the gradients of keys and of queries are two launches
 // Limits:      as in attention_float_sm90.cu
@@ -35,10 +36,6 @@
 #include "attention_parts.cuh"
 
 // ---------------------------------------------------------------------------- device helpers
-
-// The numbers of a row (see attention_split_sm90) make powers 2^15 and gradients of scores 2^-16
-// times too large, in units of g and of the head's largest values: no longer than 2^15 either.
-constexpr int POWERS = 15, GRADIENTS = -16;
 
 // ---------------------------------------------------------------------------- kernels
 
@@ -343,6 +340,12 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const float scales[2] = {scale, scale}, ones[2] = {1.0f, 1.0f};
   first += batch * heads.first[0] + head * heads.first[1];
   second += batch * heads.second[0] + head * heads.second[1];
-  store_floats<D>(reinterpret_cast<float(&)[D / 2]>(sums_1), scales, first, heads.first[2], row, size, heads.width);
-  store_floats<D>(reinterpret_cast<float(&)[D / 2]>(sums_2), ones, second, heads.second[2], row, size, heads.value_width);
+#pragma unroll
+  for (int panel = 0; panel < D / PANEL; ++panel) {
+    const int column = panel * PANEL;
+    store_floats<PANEL>(sums_1[panel], scales, first + column, heads.first[2], row, size,
+                        static_cast<int>(heads.width) - column);
+    store_floats<PANEL>(sums_2[panel], ones, second + column, heads.second[2], row, size,
+                        static_cast<int>(heads.value_width) - column);
+  }
 }

@@ -34,13 +34,13 @@
 //              forward 80.5 us, 320 TFLOP/s, PyTorch 82.3; backward 234 us, 276 TFLOP/s (queries
 //              106, keys 130), PyTorch 292. Not causal: 125 and 390 us, PyTorch 126 and 452.
 //              16x6x1024x128 causal: 69.7 and 230 us, PyTorch 71 and 251. 4x12x4096x64 causal: 228
-//              and 754 us, PyTorch 271 and 734. What lost: forward N 64 (87 us), N columns at a time
+//              and 754 us, PyTorch 271 and 734. What lost: forward N 64 (87 us), N columns at once
 //              on the diagonal as well (82.7), keys and values by barriers of their own (82.4),
 //              three stages (81.1), the next tile's scores in flight beside the sums (91), fewer
 //              warpgroups that overlap with themselves (100 to 127), sections of one head (88) and
-//              of all (83). Backward with the next tile's scores in flight: queries 119 us and more,
-//              keys 153 and more; keys by two warpgroups 170, by three that share a block 150; delta
-//              by its own launch 16 more
+//              of all (83). Backward with the next tile's scores in flight: queries 119 us and
+//              more, keys 153 and more; keys by two warpgroups 170, by three that share a block
+//              150; delta by its own launch 16 more
 
 #include "common.cuh"
 #include "mma.cuh"
