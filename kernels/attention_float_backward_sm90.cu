@@ -7,7 +7,8 @@
 //              maps; the gradients: rows of unit stride and whole packs of 16 bytes
 // Launch:      grid heads ceil(rows / R), R = 64 GROUPS, block 128 GROUPS; shared bytes: queries
 //              8 D (R + 96) + 56, keys 8 D (R + 64 STAGES) + 512 STAGES + 8 (2 STAGES + 1)
-// Cost:        42 L S D FLOPs of half floats a head, half of it if causal: bound by the tensor cores
+// Cost:        42 L S D FLOPs of half floats a head, half of it if causal: bound by the tensor
+//              cores
 // Types:       float -> float
 // Determinism: bit for bit: no atomics, the gradients of keys and of queries are two launches
 // Limits:      as in attention_float_sm90.cu
@@ -22,10 +23,10 @@
 //   attention_keys_float_sm90<128,1,2,1,false>: 255 registers, 0 bytes shared
 // Source:      as in attention_float_sm90.cu
 // Measured:    NVIDIA H200, 2026-11-23, attention_backward.cu and PyTorch beside it. 16x12x1024x64
-//              causal: 650 us (queries 208, keys 306, the splits and delta 136); 1700 and 2184. The
-//              gradients are off by 4.0e-7 to 4.6e-7 of their norms; 6.7e-7 to 1.0e-6.
-//              16x6x1024x128: 691 us; 2158. With 1x12x128x64 29 us; 37. Keys by two warpgroups that
-//              share a block, with three stages or two: 313 us
+//              causal: 646 us (queries 208, keys 306, the splits and delta 136); 1700 and 2184. The
+//              gradients are off by 4.0e-7 to 4.6e-7 of their norms; 6.7e-7 to 1.0e-6. Not causal:
+//              1040 us. 16x6x1024x128: 691 us; 2158. 1x12x128x64: 29 us; 37. Keys by two warpgroups
+//              that share a block, with three stages or two: 313 us
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -35,10 +36,6 @@
 #include "attention_parts.cuh"
 
 // ---------------------------------------------------------------------------- device helpers
-
-// The numbers of a row (see attention_split_sm90) make powers 2^15 and gradients of scores 2^-16
-// times too large, in units of g and of the head's largest values: no longer than 2^15 either.
-constexpr int POWERS = 15, GRADIENTS = -16;
 
 // ---------------------------------------------------------------------------- kernels
 
@@ -343,6 +340,12 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const float scales[2] = {scale, scale}, ones[2] = {1.0f, 1.0f};
   first += batch * heads.first[0] + head * heads.first[1];
   second += batch * heads.second[0] + head * heads.second[1];
-  store_floats<D>(reinterpret_cast<float(&)[D / 2]>(sums_1), scales, first, heads.first[2], row, size, heads.width);
-  store_floats<D>(reinterpret_cast<float(&)[D / 2]>(sums_2), ones, second, heads.second[2], row, size, heads.value_width);
+#pragma unroll
+  for (int panel = 0; panel < D / PANEL; ++panel) {
+    const int column = panel * PANEL;
+    store_floats<PANEL>(sums_1[panel], scales, first + column, heads.first[2], row, size,
+                        static_cast<int>(heads.width) - column);
+    store_floats<PANEL>(sums_2[panel], ones, second + column, heads.second[2], row, size,
+                        static_cast<int>(heads.value_width) - column);
+  }
 }

@@ -13,9 +13,9 @@
 // Types:       float -> float
 // Determinism: bit for bit
 // Limits:      compute capability 9.0; no mask, no dropout, scale > 0; head sizes up to 128; a row
-//              that is more than 2^18 times shorter than one it shares a unit with loses bits; TF32
-//              where it is allowed, what has no more than 64 rows and columns, and all else, is left
-//              to attention.cu
+//              that is more than 2^18 times shorter than one it shares a unit with loses bits.
+//              Where TF32 is allowed, what has no more than 64 rows and columns, and all else, is
+//              left to attention.cu
 // Variants:    D: the head size, rounded up to 64 or 128. WITH_DELTA: of the gradient of out, with
 //              the numbers of a row of queries. Keys and values are split once for all blocks,
 //              queries by the warp that multiplies them
@@ -26,13 +26,14 @@
 //   attention_split_sm90<64,false>: 64 registers, 1088 bytes shared
 //   attention_split_sm90<64,true>: 64 registers, 1088 bytes shared
 //   attention_split_sm90<128,true>: 64 registers, 1088 bytes shared
-// Source:      as in attention_sm90.cu; Ootomo and Yokota, Recovering single precision accuracy from
-//              tensor cores (2022)
+// Source:      as in attention_sm90.cu; Ootomo and Yokota, Recovering single precision accuracy
+//              from tensor cores (2022)
 // Measured:    NVIDIA H200, 2026-11-23, attention.cu and PyTorch beside it. 16x12x1024x64 causal:
 //              222 us, 168 of them the products (460 TFLOP/s of half floats); 517 and 879. Off by
-//              2.5e-7 of the result's norm; 6.1e-7 and 4.5e-7. 16x6x1024x128: 257 us; 646. With
-//              1x12x128x64 14 us; 17. What lost: three warpgroups that share a block 194 us, three
-//              stages and so one block 204, blocks of 64 rows 203; the split of one operand is 31
+//              2.5e-7 of the result's norm; 6.1e-7 and 4.5e-7. Not causal: 333 us. 16x6x1024x128:
+//              257 us; 646. 1x12x128x64: 14 us; 17. What lost, of the products: three warpgroups
+//              that share a block 194 us, three stages and so one block 204, blocks of 64 rows 203.
+//              The split of one operand takes 31 us
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -43,14 +44,14 @@
 
 // ---------------------------------------------------------------------------- device helpers
 
-// Weights lie below 2^15, and above 2^7 in each row's last tile that raised its base.
-constexpr float TOP = 15.0f, LAG = 8.0f;
+// Where a weight would lie above 2^POWERS, the base rises until the largest lies LAG powers below.
+constexpr int LAG = 8;
 
 // ---------------------------------------------------------------------------- kernels
 
 // x[head][row] in parts. WITH_DELTA: x is the gradient of out, and of each row of it
-// numbers[head][0] = lse in powers of two, less 15, numbers[head][1] = delta in units of
-// 2^31 units of x and of its head's v, both zeros from `rows` to the next multiple of 64.
+// numbers[head][0] = lse in powers of two, less POWERS, and numbers[head][1] = delta 2^(GRADIENTS -
+// POWERS), in units of x and of its head's largest v; zeros from `rows` to a multiple of 64.
 template <int D, bool WITH_DELTA>
 __global__ void __launch_bounds__(256)
     attention_split_sm90(const float* __restrict__ x, const float* __restrict__ out,
@@ -101,9 +102,9 @@ __global__ void __launch_bounds__(256)
       for (int e = 0; e < 8; ++e) delta = fmaf(values[s][e], results[e], delta);
       delta = warp_reduce<Sum, LANES>(delta);
       if (column == 0) {
-        const float peak = i < rows ? lse[static_cast<int64_t>(at) * rows + i] * LOG2_E : TOP;
-        numbers[i] = peak - TOP;
-        numbers[padded + i] = delta * (scale * two_to_the(-31)) * (1.0f / v_unit);
+        numbers[i] =
+            i < rows ? lse[static_cast<int64_t>(at) * rows + i] * LOG2_E - POWERS : 0.0f;
+        numbers[padded + i] = delta * (scale * two_to_the(GRADIENTS - POWERS)) * (1.0f / v_unit);
       }
     }
   }
@@ -196,10 +197,10 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
       peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 2)) * to_powers;
     }
     // Powers may lie anywhere below 2^15: the base follows the largest score from afar.
-    if (__any_sync(0xffffffffu, peak[0] > base[0] + TOP || peak[1] > base[1] + TOP)) {
+    if (__any_sync(0xffffffffu, peak[0] > base[0] + POWERS || peak[1] > base[1] + POWERS)) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const float higher = fmaxf(peak[h] - (TOP - LAG), base[h]);
+        const float higher = fmaxf(peak[h] - (POWERS - LAG), base[h]);
         const float shrink = power_of_two(base[h] - (higher == -infinity() ? 0.0f : higher));
         base[h] = higher;
         total[h] *= shrink;

@@ -1,12 +1,17 @@
 // Single precision by products of half floats: numbers in two parts, what multiplies them.
 //
 // A number is unit (high + low): two half floats, 22 bits at least, and a power of two, which
-// UNIT_ROWS rows share (where they are split by the warp that multiplies them, 16). A row is at most 2^15 long in units, so that what is 2^18 times shorter is
-// still as exact; the rest is exact to 2^-40 of that length. Of the four products of parts the
-// smallest is left out; the small ones are summed first. A tile has its high columns, then its low
-// ones, and lies in panels as attention_sm90.cuh says.
+// UNIT_ROWS rows share (those that the warp that multiplies them splits: 16). A row is at most 2^15
+// long in units, so that what is 2^18 times shorter is still as exact; the rest is exact to
+// 2^-40 of that length. Of the four products of parts the smallest is left out; the small ones are
+// summed first. A tile has its high columns, then its low ones, and lies in panels as
+// attention_sm90.cuh says.
 
 constexpr int UNIT_ROWS = 64;
+
+// Weights are kept 2^POWERS times as large, gradients of scores 2^GRADIENTS times, in units of the
+// result's gradient and of the head's largest values: neither goes beyond 2^15 then.
+constexpr int POWERS = 15, GRADIENTS = -16;
 
 // 2^exponent, for exponents of ordinary numbers.
 __device__ __forceinline__ float two_to_the(int exponent) {

@@ -7,9 +7,8 @@
 //              strides multiples of 16 bytes, columns beyond the head size are zeros; out and the
 //              gradients: rows of unit stride and whole packs of 16 bytes; lse, numbers: contiguous
 // Launch:      grid heads ceil(rows / R), R = 64 GROUPS, block 128 GROUPS; shared bytes: forward
-//              2 D (R + 2 STAGES N) + 8 (4 STAGES + 1), backward 4 D (R + STAGES N) +
-//              8 (2 STAGES + 1), for keys 8 STAGES N more. The gradient of queries first: it makes
-//              `numbers`
+//              2 D (R + 2 STAGES N) + 8 B, backward 4 D (R + STAGES N) + 8 B, for keys 8 STAGES N
+//              more; B = 2 STAGES + 1. The gradient of queries first: it makes `numbers`
 // Cost:        4 L S D FLOPs a head forward, 14 L S D backward, half of it if causal; L S powers in
 //              each launch, which at D = 64 (16 a clock) take as long as the products forward
 // Types:       half, bfloat16 -> float
@@ -32,14 +31,16 @@
 // Source:      Dao, FlashAttention-2 (2023); Shah et al., FlashAttention-3 (2024); Milakov and
 //              Gimelshein, Online softmax (2018)
 // Measured:    NVIDIA H200, bfloat16, 2026-11-23, PyTorch (cuDNN) beside it. 16x12x1024x64 causal:
-//              forward 80.6 us, 320 TFLOP/s, PyTorch 87; backward 234 us, 276 TFLOP/s (queries 106,
-//              keys 130), PyTorch 292. Not causal: 123 and 390 us, PyTorch 126 and 452.
+//              forward 80.5 us, 320 TFLOP/s, PyTorch 82.3; backward 234 us, 276 TFLOP/s (queries
+//              106, keys 130), PyTorch 292. Not causal: 125 and 390 us, PyTorch 126 and 452.
 //              16x6x1024x128 causal: 69.7 and 230 us, PyTorch 71 and 251. 4x12x4096x64 causal: 228
-//              and 754 us, PyTorch 271 and 734. What lost: forward N 64 (87 us), the next tile's
-//              scores in flight beside the sums (91), fewer warpgroups that overlap with themselves
-//              (100 to 127), sections of one head (88) and of all (83). Backward with the next
-//              tile's scores in flight: queries 119 us and more, keys 153 and more; keys by two
-//              warpgroups 170, by three that share a block 150; delta by its own launch 16 more
+//              and 754 us, PyTorch 271 and 734. What lost: forward N 64 (87 us), N columns at once
+//              on the diagonal as well (82.7), keys and values by barriers of their own (82.4),
+//              three stages (81.1), the next tile's scores in flight beside the sums (91), fewer
+//              warpgroups that overlap with themselves (100 to 127), sections of one head (88) and
+//              of all (83). Backward with the next tile's scores in flight: queries 119 us and
+//              more, keys 153 and more; keys by two warpgroups 170, by three that share a block
+//              150; delta by its own launch 16 more
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -63,7 +64,7 @@ struct Width {
 // ---------------------------------------------------------------------------- kernels
 
 // A block serves 64 GROUPS rows of one head, a warpgroup 64 of them; keys and values pass by, N at
-// a time, through STAGES buffers each.
+// a time, through STAGES buffers.
 template <typename T, int D, int GROUPS, int N, int STAGES, int BLOCKS, bool CAUSAL>
 __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     attention_forward_sm90(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
@@ -73,9 +74,9 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   constexpr int ROWS = 64 * GROUPS, TILE = N * D;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* queries = reinterpret_cast<T*>(memory);
-  T* passing = queries + ROWS * D;  // keys, values, keys, ...
+  T* passing = queries + ROWS * D;  // per stage: keys, then values
   Barrier* ready = reinterpret_cast<Barrier*>(passing + STAGES * 2 * TILE);
-  const Ring<2 * STAGES, 4 * GROUPS, 2 * TILE> ring(ready + 1);
+  const Ring<STAGES, 4 * GROUPS, 4 * TILE> ring(ready + 1);
 
   const int length = heads.length, size = heads.size, count = heads.count;
   const int tiles = (length + ROWS - 1) / ROWS;
@@ -86,8 +87,9 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
 
   auto load_step = [&](int step) {
     T* to = passing + step % STAGES * 2 * TILE;
-    load_tile<D, N>(to, k, ring.claimed(2 * step), step * N, shared, batch);
-    load_tile<D, N>(to + TILE, v, ring.claimed(2 * step + 1), step * N, shared, batch);
+    Barrier* full = ring.claimed(step);
+    load_tile<D, N>(to, k, full, step * N, shared, batch);
+    load_tile<D, N>(to + TILE, v, full, step * N, shared, batch);
   };
   if (threadIdx.x == 0) {
     make_barrier(ready, 1);
@@ -108,7 +110,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   for (int i = 0; i < D / 2; ++i) sums[i] = 0.0f;
 
   // Takes in WIDTH columns; on the diagonal some of them lie behind the rows.
-  auto take_in = [&](auto width, int step, int column, const T* keys, bool diagonal) {
+  auto take_in = [&](auto width, int column, const T* keys, const T* values, bool diagonal) {
     constexpr int WIDTH = decltype(width)::value;
     float scores[WIDTH / 2];
     wgmma_fence();
@@ -158,47 +160,38 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     }
     uint32_t weights[WIDTH / 16][4];
     narrowed<T, WIDTH>(weights, scores);
-    ring.await(2 * step + 1);
     wgmma_fence();
-    begin_columns<D, WIDTH, N>(sums, weights, keys + TILE);
+    begin_columns<D, WIDTH, N>(sums, weights, values);
     wgmma_commit();
     wgmma_wait<0>();
     hold(sums);
   };
 
-  // Columns before all of the block's rows by N, then those on the diagonal by 64. A warpgroup
-  // beyond the last row only lets them pass.
+  // Columns before all of the block's rows by N, then those on the diagonal by 64.
   const int whole = CAUSAL ? min(row0 / N, steps) : steps;
-  auto load_ahead = [&](int step) {
-    if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
-    __syncwarp();
-  };
-  int step = 0;
-#pragma unroll 1
-  for (; group_row >= length && step < steps; ++step) {
-    load_ahead(step);
-    ring.await(2 * step + 1);
-    ring.release(2 * step);
-    ring.release(2 * step + 1);
-  }
   wait(ready, 0);
 #pragma unroll 1
-  for (; step < steps; ++step) {
-    load_ahead(step);
-    ring.await(2 * step);
+  for (int step = 0; step < steps; ++step) {
+    if (threadIdx.x == 0 && step + AHEAD<STAGES> < steps) load_step(step + AHEAD<STAGES>);
+    __syncwarp();
+    ring.await(step);
     const int column = step * N;
     const T* keys = passing + step % STAGES * 2 * TILE;
+    if (group_row >= length) {
+      ring.release(step);
+      continue;
+    }
     if (!CAUSAL || step < whole) {
-      take_in(Width<N>(), step, column, keys, false);
+      take_in(Width<N>(), column, keys, keys + TILE, false);
     } else {
       const int own_end = min(group_row + 64, size);
 #pragma unroll 1
       for (int part = 0; part < N && column + part < own_end; part += 64) {
-        take_in(Width<64>(), step, column + part, keys + part * PANEL, true);
+        const T* within = keys + part * PANEL;
+        take_in(Width<64>(), column + part, within, within + TILE, true);
       }
     }
-    ring.release(2 * step);
-    ring.release(2 * step + 1);
+    ring.release(step);
   }
 
   float factors[2];
@@ -213,7 +206,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
           total[h] == 0.0f ? infinity() : base[h] * LN_2 + logf(total[h]);
     }
   }
-  named_barrier(1 + group, 128);  // the warpgroup's queries make place for the results
+  __syncthreads();  // the queries make place for the results
   out += batch * heads.first[0] + head * heads.first[1];
   store_rows<D, ROWS>(sums, factors, queries, warp * 16, out, heads.first[2], row, length,
                       heads.value_width);

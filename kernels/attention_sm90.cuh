@@ -51,7 +51,8 @@ __device__ __forceinline__ void begin_rows(float (&scores)[N / 2], const T* left
 #pragma unroll
   for (int k = 0; k < D; k += 16) {
     const int panel = k / PANEL * 128, within = k % PANEL * 2;
-    wgmma<T>(scores, advance(a, panel * ROWS + within), advance(b, panel * RIGHT_ROWS + within), k != 0);
+    wgmma<T>(scores, advance(a, panel * ROWS + within),
+             advance(b, panel * RIGHT_ROWS + within), k != 0);
   }
 }
 

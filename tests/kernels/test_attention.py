@@ -192,13 +192,14 @@ def test_a_negative_scale(dtype: str) -> None:
     compare((1, 2, 70, 80, 64, 64), dtype, scale=-0.2)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("width", [64, 128])
-def test_sections_of_heads(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sections_of_heads(width: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More heads than work at a time, and no whole number of sections."""
     from tensorflow_lite_clone.backends.cupy import attention_hopper
 
     monkeypatch.setattr(attention_hopper, "CACHED", 1 << 20)
-    compare((2, 9, 300, 280, width, width), "bfloat16", causal=True, layout="heads")
+    compare((2, 9, 300, 280, width, width), dtype, causal=True, layout="heads")
 
 
 def test_other_ranks_and_broadcasting() -> None:

@@ -46,7 +46,7 @@ def forward(call: Any, groups: int, scale: float, causal: bool, out: Any, lse: A
     kernel(
         math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several, tile_map(q, rows),
         tile_map(k, columns), tile_map(v, columns), head_sizes(call, groups, out), _section(call),
-        scale, out, lse, shared=2 * depth * (rows + 2 * stages * columns) + 8 * (4 * stages + 1),
+        scale, out, lse, shared=2 * depth * (rows + 2 * stages * columns) + 8 * (2 * stages + 1),
     )  # fmt: skip
 
 
