@@ -22,23 +22,27 @@
 // Variants:    16-bit types: both operands MN-major from shared memory, a row of taps is a product
 //              of 192 columns. tf32 takes K-major ones only: x is read into registers, once for
 //              three taps (the same column of x meets three columns of g), and g is turned where it
-//              lies, once for nine. What reads only padding is left out: pieces of a stage, and of
-//              tf32 columns too
-// Instances:   conv2d_weight_warpgroups<float,3,1,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<float,3,2,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__half,3,1,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__half,3,2,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,3,1,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,3,2,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<float,3,1,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<float,3,2,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,3,1,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<float,1,1,2>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<float,1,1,1>: 128 registers, 1024 bytes shared
-//   conv2d_weight_warpgroups<__nv_bfloat16,1,1,1>: 128 registers, 1024 bytes shared
+//              lies, once for nine. tf32 leaves out the columns of x, and of small images the pieces
+//              of a stage, that are padding: 512 channels of 4x4 115 -> 99 us, others 1 to 2 % slower
+//              Slower, 512 images: tiles by cp.async, with x turned for each row of taps (223 us
+//              where this takes 113); pairs of blocks that share x by multicast (112 -> 143 us,
+//              bfloat16 59 -> 79); 16-bit types that leave padding out (4x4 59 -> 55, but 38 -> 43 of
+//              stride 2)
+// Instances:   conv2d_weight_warpgroups<float,3,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,3,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__half,3,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__half,3,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,3,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,3,2>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<float,1,1>: 128 registers, 1024 bytes shared
+//   conv2d_weight_warpgroups<__nv_bfloat16,1,1>: 128 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014; PTX ISA,
 //              matrices of wgmma in shared memory
-// Measured:    not yet
+// Measured:    NVIDIA H200, with the reduction (4 to 8 us), 512 images, 2026-11-23: tf32 64 channels
+//              of 32x32 113 to 115 us (340 TFLOP/s), 128 of 16x16 110 to 112, 256 of 8x8 108, 512 of
+//              4x4 99; stride 2, 64 to 128 channels of 32x32 80, 128 to 256 77, 256 to 512 80; 1x1
+//              36, 30, 25; bfloat16 59 (656 TFLOP/s), 58, 57, 59; 43, 37, 38; 24, 15, 13. 128
+//              images: tf32 40, 39, 38, 37; bfloat16 27, 25, 25, 28
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -46,18 +50,18 @@
 
 // ---------------------------------------------------------------------------- device helpers
 
-constexpr int MOST_TAPS = 3;           // of the kernel, down and across
+constexpr int MOST_TAPS = 3;  // of the kernel, down and across
 template <int TAPS>
 constexpr int THREADS = 128 * (TAPS + 1);  // a warpgroup for each row of taps, and another
 template <int TAPS>
 constexpr int RESIDENT = TAPS == 1 ? 2 : 1;  // blocks of a multiprocessor
-constexpr int COPYING = 3;           // the last warpgroup's warp that copies
+constexpr int COPYING = 3;             // the last warpgroup's warp that copies
 constexpr int TURNING = 32 * COPYING;  // threads that turn g
-constexpr int TILE = 64;             // outputs and channels of a block
-constexpr int ROW = 128;             // bytes of a row in shared memory: channels of a pixel
-constexpr int RUNS = 8, COLUMNS = 4; // of a piece of the output
-constexpr int PIECES = 2;            // of a stage
-constexpr int PIECE = RUNS * COLUMNS * ROW;
+constexpr int TILE = 64;               // outputs and channels of a block
+constexpr int ROW = 128;               // bytes of a row in shared memory: channels of a pixel
+constexpr int RUNS = 8, COLUMNS = 4;   // of a piece of the output
+constexpr int PIECES = 2;              // of a stage
+constexpr int PIECE = RUNS * COLUMNS * ROW;  // bytes of a panel
 constexpr int MOST_STAGES = 8;
 
 // A stage is two pieces of the output, RUNS by COLUMNS pixels, and the tile of x that they meet.
@@ -114,31 +118,6 @@ struct Turn {
   }
 };
 
-// ---- blocks of a cluster: all threads wait for each other; an arrival at the barrier that `mine`
-// is in block `rank`; a box for both of a pair.
-__device__ __forceinline__ void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::
-                   : "memory");
-}
-__device__ __forceinline__ void arrive_at(Barrier* mine, int rank) {
-  asm volatile(
-      "{\n.reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}\n" ::"r"(
-          shared_address(mine)),
-      "r"(rank)
-      : "memory");
-}
-__device__ __forceinline__ void load_for_both(void* to, const TensorMap& map, Barrier* barrier,
-                                              int x, int y, int z, int w) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], %7;\n" ::"r"(shared_address(to)),
-      "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w),
-      "h"(static_cast<uint16_t>(3))
-      : "memory");
-}
-
 // Where the byte at `address` lies after the swizzle.
 __device__ __forceinline__ uint32_t swizzled(uint32_t address) {
   return address ^ (address >> 3 & 0x70);
@@ -185,10 +164,9 @@ __device__ __forceinline__ void turn(uint32_t piece) {
 // ---------------------------------------------------------------------------- kernels
 
 // A tile is 64 outputs by 64 channels by all taps, summed over one split of the stages:
-// sums[split, output, tap, channel]. Of two blocks of a cluster, with other outputs and the same
-// channels, each asks for half of the boxes of x, for both.
-template <typename T, int TAPS, int STRIDE, int CLUSTER>
-__global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>) __cluster_dims__(CLUSTER, 1, 1)
+// sums[split, output, tap, channel].
+template <typename T, int TAPS, int STRIDE>
+__global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
     conv2d_weight_warpgroups(const __grid_constant__ TensorMap g, const __grid_constant__ TensorMap x,
                              const __grid_constant__ Problem s, float* __restrict__ sums) {
   constexpr bool WIDE = sizeof(T) == 4;
@@ -205,14 +183,10 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>) __cluster_dims_
   if (threadIdx.x < MOST_STAGES) {
     make_barrier(full + threadIdx.x, 1);
     make_barrier(turned + threadIdx.x, TURNING);
-    make_barrier(free + threadIdx.x, CLUSTER * CONSUMERS / 32);
+    make_barrier(free + threadIdx.x, CONSUMERS / 32);
     fence_barriers();
   }
-  if constexpr (CLUSTER > 1) {
-    cluster_barrier();
-  } else {
-    __syncthreads();
-  }
+  __syncthreads();
 
   const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // the warpgroup
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x % 128 / 32, 0), lane = threadIdx.x % 32;
@@ -242,12 +216,10 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>) __cluster_dims_
         const int left = w * STRIDE - s.padding_width, top = h * STRIDE - s.padding_height;
         for (int i = 0; i < s.boxes; ++i) {
           const int c = c0 + i % PANELS * LANES, half = i / PANELS;
-          const int y = s.by_images ? n : top + half, z = s.by_images ? top : left;
-          const int last = s.by_images ? left : n;
-          if constexpr (CLUSTER == 1) {
-            load_box(to, x, full + at.stage, c, y, z, last);
-          } else if ((step * s.boxes + i + blockIdx.x) % CLUSTER == 0) {
-            load_for_both(to, x, full + at.stage, c, y, z, last);
+          if (s.by_images) {
+            load_box(to, x, full + at.stage, c, n, top, left);
+          } else {
+            load_box(to, x, full + at.stage, c, top + half, left, n);
           }
           to += s.box;
         }
@@ -269,13 +241,6 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>) __cluster_dims_
   }
 
   if constexpr (TAPS > 1) take_registers<152>();
-  const auto release = [&](int stage) {
-    if constexpr (CLUSTER == 1) {
-      if (lane == 0) arrive(free + stage);
-    } else {
-      if (lane < CLUSTER) arrive_at(free + stage, lane);
-    }
-  };
   const int t = lane % 4;
   sums += static_cast<int64_t>(blockIdx.y) * s.outputs * (TAPS * TAPS * s.padded) +
           group * TAPS * s.padded;
@@ -352,9 +317,8 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>) __cluster_dims_
       wgmma_wait<0>();
 #pragma unroll
       for (int tap = 0; tap < TAPS; ++tap) hold(d[tap]);
-      if (last) release(stage);
+      if (last && lane == 0) arrive(free + stage);
     }
-    if constexpr (CLUSTER > 1) cluster_barrier();  // nobody arrives here any more
     const int channel = c0 + warp * 16 + lane / 4 * 2;
     if (channel >= s.padded) return;
 #pragma unroll
@@ -374,7 +338,6 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>) __cluster_dims_
     }
   } else {
     // The products' rows are outputs, their columns channels, the row's taps side by side.
-    Place place(s, begin);
     float d[TAPS * TILE / 2] = {};
     int before = -1;
 #pragma unroll 1
@@ -383,26 +346,23 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>) __cluster_dims_
       char* const from = shared + at.stage * s.stage;
       const uint64_t a = mn_major(from, PIECE);
       const uint64_t b = make_descriptor(from + G_BYTES + s.tap[group], s.column, STRIDE * s.column);
-      const int pieces = useful<STRIDE>(s, place, group);
+      wgmma_fence();
 #pragma unroll
       for (int piece = 0; piece < PIECES; ++piece) {
-        if (!(pieces >> piece & 1)) continue;
-        wgmma_fence();
 #pragma unroll
         for (int column = 0; column < COLUMNS; column += 2) {
           wgmma<T, true, true>(d, advance(a, piece * PIECE + column * RUNS * ROW),
                                advance(b, piece * s.piece + column * STRIDE * s.column), true);
         }
-        wgmma_commit();
       }
+      wgmma_commit();
       wgmma_wait<1>();
-      if (before >= 0) release(before);
+      if (lane == 0 && before >= 0) arrive(free + before);
       before = at.stage;
-      at.next(s.stages), place.next(s);
+      at.next(s.stages);
     }
     wgmma_wait<0>();
     hold(d);
-    if constexpr (CLUSTER > 1) cluster_barrier();
 #pragma unroll
     for (int lower = 0; lower < 2; ++lower) {
       const int o = o0 + warp * 16 + lane / 4 + lower * 8;

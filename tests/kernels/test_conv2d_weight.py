@@ -120,13 +120,17 @@ LARGE = (
     (100, 64, 64, (13, 10), 2, (0, 2)),
     (700, 64, 64, (1, 1), 1, (1, 1)),
     (70, 64, 40, (16, 12), 1, (1, 1)),  # a stage's second piece is outside
+)
+# These too, but not in sets of rows
+MARGINS = (
     (90, 48, 64, (3, 4), 1, (2, 2)),  # more than one row and column of padding
+    (300, 40, 72, (2, 3), 2, (2, 2)),
 )
 # Of 1x1: n, c, o, size, stride, padding, taps
 SHORTCUTS = (
     (40, 64, 128, (32, 32), 2, (0, 0), 1),
     (130, 72, 80, (8, 8), 2, (0, 0), 1),
-    (90, 40, 33, (7, 9), 2, (0, 0), 1),
+    (400, 40, 33, (7, 9), 2, (0, 0), 1),
 )
 
 
@@ -138,7 +142,7 @@ class TestOnAGpu:
     def test_geometries(self, alone: None, geometry: tuple, layout: str) -> None:
         assert_good(geometry, layout)
 
-    @pytest.mark.parametrize("geometry", LARGE, ids=str)
+    @pytest.mark.parametrize("geometry", [*LARGE, *MARGINS], ids=str)
     def test_products_of_warpgroups(self, alone: None, geometry: tuple) -> None:
         assert_good(geometry, "channels_last")
 

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
 
 _weight = Kernel(
-    "conv2d_weight_sm90.cu", "conv2d_weight_warpgroups", params=("T", "TAPS", "STRIDE", "CLUSTER")
+    "conv2d_weight_sm90.cu", "conv2d_weight_warpgroups", params=("T", "TAPS", "STRIDE")
 )
 
 _MOST_TAPS = 3
@@ -32,7 +32,6 @@ _PROBLEM = np.dtype(
     align=True,
 )
 _TILE = 64
-_PAIRS = False
 _ROW = 128  # bytes of a pixel's channels in shared memory
 _RUNS, _COLUMNS, _PIECES = 8, 4, 2  # of a piece; pieces of a stage
 _MOST_STAGES = 8
@@ -166,8 +165,7 @@ def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, m
         _PROBLEM,
     )  # fmt: skip
     sums = cupy.empty(made.splits * outputs * taps**2 * padded, np.float32)
-    cluster = 2 if _PAIRS and -(-outputs // _TILE) % 2 == 0 else 1
-    _weight[g.dtype, taps, stride, cluster](
+    _weight[g.dtype, taps, stride](
         (made.blocks, made.splits), 128 * (taps + 1), *maps, record, sums,
         shared=made.stages * made.stage,
     )  # fmt: skip
