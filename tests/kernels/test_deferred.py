@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -18,88 +17,10 @@ from cupy.cuda.compiler import CompileException
 
 from tensorflow_lite_clone.backends.cupy import runtime
 from tensorflow_lite_clone.backends.cupy.fusion import deferred, joining, source
-from tensorflow_lite_clone.backends.cupy.fusion.expression import in_order
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
+from tests.kernels.waiting import chain, given, host, in_place, waiting
 
-
-class Owned(cupy.cuda.UnownedMemory):
-    """Memory that counts as this package's own."""
-
-
-def host(array: Any) -> np.ndarray:
-    """What NumPy sees in an array's memory."""
-    whole = (ctypes.c_char * array.data.mem.size).from_address(array.data.mem.ptr)
-    offset = array.data.ptr - array.data.mem.ptr
-    return np.ndarray(array.shape, array.dtype, whole, offset, array.strides)
-
-
-def computed(made: Any, operands: tuple) -> list[np.ndarray]:
-    """What NumPy makes of a trace."""
-    values: dict[int, Any] = {}
-    for symbol in in_order(made.results):
-        inner = [values[id(operand)] for operand in symbol.operands]
-        if symbol.word == "operand":
-            value = operands[symbol.value]
-            value = (host(value) if isinstance(value, cupy.ndarray) else value).astype(symbol.dtype)
-        elif symbol.word == "number":
-            value = symbol.dtype.type(symbol.value)
-        elif symbol.word == "astype":
-            value = inner[0].astype(symbol.dtype)
-        else:
-            value = getattr(np, symbol.word)(*inner)
-        values[id(symbol)] = value
-    return [values[id(symbol)] for symbol in made.results]
-
-
-class Computed:
-    """In place of a plan."""
-
-    def __init__(self, name: str, made: Any, walked: Any, form: Any) -> None:
-        source.write(name, made, form)
-        self.made = made
-
-    def into(self, operands: tuple, results: tuple) -> None:
-        for value, result in zip(computed(self.made, operands), results, strict=True):
-            host(result)[...] = value
-
-
-@pytest.fixture
-def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The chain, while formulas wait and arrays lie in the host's memory."""
-
-    buffers = []  # which the tests look at when nobody holds them any more
-
-    def allocate(size: int) -> Any:
-        held = np.full(size // 4 + 8, np.nan, np.float32)
-        buffers.append(held)
-        at = -(-held.ctypes.data // 16) * 16
-        memory = Owned(at, max(size, 1), held, 0)
-        return cupy.cuda.MemoryPointer(memory, 0)
-
-    monkeypatch.setattr(joining, "Plan", Computed)
-    monkeypatch.setattr("tensorflow_lite_clone.backends.cupy.fusion.launch.alloc", allocate)
-    with cupy.cuda.using_allocator(allocate):
-        deferred.chain.on = True
-        yield deferred.chain
-        deferred.chain.drop()
-
-
-def given(*values: float) -> Any:
-    array = cupy.ndarray((len(values),), np.float32)
-    host(array)[...] = values
-    return array
-
-
-def no_generic(*arrays: Any, **parameters: Any) -> Any:
-    raise AssertionError("a formula that is not pointwise")
-
-
-def waiting(body: Any) -> Any:
-    return deferred.deferring(formula("body", body, no_generic))
-
-
-def in_place(body: Any) -> Any:
-    return deferred.deferring_in_place(formula("body", body, None))
+__all__ = ["chain"]  # a fixture
 
 
 def test_what_nobody_holds_is_not_written(chain: Any) -> None:

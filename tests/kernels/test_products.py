@@ -9,14 +9,7 @@ import pytest
 pytest.importorskip("cupy")
 
 from tensorflow_lite_clone.backends.cupy.fusion import deferred
-from tests.kernels.test_deferred import (
-    Rectified,
-    chain,
-    given,
-    host,
-    in_place,
-    waiting,
-)
+from tests.kernels.waiting import Rectified, chain, given, host, in_place, waiting
 
 __all__ = ["chain"]  # a fixture
 

@@ -17,7 +17,7 @@ pytest.importorskip("cupy")
 from tensorflow_lite_clone.backends.cupy import device_facts, record, trial
 from tensorflow_lite_clone.backends.cupy.fusion import deferred, joining, launch, source
 from tensorflow_lite_clone.dispatch import capture, hooks
-from tests.kernels.test_deferred import Computed, chain, given, host, in_place, waiting
+from tests.kernels.waiting import Computed, chain, given, host, in_place, waiting
 
 __all__ = ["chain"]
 

@@ -9,57 +9,9 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from tensorflow_lite_clone.backends.cupy.fusion import deferred, source
-from tests.kernels.test_deferred import chain, computed, given, host, in_place, waiting
+from tests.kernels.waiting import Rectified, Summed, chain, host, in_place, waiting
 
-__all__ = ["chain"]
-
-
-class Summed:
-    """In place of sums on the device; `kernels` has what each read and wrote."""
-
-    kernels: list[tuple[int, int]] = []
-    partial: Any = None
-
-    def launch(self, name: str, made: Any, walked: Any, form: Any, given: Any, out: Any) -> None:
-        source.write(name, made, form)
-        values = computed(made, given)
-        for value, result in zip(values, out):
-            host(result)[...] = value
-        self.partial = np.stack([value.sum((0, 2, 3)) for value in values[len(out) :]], 1)
-        whole = [s for s in made.operands if given[s.value].size == walked.elements]
-        self.kernels.append((len(whole), len(out)))
-
-
-@pytest.fixture(autouse=True)
-def summed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deferred, "Sums", Summed)
-    Summed.kernels.clear()
-
-
-class Rectified:
-    """A rectified array, made of `x` and one number a channel, and the gradient that comes back."""
-
-    def __init__(self, chain: Any, last: bool = True) -> None:
-        self.x, self.g, self.more = [self.picture(last) for _ in range(3)]
-        self.shift = given(*np.linspace(-1, 1, 4)).reshape(1, 4, 1, 1)
-        self.y = waiting(lambda F, x, b: F.maximum(x - b, 0))(self.x, self.shift)
-        chain.flush()
-        self.mask = waiting(lambda F, g, y: F.where(y > 0, g, 0))
-
-    def picture(self, last: bool) -> Any:
-        shape = (9, 6, 5, 4) if last else (9, 4, 6, 5)
-        array = given(*np.random.default_rng().standard_normal(9 * 4 * 6 * 5)).reshape(shape)
-        return array.transpose(0, 3, 1, 2) if last else array
-
-    def sums(self, chain: Any, g: Any) -> Any:
-        arrays = g, self.x, self.shift
-        return chain.sums("sums", lambda F, g, x, b: (g, g * (x - b)), arrays, ())
-
-    def expected(self, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        masked = np.where(host(self.y) > 0, g, 0)
-        slopes = masked * (host(self.x) - host(self.shift))
-        return masked, np.stack([masked.sum((0, 2, 3)), slopes.sum((0, 2, 3))], 1)
+__all__ = ["chain"]  # a fixture
 
 
 def test_sums_of_what_waits_compute_it_again(chain: Any) -> None:
