@@ -18,7 +18,14 @@ from cupy.cuda.compiler import CompileException
 from tensorflow_lite_clone.backends.cupy import runtime
 from tensorflow_lite_clone.backends.cupy.fusion import deferred, joining, source
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
-from tests.kernels.waiting import chain, given, host, in_place, waiting
+from tests.kernels.waiting import (
+    Computed,
+    chain,
+    given,
+    host,
+    in_place,
+    waiting,
+)
 
 __all__ = ["chain"]  # a fixture
 
