@@ -10,8 +10,8 @@
 // Launch:      block 256, grid the sum over tensors of ceil(n sizeof(T) / 4096);
 //              ruled_numbers: ceil(tensors / 256)
 // Cost:        lists read and written once: 28 bytes an element in float, asgd 20: bound by memory
-// Types:       T -> acc_t<T>; step counts and what is derived from them are float, NAdam's momentum is
-//              computed in double and rounded before the product of all, as parameters of double see
+// Types:       T -> acc_t<T>; step counts and the numbers of a tensor are float; these are computed in
+//              double and rounded, as on the host: parameters of double tell
 // Determinism: bit for bit
 // Limits:      written tensors of other layouts, mixed dtypes at one place
 // Variants:    a rule for each optimizer; packs of 16 bytes where a tensor's addresses allow it; a list
@@ -31,7 +31,7 @@
 //              ruled_step<float, Asgd>: 64 registers, 0 bytes shared
 //              ruled_step<double, Asgd>: 64 registers, 0 bytes shared
 //              ruled_numbers<NAdamProducts, double>: 32 registers, 0 bytes shared
-//              ruled_numbers<AsgdRates, float>: 32 registers, 0 bytes shared
+//              ruled_numbers<AsgdRates, double>: 64 registers, 0 bytes shared
 // Source:      the papers named in ops/steps.py
 // Measured:    NVIDIA H200, 60 tensors of 0.5 million float32, 2026-11-23: 221 to 225 us, ASGD 160 us: 3.9 to
 //              4.0 TB/s, as AdamW and SGD
@@ -196,9 +196,11 @@ struct NAdamProducts {  // product, t; b1, momentum decay
 };
 struct AsgdRates {  // eta, mu, t; lr, lambda, alpha, t0
   static constexpr int CELLS = 3, WRITTEN = 2;
-  static __device__ __forceinline__ void step(float (&x)[CELLS], const Numbers<float>& n) {
-    x[0] = n[0] / pow(1.0f + n[1] * n[0] * x[2], n[2]);
-    x[1] = 1.0f / fmax(1.0f, x[2] - n[3]);
+  template <typename A>
+  static __device__ __forceinline__ void step(float (&x)[CELLS], const Numbers<A>& n) {
+    const A t = x[2];
+    x[0] = static_cast<float>(n[0] * exp(-n[2] * log1p(n[1] * n[0] * t)));
+    x[1] = static_cast<float>(A(1) / fmax(A(1), t - n[3]));
   }
 };
 

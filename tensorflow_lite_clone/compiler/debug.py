@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 _EAGER = "eager.txt"
+#: How many forms this process has written into a folder, which several functions may share.
+_forms: Counter[Path] = Counter()
 
 
 class Folder:
@@ -19,10 +22,11 @@ class Folder:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = Path(path).resolve()
         self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / _EAGER).unlink(missing_ok=True)  # of an earlier run
-        self._forms = 0
+        if self.path not in _forms:
+            (self.path / _EAGER).unlink(missing_ok=True)  # of an earlier run
+            _forms[self.path] = 0
 
     def tell(self, name: str, reason: str) -> None:
         """Write down why calls run as they are."""
@@ -34,6 +38,7 @@ class Folder:
         """Write what `graphs` capture in this block, if that does not fail."""
         with graphs.record() as record:
             yield
-        self._forms += 1
+        _forms[self.path] += 1
         readable = re.sub(r"\W+", "_", name.rpartition(".")[2]).strip("_") or "function"
-        record.write(self.path / f"{self._forms}_{readable}", f"What {name} was captured as")
+        folder = self.path / f"{_forms[self.path]}_{readable}"
+        record.write(folder, f"What `{name}` was captured as")

@@ -1,6 +1,7 @@
 """Hooks around what a program runs: profilers, capture and tracing use them.
 
-They cost nothing, or one truth test, while there are none. A hook sees all threads.
+They cost nothing, or one truth test, while there are none. A hook sees all threads. Lists of hooks
+are copied before they are gone through: another thread may take its own away meanwhile.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def forget() -> None:
 
 def writing(op: Any, call: Call, arrays: tuple, parameters: dict) -> None:
     """Do a write inside of all writers, the newest outermost."""
-    for writer in writers:
+    for writer in tuple(writers):
         call = partial(writer, op, call, arrays, parameters)
     call()
 
@@ -94,13 +95,18 @@ def run_function(name: str, call: Callable[[], tuple], tensors: tuple, parameter
 
 def run_region(name: str, call: Call) -> Any:
     """What `call` gives, inside of all hooks, the newest outermost."""
-    for region in regions:
+    for region in tuple(regions):
         call = partial(region, name, call)
     return call()
 
 
+def tell_launch(name: str, file: str, grid: tuple, block: tuple) -> list[Callable[[], None]]:
+    """Tell all `launches` of a kernel; gives what is to be called after it is launched."""
+    return [launching(name, file, grid, block) for launching in tuple(launches)]
+
+
 def run_backward(node: Any, call: Callable[[list], Any], grads: list) -> Any:
     """The gradients of a node's inputs, inside of all hooks, the newest outermost."""
-    for hook in backwards:
+    for hook in tuple(backwards):
         call = partial(hook, node, call)
     return call(grads)

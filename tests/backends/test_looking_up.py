@@ -90,3 +90,22 @@ def test_a_forked_process_waits_for_no_thread_of_its_parent(slow: Slow) -> None:
         os._exit(0 if hooks.changing.acquire(timeout=5) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     thread.join(10)
+
+
+def test_a_hook_that_another_thread_takes_away_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+
+    def leaving(*what: Any) -> Callable[[], None]:
+        hooks.launches.remove(leaving)
+        return lambda: None
+
+    def staying(*what: Any) -> Callable[[], None]:
+        told.append(what[0])
+        return lambda: told.append("end")
+
+    monkeypatch.setattr(hooks, "launches", [leaving, staying])
+    for end in hooks.tell_launch("kernel", "", (), ()):
+        end()
+    assert told == ["kernel", "end"]

@@ -51,7 +51,7 @@ def test_a_step_is_written_down(tmp_path: Path) -> None:
         if len(row) > 3:
             assert (folder / f"{name}.dot").read_text().startswith("digraph")
             assert 0.3 < float(row[6]) < 1000
-            assert 0 <= int(row[7].rstrip("%")) < 1000  # 0 of a counter
+            assert 0 <= int(row[7].rstrip("%")) < 1000
     text = (folder / "kernels.md").read_text()
     speed = re.search(r"copies (\d+) GB/s", text)
     assert speed is not None

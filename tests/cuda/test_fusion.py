@@ -310,3 +310,27 @@ def test_threads_capture_at_the_same_time() -> None:
     eager.join(60)
     assert len(found) > 3 * 8
     assert max(found) < 1e-12
+
+
+def test_a_joined_kernel_that_does_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The capture survives it, and launches what was to be joined one by one."""
+    from cupy.cuda.compiler import CompileException
+
+    from tensorflow_lite_clone.backends.cupy.fusion import launch
+
+    x, y = given((65, 130), (65, 130))
+    compiled = launch._function
+
+    def function(name: str, code: str) -> Any:
+        if "chain" in name:
+            raise CompileException("too large", code, name, ())
+        return compiled(name, code)
+
+    def work() -> Any:
+        return ((x * 2 + y).relu() - y).exp()
+
+    monkeypatch.setattr(launch, "_function", function)
+    with pytest.warns(RuntimeWarning, match="does not compile, and they run one by one"):
+        result, names = captured(work)
+    assert len(names) >= 4
+    same(result, work())

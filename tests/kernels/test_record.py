@@ -53,7 +53,7 @@ def made(chain: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(joining, "Plan", Launched)
     monkeypatch.setattr(device_facts, "here", lambda: facts)
     monkeypatch.setattr(trial, "copy_speed", lambda: 1e9)
-    monkeypatch.setattr(trial, "seconds", lambda ready: ready.bytes / 5e8)
+    monkeypatch.setattr(trial, "seconds", lambda step: trial.bytes_of(step) / 5e8)
     graph = SimpleNamespace(dot=lambda: "digraph {}")
     monkeypatch.setattr(capture.state, "graph", graph)
     monkeypatch.setattr(hooks, "launches", [deferred.launching])
@@ -86,16 +86,14 @@ def test_the_table_and_its_files(made: Any, chain: Any, tmp_path: Path) -> None:
     made.write(tmp_path, "A step")
 
     first, kernel, last = rows(tmp_path)  # what waited comes before what did not
-    assert first[:5] == [
-        "1", "[01_body](01_body.cu)", "body (2 times)", "float32 2 x 3, float32 3", "float32 2 x 3",
-    ]  # fmt: skip
-    assert first[5:] == ["0.00", "0.1", "50%"]
+    assert first[:3] == ["1", "[001_body](001_body.cu)", "body (2 times)"]
+    assert first[3:] == ["float32 2 x 3, float32 3", "float32 2 x 3", "0.00", "0.1", "50%"]
     assert kernel[1] == "`softmax<float>` of softmax.cu, 3 x 2 blocks of 128"
-    assert last[1] == "[03_body](03_body.cu)"
+    assert last[1] == "[003_body](003_body.cu)"
     assert "3 launches, 2 of them of formulas" in (tmp_path / "kernels.md").read_text()
-    assert "x0 + x1" not in (tmp_path / "03_body.cu").read_text()
-    assert "sin(" in (tmp_path / "03_body.cu").read_text()
-    drawn = (tmp_path / "03_body.dot").read_text()
+    assert "x0 + x1" not in (tmp_path / "003_body.cu").read_text()
+    assert "sin(" in (tmp_path / "003_body.cu").read_text()
+    drawn = (tmp_path / "003_body.dot").read_text()
     assert drawn.count("->") == 4  # x to sin, this and the row to the sum, which is the result
     assert '"sin"' in drawn
     assert 'label="x1\\nfloat32 3"' in drawn
@@ -114,10 +112,11 @@ def test_equal_kernels_are_written_and_measured_once(
         kept.append(more(given(1, 2, 3)))
         chain.flush()
     made.write(tmp_path, "A step")
-    assert [row[1] for row in rows(tmp_path)] == [
-        "[01_body](01_body.cu)", "`a`", "[01_body](01_body.cu)", "`a`", "[01_body](01_body.cu)",
-    ]  # fmt: skip
-    assert [ready.bytes for ready in measured] == [16, 24]
+    generated = "[001_body](001_body.cu)"
+    assert [row[1] for row in rows(tmp_path)] == [generated, "`a`", generated, "`a`", generated]
+    sums = (tmp_path / "kernels.md").read_text().partition("| kernel | launches |")[2]
+    assert re.findall(r"`(\w+)` \| (\d)", sums) == [("001_body", "3"), ("a", "2")]
+    assert [trial.bytes_of(step) for step in measured] == [16, 24]
 
 
 def test_other_threads_and_eager_kernels_are_left_out(

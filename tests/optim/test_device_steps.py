@@ -141,11 +141,8 @@ class StepTest(unittest.TestCase):
                     optimizer.step()
                 assert all(param.dtype == kind for param in params)
                 results.append(host([param.detach().to(tlc.float64) for param in params]))
-            # ASGD's rates are float32 numbers on a device, as PyTorch's are.
-            least = 1e-6 if name == "ASGD" and DEVICE != "cpu" else 0.0
             for ours, theirs in zip(*results, strict=True):
-                allowed = max(tolerance, least)
-                np.testing.assert_allclose(ours, theirs, allowed, allowed, err_msg=name)
+                np.testing.assert_allclose(ours, theirs, tolerance, tolerance, err_msg=name)
 
     def test_zero_grad(self):
         params, optimizer = optimizer_of(tlc, "SGD", {})

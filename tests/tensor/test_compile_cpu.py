@@ -80,7 +80,7 @@ def test_debug_says_what_runs_eagerly(tmp_path: Path) -> None:
     (said,) = (folder / "eager.txt").read_text().splitlines()
     assert said.endswith("<lambda>' runs eagerly: it works on the CPU")
     tlc.compile(nn.Linear(2, 3), disable=True, debug=str(folder))
-    (said,) = (folder / "eager.txt").read_text().splitlines()
+    _, said = (folder / "eager.txt").read_text().splitlines()
     assert said.startswith("'Linear' runs eagerly: with these arguments")
 
 

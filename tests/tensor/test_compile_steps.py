@@ -410,7 +410,7 @@ def test_debug_has_a_folder_for_each_form(tmp_path: Path) -> None:
     step = tlc.compile(plain(model, adam(model)), debug=tmp_path)
     for count in (8, 8, 5, 5, 8, 5):
         step(tensor(count, count, 6), labels(count, count))
-    call = tlc.compile(nn.Linear(6, 3).to("tape"), debug=tmp_path / "call")
+    call = tlc.compile(nn.Linear(6, 3).to("tape"), debug=tmp_path)
     for _ in range(3):
         call(tensor(0, 2, 6)).sum().backward()
     with pytest.raises(AttributeError):
@@ -418,11 +418,11 @@ def test_debug_has_a_folder_for_each_form(tmp_path: Path) -> None:
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.glob("**/*.*")} == {
         "1_step/kernels.md",
         "2_step/kernels.md",
-        "call/1_Linear/kernels.md",
+        "3_Linear/kernels.md",
         "eager.txt",
     }
     text = (tmp_path / "1_step" / "kernels.md").read_text()
-    assert text == "What plain.<locals>.step was captured as: 1 graphs"
-    text = (tmp_path / "call" / "1_Linear" / "kernels.md").read_text()
-    assert text == "What Linear was captured as: 2 graphs"
+    assert text == "What `plain.<locals>.step` was captured as: 1 graphs"
+    text = (tmp_path / "3_Linear" / "kernels.md").read_text()
+    assert text == "What `Linear` was captured as: 2 graphs"
     assert "an argument of type object" in (tmp_path / "eager.txt").read_text()

@@ -171,7 +171,7 @@ def _queue(
             if aux != plan.aux_at:
                 plan.operation.set(lt.DESC_EPILOGUE_AUX_POINTER, ctypes.c_uint64(aux))
                 plan.aux_at = aux
-            launched = [launching("cublasLtMatmul", "", (), ()) for launching in hooks.launches]
+            launched = hooks.tell_launch("cublasLtMatmul", "", (), ())
             status = state.launch(
                 state.handle,
                 operation,

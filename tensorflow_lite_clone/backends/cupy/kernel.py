@@ -156,8 +156,7 @@ class Instance:
         self._function(grid, block, values, shared_mem=shared)
 
     def _tell(self, grid: tuple, block: tuple) -> list:
-        path = str(self.kernel.source.path)
-        return [launching(self.expression, path, grid, block) for launching in _launches]
+        return hooks.tell_launch(self.expression, str(self.kernel.source.path), grid, block)
 
 
 def _check_architecture(source: Source) -> None:

@@ -21,7 +21,7 @@ from tensorflow_lite_clone.dispatch.table import override
 _FILE = "optimizer_rules.cu"
 _step = Kernel(_FILE, "ruled_step", params=("T", "R"))
 _numbers = Kernel(_FILE, "ruled_numbers", params=("R", "A"))
-_f32, _f64 = np.dtype(np.float32), np.dtype(np.float64)
+_f64 = np.dtype(np.float64)
 
 
 def _run(
@@ -53,14 +53,14 @@ def _run(
     return None
 
 
-def _run_on_numbers(rule: str, lists: list[list], values: tuple, dtype: Any, found_inf: Any) -> Any:
-    """One launch of a rule for lists of numbers on the device, computed in a dtype."""
+def _run_on_numbers(rule: str, lists: list[list], values: tuple, found_inf: Any) -> Any:
+    """One launch of a rule for lists of numbers on the device, computed in float64."""
     if not served(values[0], found_inf, [cell for cells in lists for cell in cells]):
         return NotImplemented
-    packed = numbers(dtype, *values)
+    packed = numbers(_f64, *values)
     places = list(enumerate(zip(*lists, strict=True)))
     for tensors, count in batches(places, len(lists), 1):
-        _numbers[rule, dtype](blocks_for(count, THREADS), THREADS, tensors, packed, found_inf)
+        _numbers[rule, _f64](blocks_for(count, THREADS), THREADS, tensors, packed, found_inf)
     return None
 
 
@@ -153,7 +153,7 @@ def nadam_products(
     found_inf: Any = None,
 ) -> Any:
     values = beta1, momentum_decay
-    return _run_on_numbers("NAdamProducts", [products, steps], values, _f64, found_inf)
+    return _run_on_numbers("NAdamProducts", [products, steps], values, found_inf)
 
 
 @override("radam_step", backend="cupy")
@@ -228,4 +228,4 @@ def asgd_rates(
     found_inf: Any = None,
 ) -> Any:
     values = lr, lambd, alpha, t0
-    return _run_on_numbers("AsgdRates", [etas, mus, steps], values, _f32, found_inf)
+    return _run_on_numbers("AsgdRates", [etas, mus, steps], values, found_inf)

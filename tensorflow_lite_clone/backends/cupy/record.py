@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import cupy
-import numpy as np
-from cupy import ndarray
 
 from tensorflow_lite_clone.backends.cupy import device_facts, trial
 from tensorflow_lite_clone.backends.cupy.fusion import deferred, drawing, launch
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import Step
 from tensorflow_lite_clone.backends.cupy.fusion.source import Text
-from tensorflow_lite_clone.backends.cupy.trial import Laid, Ready
+from tensorflow_lite_clone.backends.cupy.trial import Laid
 from tensorflow_lite_clone.dispatch import capture, hooks
 
 _MOST_LETTERS = 40  # of a file's name
@@ -38,7 +37,7 @@ class _Launch(NamedTuple):
     block: tuple
     text: Text | None  # of a generated one
     formulas: tuple[str, ...]  # what it was joined from
-    ready: Ready | None  # what is needed to launch it again
+    ready: Step | None  # what launches it, without memory
 
 
 class Record:
@@ -51,7 +50,7 @@ class Record:
         self._device = cupy.cuda.Device(index)
         self._thread = threading.get_ident()
         self._graphs: list[tuple[Any, list[_Launch]]] = []
-        self._step: tuple[tuple[str, ...], Ready] | None = None  # what is about to be launched
+        self._step: tuple[tuple[str, ...], Step] | None = None  # what is about to be launched
         self._text: Text | None = None
 
     def __enter__(self) -> Record:
@@ -71,12 +70,7 @@ class Record:
     def _joined(self, step: Step, group: list[Step]) -> None:
         if self._mine():
             names = tuple([alone.name for alone in group])
-            ready = Ready(
-                step.name, step.trace, step.walk, step.form,
-                tuple([_laid(value) for value in step.operands]),
-                tuple([_laid(value) for value in step.results]),
-            )  # fmt: skip
-            self._step = names, ready
+            self._step = names, trial.without_memory(step)
 
     def _written(self, text: Text) -> None:
         if self._mine():
@@ -131,17 +125,36 @@ class _Pages:
                 "",
                 self._sum(launches),
                 "",
+                *self._most(launches),
+                "",
             ]
         (self.folder / "kernels.md").write_text("\n".join(lines))
 
     def _sum(self, launches: list[_Launch]) -> str:
         formulas = [made for made in launches if made.ready is not None]
-        moved = sum([made.ready.bytes for made in formulas if made.ready])
+        moved = sum([trial.bytes_of(made.ready) for made in formulas if made.ready])
         time = sum([self._time(made) or 0.0 for made in formulas])
         return (
             f"{len(launches)} launches, {len(formulas)} of them of formulas, which move "
             f"{moved / 1e6:.1f} MB in {1e6 * time:.0f} us."
         )
+
+    def _most(self, launches: list[_Launch]) -> list[str]:
+        """How often each kernel is launched, those that take longest and are most first."""
+        counts: Counter[str] = Counter()
+        times: defaultdict[str, float] = defaultdict(float)
+        for made in launches:
+            name = made.name if made.text is None else self._files[made.text.code]
+            counts[name] += 1
+            times[name] += self._time(made) or 0.0
+        return [
+            "| kernel | launches | us |",
+            "| --- | --- | --- |",
+            *[
+                f"| `{name}` | {counts[name]} | {_microseconds(times[name])} |"
+                for name in sorted(counts, key=lambda name: (-times[name], -counts[name]))
+            ],
+        ]
 
     def _line(self, made: _Launch) -> str:
         """A line of the table, after its files are written."""
@@ -154,7 +167,7 @@ class _Pages:
         name = self._files.get(made.text.code)
         if name is None:
             name = "_".join(dict.fromkeys(made.formulas)) or made.name
-            name = f"{self._number:02d}_{name[:_MOST_LETTERS]}"
+            name = f"{self._number:03d}_{name[:_MOST_LETTERS]}"
             self._files[made.text.code] = name
             (self.folder / f"{name}.cu").write_text(made.text.code)
         kernel, ready = f"[{name}]({name}.cu)", made.ready
@@ -165,16 +178,16 @@ class _Pages:
             self._drawn.add(name)
             drawn = drawing.dot(said, ready.trace, read, written)
             (self.folder / f"{name}.dot").write_text(drawn)
-        time = self._time(made)
+        time, moved = self._time(made), trial.bytes_of(ready)
         entries = [
             str(self._number),
             kernel,
             said,
             ", ".join([read[symbol.value] for symbol in ready.trace.operands]),
             ", ".join(written),
-            f"{ready.bytes / 1e6:.2f}",
-            f"{1e6 * time:.1f}" if time else "",
-            f"{ready.bytes / time / self.speed:.0%}" if time and self.speed else "",
+            f"{moved / 1e6:.2f}",
+            _microseconds(time),
+            f"{moved / time / self.speed:.0%}" if time and self.speed else "",
         ]
         return f"| {' | '.join(entries)} |"
 
@@ -189,17 +202,14 @@ class _Pages:
         return self._times[key]
 
 
-def _laid(value: Any) -> Any:
-    """How an array lies; other operands as they are."""
-    if value.__class__ is not ndarray:
-        return value
-    return Laid(value.shape, value.strides, np.dtype(value.dtype), value.data.ptr)
-
-
 def _listed(names: tuple[str, ...]) -> str:
     """Names with commas between them, how often where one follows itself."""
     runs = [(name, len(list(run))) for name, run in groupby(names)]
     return ", ".join([name if count == 1 else f"{name} ({count} times)" for name, count in runs])
+
+
+def _microseconds(seconds: float | None) -> str:
+    return f"{1e6 * seconds:.1f}" if seconds else ""
 
 
 def _times(sizes: tuple) -> str:

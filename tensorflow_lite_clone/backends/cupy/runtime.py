@@ -103,8 +103,9 @@ def can_access_peer(index: int, peer: int) -> bool:
     return bool(runtime.deviceCanAccessPeer(index, peer))
 
 
-# The streams that programs have beside the default ones.
+# The streams that programs have beside the default ones, and pointers to these.
 _streams: WeakSet[Any] = WeakSet()
+_DEFAULT = (0, 1, 2)
 
 
 def new_stream(index: int, priority: int) -> Any:
@@ -122,6 +123,10 @@ def external_stream(pointer: int, index: int) -> Any:
     return stream
 
 
+def _captures(stream: Any) -> bool:
+    return stream.ptr not in _DEFAULT and bool(stream.is_capturing())
+
+
 def let_all_wait() -> None:
     """Let every other stream wait for what the current one has been given so far.
 
@@ -129,11 +134,11 @@ def let_all_wait() -> None:
     be written again, and what it has written be read, on any of them. Streams that are captured
     may not wait for others; what is captured is replayed as a whole.
     """
-    if capture.state.graph is not None or not _streams:
-        return
     current = cupy.cuda.get_current_stream()
-    others = [s for s in list(_streams) if s.ptr != current.ptr and not s.is_capturing()]
-    if current.ptr:
+    if capture.state.graph is not None or not _streams or _captures(current):
+        return
+    others = [s for s in list(_streams) if s.ptr != current.ptr and not _captures(s)]
+    if current.ptr not in _DEFAULT:
         others.append(default_stream())
     if others:
         event = cupy.cuda.Event(disable_timing=True)

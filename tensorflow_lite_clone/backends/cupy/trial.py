@@ -7,12 +7,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import cupy
+import numpy as np
+from cupy import ndarray
 
 from tensorflow_lite_clone.backends.cupy import memory
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Trace
-from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan
-from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk
-from tensorflow_lite_clone.backends.cupy.fusion.source import Form
+from tensorflow_lite_clone.backends.cupy.fusion.deferred import Step
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
 
 LAUNCHES = 20  # of a graph
@@ -58,31 +57,34 @@ class Laid(NamedTuple):
         return f"{self.dtype.name} {size}"
 
 
-class Ready(NamedTuple):
-    """What a plan is made of, how its operands lie (numbers as they are), and its results."""
+def without_memory(step: Step) -> Step:
+    """A step with how its arrays lie in place of them; numbers stay."""
 
-    name: str
-    trace: Trace
-    walk: Walk
-    form: Form
-    operands: tuple
-    results: tuple[Laid, ...]
+    def laid(value: Any) -> Any:
+        if value.__class__ is not ndarray:
+            return value
+        return Laid(value.shape, value.strides, np.dtype(value.dtype), value.data.ptr)
 
-    @property
-    def bytes(self) -> int:
-        """The bytes that are read and written."""
-        used = {self.operands[symbol.value] for symbol in self.trace.operands}
-        return sum([laid.bytes for laid in (*used, *self.results) if isinstance(laid, Laid)])
+    operands, results = tuple(map(laid, step.operands)), tuple(map(laid, step.results))
+    return step._replace(operands=operands, results=results)
 
 
-def seconds(ready: Ready) -> float | None:
-    """The device's time for a launch, over memory of its own; None where there is no room."""
+def bytes_of(step: Step) -> int:
+    """The bytes that a step without memory reads and writes."""
+    used = {step.operands[symbol.value] for symbol in step.trace.operands}
+    return sum([laid.bytes for laid in (*used, *step.results) if isinstance(laid, Laid)])
+
+
+def seconds(step: Step) -> float | None:
+    """The device's time for a step without memory, over new memory; None where there is no room."""
+
+    def again(value: Any) -> Any:
+        return value.again() if isinstance(value, Laid) else value
+
     try:
         with cupy.cuda.using_allocator(memory.allocator(cupy.cuda.MemoryPool())):
-            operands = tuple([v.again() if isinstance(v, Laid) else v for v in ready.operands])
-            results = tuple([laid.again() for laid in ready.results])
-            plan = Plan(ready.name, ready.trace, ready.walk, ready.form)
-            return _measured(lambda: plan.into(operands, results))
+            operands, results = tuple(map(again, step.operands)), tuple(map(again, step.results))
+            return _measured(step._replace(operands=operands, results=results).launch)
     except OutOfMemoryError:
         return None
 

@@ -8,7 +8,10 @@ from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace,
 
 
 def dot(title: str, trace: Trace, operands: Sequence[str], results: Sequence[str]) -> str:
-    """The graph from operands down to results; `operands` and `results` say what these are."""
+    """The graph from operands down to results; `operands` and `results` say what these are.
+
+    What the trace gives beyond the results is not written.
+    """
     lines = [
         "digraph {",
         f"  label={_quoted(title)}",
@@ -20,7 +23,7 @@ def dot(title: str, trace: Trace, operands: Sequence[str], results: Sequence[str
         name = names[id(symbol)] = f"n{len(names)}"
         lines.append(f"  {name} [{_look(symbol, trace, operands)}]")
         lines += [f"  {names[id(operand)]} -> {name}" for operand in symbol.operands]
-    for place, (symbol, said) in enumerate(zip(trace.results, results, strict=True)):
+    for place, (symbol, said) in enumerate(zip(trace.results, results)):
         label = _quoted(f"result {place}\n{said}" if len(results) > 1 else f"result\n{said}")
         lines.append(f"  r{place} [label={label}, shape=box, style=filled, fillcolor=gray85]")
         lines.append(f"  {names[id(symbol)]} -> r{place}")

@@ -78,7 +78,7 @@ def launcher(name: str, text: Text, front: str, static: Struct, values: list, bl
         if _launches:
             for watch in watchers:
                 watch(text)
-            launched = [told(text.name, "", (blocks,), (BLOCK,)) for told in _launches]
+            launched = hooks.tell_launch(text.name, "", (blocks,), (BLOCK,))
         stream = get_current_stream().ptr
         with lock:
             pack(buffer, 0, *arguments)
