@@ -76,8 +76,8 @@ def launcher(name: str, text: Text, front: str, static: Struct, values: list, bl
     def fire(*arguments: Any, kept: Any = (size, extra)) -> None:  # to which addresses lead
         launched: Any = ()
         if _launches:
-            for watch in watchers:
-                watch(text)
+            for told in watchers:
+                told(text)
             launched = hooks.tell_launch(text.name, "", (blocks,), (BLOCK,))
         stream = get_current_stream().ptr
         with lock:
