@@ -196,6 +196,8 @@ class Chain(threading.local):
         if whole[0] <= whole[1] and before.isdisjoint(map(window, given)):
             self._again |= again
             with self.beside(), self.here():
+                for watch in watchers:
+                    watch(alone, group)
                 try:
                     alone.launch()
                 except CompileException:  # the sums of what is there are another kernel
@@ -379,9 +381,8 @@ def _arrays(value: Any) -> list[Any] | None:
 
 def _launch(step: Step, group: list[Step]) -> None:
     """Launch what a group was joined to, or the group one by one where that does not compile."""
-    if step.sums is None:
-        for watch in watchers:
-            watch(step, group)
+    for watch in watchers:
+        watch(step, group)
     try:
         step.launch()
     except CompileException as error:
