@@ -39,10 +39,10 @@
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014; PTX ISA,
 //              matrices of wgmma in shared memory
 // Measured:    NVIDIA H200, with the reduction (4 to 8 us), 512 images, 2026-11-23: tf32, 64
-//              channels of 32x32 115 us (335 TFLOP/s), 128 of 16x16 112, 256 of 8x8 108, 512 of 4x4 99; of
-//              stride 2, 64 to 128 channels of 32x32 80, 128 to 256 77, 256 to 512 80; by 1x1 36,
-//              30, 25; bfloat16 59 (656 TFLOP/s), 58, 57, 59; 43, 37, 38; 24, 15, 13. 128 images:
-//              tf32 40, 40, 38, 37; bfloat16 27, 25, 25, 28
+//              channels of 32x32 115 us (335 TFLOP/s), 128 of 16x16 112, 256 of 8x8 108, 512 of 4x4
+//              99; of stride 2, 64 to 128 channels of 32x32 80, 128 to 256 77, 256 to 512 80; by
+//              1x1 36, 30, 25; bfloat16 59 (656 TFLOP/s), 58, 57, 59; 43, 37, 38; 24, 15, 13. 128
+//              images: tf32 40, 40, 38, 37; bfloat16 27, 25, 25, 28
 
 #include "common.cuh"
 #include "mma.cuh"
