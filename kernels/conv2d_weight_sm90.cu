@@ -22,12 +22,12 @@
 // Variants:    16-bit types: both operands MN-major from shared memory, a row of taps is a product
 //              of 192 columns. tf32 takes K-major ones only: x is read into registers, once for
 //              three taps (the same column of x meets three columns of g), and g is turned where it
-//              lies, once for nine. tf32 leaves out the columns of x, and of small images the pieces
-//              of a stage, that are padding: 512 channels of 4x4 115 -> 99 us, others 1 to 2 % slower
+//              lies, once for nine. tf32 leaves out what is padding, columns of x, and of small
+//              images pieces of a stage: 115 -> 99 us for 512 channels of 4x4, else 1 to 2 % slower
 //              Slower, 512 images: tiles by cp.async, with x turned for each row of taps (223 us
 //              where this takes 113); pairs of blocks that share x by multicast (112 -> 143 us,
-//              bfloat16 59 -> 79); 16-bit types that leave padding out (4x4 59 -> 55, but 38 -> 43 of
-//              stride 2)
+//              bfloat16 59 -> 79); 16-bit types that leave padding out (4x4 59 -> 55, but of stride
+//              2 38 -> 43)
 // Instances:   conv2d_weight_warpgroups<float,3,1>: 128 registers, 1024 bytes shared
 //   conv2d_weight_warpgroups<float,3,2>: 128 registers, 1024 bytes shared
 //   conv2d_weight_warpgroups<__half,3,1>: 128 registers, 1024 bytes shared
@@ -38,11 +38,11 @@
 //   conv2d_weight_warpgroups<__nv_bfloat16,1,1>: 128 registers, 1024 bytes shared
 // Source:      Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014; PTX ISA,
 //              matrices of wgmma in shared memory
-// Measured:    NVIDIA H200, with the reduction (4 to 8 us), 512 images, 2026-11-23: tf32 64 channels
-//              of 32x32 113 to 115 us (340 TFLOP/s), 128 of 16x16 110 to 112, 256 of 8x8 108, 512 of
-//              4x4 99; stride 2, 64 to 128 channels of 32x32 80, 128 to 256 77, 256 to 512 80; 1x1
-//              36, 30, 25; bfloat16 59 (656 TFLOP/s), 58, 57, 59; 43, 37, 38; 24, 15, 13. 128
-//              images: tf32 40, 39, 38, 37; bfloat16 27, 25, 25, 28
+// Measured:    NVIDIA H200, with the reduction (4 to 8 us), 512 images, 2026-11-23: tf32, 64
+//              channels of 32x32 115 us (335 TFLOP/s), 128 of 16x16 112, 256 of 8x8 108, 512 of 4x4
+//              99; of stride 2, 64 to 128 channels of 32x32 80, 128 to 256 77, 256 to 512 80; by
+//              1x1 36, 30, 25; bfloat16 59 (656 TFLOP/s), 58, 57, 59; 43, 37, 38; 24, 15, 13. 128
+//              images: tf32 40, 40, 38, 37; bfloat16 27, 25, 25, 28
 
 #include "common.cuh"
 #include "mma.cuh"
@@ -79,7 +79,7 @@ struct Problem {
   int box_used;          // without what fills them up
   int boxes, stage, stages;
   int column, piece;     // bytes to the next column of x's tile, to the second piece's first row
-  int tap[MOST_TAPS];         // bytes to what a row of taps meets
+  int tap[MOST_TAPS];    // bytes to what a row of taps meets
 };
 
 // A stage's place in the images.
@@ -123,7 +123,10 @@ __device__ __forceinline__ uint32_t swizzled(uint32_t address) {
   return address ^ (address >> 3 & 0x70);
 }
 __device__ __forceinline__ void read_pair(uint32_t& low, uint32_t& high, uint32_t address) {
-  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];\n" : "=r"(low), "=r"(high) : "r"(address) : "memory");
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];\n"
+               : "=r"(low), "=r"(high)
+               : "r"(address)
+               : "memory");
 }
 __device__ __forceinline__ float read_one(uint32_t address) {
   float x;
@@ -167,7 +170,8 @@ __device__ __forceinline__ void turn(uint32_t piece) {
 // sums[split, output, tap, channel].
 template <typename T, int TAPS, int STRIDE>
 __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
-    conv2d_weight_warpgroups(const __grid_constant__ TensorMap g, const __grid_constant__ TensorMap x,
+    conv2d_weight_warpgroups(const __grid_constant__ TensorMap g,
+                             const __grid_constant__ TensorMap x,
                              const __grid_constant__ Problem s, float* __restrict__ sums) {
   constexpr bool WIDE = sizeof(T) == 4;
   constexpr int LANES = ROW / sizeof(T), PANELS = TILE / LANES;
@@ -286,7 +290,8 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
           for (int tap = 0; tap < TAPS; ++tap) {
             const int column = i - tap;  // of g, times the stride
             if (column < 0 || column % STRIDE != 0 || column >= COLUMNS * STRIDE) continue;
-            wgmma<T>(d[tap], a[chunk % 2][i - first(chunk)], advance(b, column / STRIDE * 32), true);
+            wgmma<T>(d[tap], a[chunk % 2][i - first(chunk)], advance(b, column / STRIDE * 32),
+                     true);
           }
         };
 #pragma unroll
@@ -345,7 +350,8 @@ __global__ void __launch_bounds__(THREADS<TAPS>, RESIDENT<TAPS>)
       wait(full + at.stage, at.parity);
       char* const from = shared + at.stage * s.stage;
       const uint64_t a = mn_major(from, PIECE);
-      const uint64_t b = make_descriptor(from + G_BYTES + s.tap[group], s.column, STRIDE * s.column);
+      const uint64_t b =
+          make_descriptor(from + G_BYTES + s.tap[group], s.column, STRIDE * s.column);
       wgmma_fence();
 #pragma unroll
       for (int piece = 0; piece < PIECES; ++piece) {

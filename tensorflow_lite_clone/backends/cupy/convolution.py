@@ -285,14 +285,8 @@ def conv_backward_weight(
     if _is_depthwise(x.shape[1], channels, groups):
         return depthwise.backward_weight(g, x, gw, geometry, chip.processors)
     kernel, (stride, padding, dilation) = _two(kernel, 1), geometry
-    served = (
-        tensor
-        and groups == 1
-        and (
-            window.serves(kernel, stride, dilation)
-            or (kernel, stride, padding) == ((1, 1), (2, 2), (0, 0))
-        )
-    )
+    served = window.serves(kernel, stride, dilation) or hopper_window.skips(kernel, stride, padding)
+    served = served and tensor and groups == 1
     if not served or not _window_gradient(g, x, gw, last, stride[0], padding, chip):
         _weight_gradient(g, x, gw, last, kernel, geometry, groups, chip, tensor)
     return gw

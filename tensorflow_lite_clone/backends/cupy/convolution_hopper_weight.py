@@ -59,6 +59,11 @@ class Plan(NamedTuple):
     stages: int  # that a block holds
 
 
+def skips(kernel: tuple, stride: tuple, padding: tuple) -> bool:
+    """Whether a convolution is a product with every other pixel."""
+    return (kernel, stride, padding) == ((1, 1), (2, 2), (0, 0))
+
+
 def _share(blocks: int, steps: int, processors: int) -> int:
     """Splits of the steps, so that the rounds over the multiprocessors end soonest."""
 
