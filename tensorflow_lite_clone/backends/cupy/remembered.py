@@ -38,6 +38,7 @@ from tensorflow_lite_clone.backends.cupy.kernel import (
 )
 from tensorflow_lite_clone.backends.cupy.signature import CODES
 from tensorflow_lite_clone.core.flags import flags
+from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.layouts import conversions
 
@@ -227,7 +228,8 @@ class _Seen:
         base, offset = self._place(value.data.ptr)
         if base < len(self.inputs) or base not in written:
             raise _Unknown
-        strides = None if value._c_contiguous else value.strides
+        row_major = tuple([step * value.itemsize for step in contiguous_strides(value.shape)])
+        strides = None if value.strides == row_major else value.strides
         return base - len(self.inputs), offset, value.shape, value.dtype, strides
 
 
