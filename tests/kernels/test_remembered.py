@@ -202,6 +202,12 @@ def declined(kernel: Any, x: Any, y: Any) -> Any:
     return NotImplemented
 
 
+def twice(kernel: Any, x: Any, y: Any) -> Any:
+    made = cupy.ndarray((3,), FLOAT)
+    kernel(1, x, 0, made)
+    return made, made
+
+
 def listed(kernel: Any, x: Any, y: Any) -> Any:
     return [x]
 
@@ -210,7 +216,8 @@ OUTSIDE: list = []
 
 
 @pytest.mark.parametrize(
-    "body", [copied, unwritten, view, elsewhere, zeroed, struct, told, declined, listed]
+    "body",
+    [copied, unwritten, view, elsewhere, zeroed, struct, told, declined, twice, listed],
 )
 def test_what_is_not_remembered(launched: list, body: Any) -> None:
     OUTSIDE[:] = [cupy.ndarray((3,), FLOAT)]
