@@ -274,7 +274,9 @@ class _Walk:
         F = self._namespace(child)
         dtype = child.backend.dtypes[native]
         if gx.dtype.kind == "c" and dtype.kind != "c":
-            gx = F.real(gx)
+            gx = F.real(gx)  # a view of what others may hold
+            if not self.create_graph and gx.dtype == native:
+                return F.copy(gx)
         return F.cast(gx, dtype=dtype)
 
     def _namespace(self, node: GraphNode) -> Any:

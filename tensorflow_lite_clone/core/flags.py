@@ -38,7 +38,7 @@ class Flags:
         self.remember_launches = os.environ.get("TENSORFLOW_LITE_CLONE_REMEMBER_LAUNCHES") != "0"
 
     def set_matmul_precision(self, precision: str) -> None:
-        """Set both of the last; RuntimeError for an unknown name."""
+        """Set both that are about matrix products; RuntimeError for an unknown name."""
         if precision not in _PRECISIONS:
             raise RuntimeError(
                 f"{precision} is none of {', '.join(_PRECISIONS)} as a precision of products"

@@ -160,8 +160,10 @@ class stream:
     def __exit__(self, *exception: object) -> None:
         if self.stream is not None:
             runtime = layer("runtime")
-            runtime.leave_stream(self.stream.handle, self.stream._index, *exception)
-            runtime.set_device(self._device)
+            try:
+                runtime.leave_stream(self.stream.handle, self.stream._index, *exception)
+            finally:
+                runtime.set_device(self._device)
 
 
 StreamContext = stream

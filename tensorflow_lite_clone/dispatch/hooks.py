@@ -87,9 +87,8 @@ def writing(op: Any, call: Call, arrays: tuple, parameters: dict) -> None:
 
 def run_function(name: str, call: Callable[[], tuple], tensors: tuple, parameters: dict) -> tuple:
     """What many ops give that together are the function `name` of some tensors."""
-    if not functions:
-        return call()
-    results: tuple = functions[-1](name, call, tensors, parameters)
+    last = functions[-1:]  # one look: another thread may take it away meanwhile
+    results: tuple = last[0](name, call, tensors, parameters) if last else call()
     return results
 
 

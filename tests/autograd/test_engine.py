@@ -89,6 +89,17 @@ def test_refused(name, script):
     raises(script)
 
 
+def test_the_real_part_of_a_gradient_is_no_view_of_it():
+    def script(lib):
+        x, z = vector(lib), vector(lib, 1j, 2.0, 3j)
+        g = lib.tensor([1 + 2j, 3 + 4j, 5 + 6j])
+        ((x + z) + x).backward(g)
+        x.grad.zero_()
+        return g, x.grad, z.grad
+
+    same(script)
+
+
 def test_refused_gradients_of_grad():
     raises(lambda lib: lib.autograd.grad(vector(lib) * 2, vector(lib)))
     raises(lambda lib: lib.autograd.grad(vector(lib).sum(), vector(lib)))

@@ -16,7 +16,7 @@ pytest.importorskip("cupy")
 import cupy
 
 from tensorflow_lite_clone.backends.cupy import batch_norm, convolution, remembered
-from tensorflow_lite_clone.backends.cupy.kernel import watch
+from tensorflow_lite_clone.backends.cupy.kernel import unknown, watch
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.signature import Parameter
 from tests.kernels.gpu import why_not
@@ -191,8 +191,21 @@ def struct(kernel: Any, x: Any, y: Any) -> Any:
     return made
 
 
+def told(kernel: Any, x: Any, y: Any) -> Any:
+    made = cupy.ndarray((3,), FLOAT)  # which CuPy has filled, and the kernel changes
+    kernel(1, x, 0, made)
+    unknown()
+    return made
+
+
 def declined(kernel: Any, x: Any, y: Any) -> Any:
     return NotImplemented
+
+
+def twice(kernel: Any, x: Any, y: Any) -> Any:
+    made = cupy.ndarray((3,), FLOAT)
+    kernel(1, x, 0, made)
+    return made, made
 
 
 def listed(kernel: Any, x: Any, y: Any) -> Any:
@@ -203,7 +216,8 @@ OUTSIDE: list = []
 
 
 @pytest.mark.parametrize(
-    "body", [copied, unwritten, view, elsewhere, zeroed, struct, declined, listed]
+    "body",
+    [copied, unwritten, view, elsewhere, zeroed, struct, told, declined, twice, listed],
 )
 def test_what_is_not_remembered(launched: list, body: Any) -> None:
     OUTSIDE[:] = [cupy.ndarray((3,), FLOAT)]
@@ -279,13 +293,15 @@ def test_weights_that_are_copied() -> None:
 
 @pytest.mark.cuda
 @needs_gpu
-def test_batch_norms_are_the_same_again() -> None:
+@pytest.mark.parametrize("step", [1, 2])
+def test_batch_norms_are_the_same_again(step: int) -> None:
     forward: Any = batch_norm.batch_norm
     backward: Any = batch_norm.batch_norm_backward
     for _ in range(4):
         x, g = [cupy.random.standard_normal((8, 32, 9, 9), np.float32) for _ in "xg"]
-        w, b, mean = [cupy.random.standard_normal(32, np.float32) for _ in range(3)]
-        running = [[mean.copy(), abs(mean)] for _ in range(2)]
+        w, b = [cupy.random.standard_normal(32, np.float32) for _ in "wb"]
+        mean = cupy.random.standard_normal(32 * step, np.float32)
+        running = [[mean.copy()[::step], abs(mean)[::step]] for _ in range(2)]
         expected, found = [
             call(None, x, w, b, *statistics, momentum=0.1, eps=1e-5)
             for call, statistics in zip((forward.__wrapped__, forward), running)
@@ -293,7 +309,7 @@ def test_batch_norms_are_the_same_again() -> None:
         for one, other in zip((*expected, *running[0]), (*found, *running[1]), strict=True):
             cupy.testing.assert_array_equal(one, other)
         needs = {"eps": 1e-5, "needs": (True, True, False)}
-        arrays = g, x, w, *expected[1:]
+        arrays = g, x, w, *expected[1:3]
         expected = backward.__wrapped__(None, *arrays, **needs)
         found = backward(None, *arrays, **needs)
         assert expected[2] is None and found[2] is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pytest
 
@@ -61,13 +62,13 @@ def test_all_streams_wait_but_those_that_are_captured(
     current: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streams = [Stream(0), Stream(5), Stream(6), Stream(7, capturing=True)]
-    monkeypatch.setattr(runtime, "_streams", set())
+    monkeypatch.setattr(runtime, "_streams", WeakValueDictionary())
     monkeypatch.setattr(runtime, "default_stream", lambda: streams[0])
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: streams[current])
     monkeypatch.setattr(cupy.cuda, "Event", Event)
     runtime.let_all_wait()
     assert [stream.waited for stream in streams] == [[], [], [], []]  # there is no other
-    runtime._streams.update(streams[1:])
+    runtime._streams.update({id(stream): stream for stream in streams[1:]})
     monkeypatch.setattr(capture.state, "graph", object())
     runtime.let_all_wait()
     assert [stream.waited for stream in streams] == [[], [], [], []]

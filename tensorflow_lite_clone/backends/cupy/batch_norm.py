@@ -19,7 +19,7 @@ from tensorflow_lite_clone.backends.cupy.arrays import (
 from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain, deferring
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
-from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel, unknown
 from tensorflow_lite_clone.backends.cupy.norms import (
     statistics,
     vector,
@@ -185,6 +185,7 @@ def batch_norm(
     y = _normalize(x, laid, weights, mean, variance, eps, rows, kind)
     if running[0] is running_mean and running[1] is running_var:
         return y, mean, variance  # what was given is written
+    unknown()  # CuPy has copied into memory that the kernels read and write
     return y, mean, variance, *[value for value in running if value is not None]
 
 

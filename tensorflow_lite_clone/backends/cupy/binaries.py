@@ -37,10 +37,12 @@ def binary(text: str, expression: str, architecture: str) -> tuple[Path, str]:
     """The file that holds one instantiation, and its name in there; ValueError with NVRTC's log."""
     chosen = options(architecture)
     key = "\0".join((text, expression, *chosen, str(nvrtc.getVersion())))
-    path = _folder() / f"{hashlib.sha256(key.encode()).hexdigest()}.cubin"
-    named = path.with_suffix(".name")
-    if path.exists() and named.exists():
-        return path, named.read_text()
+    file = f"{hashlib.sha256(key.encode()).hexdigest()}.cubin"
+    for folder in _folders():
+        path = folder / file
+        named = path.with_suffix(".name")
+        if path.exists() and named.exists():
+            return path, named.read_text()
     program: Any = nvrtc.createProgram(text, "kernel.cu", (), ())
     try:
         nvrtc.addNameExpression(program, expression)
@@ -56,16 +58,17 @@ def binary(text: str, expression: str, architecture: str) -> tuple[Path, str]:
     return path, name
 
 
-def _folder() -> Path:
+def _folders() -> list[Path]:
+    """Where binaries are looked for; new ones are written to the last."""
     if os.environ.get("CUPY_CACHE_IN_MEMORY") == "1":
-        return _passing()
+        return [_passing()]
     named = os.environ.get("CUPY_CACHE_DIR")
     folder = Path(named) if named else Path.home() / ".cupy" / "kernel_cache"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return _passing()
-    return folder if os.access(folder, os.W_OK) else _passing()
+        return [_passing()]
+    return [folder] if os.access(folder, os.W_OK) else [folder, _passing()]
 
 
 @cache

@@ -266,7 +266,7 @@ class Graphs:
         return Record(self.index)
 
     def side_stream(self, stream: Any = None) -> Any:
-        """A context for warm-up and capture, on the device's own side stream if none is given."""
+        """A context for warm-up and capture, by default on this thread's side stream."""
         return _SideStream(self.index, stream)
 
     def is_capturing(self) -> bool:

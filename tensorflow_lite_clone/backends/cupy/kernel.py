@@ -30,11 +30,17 @@ class _Watch(threading.local):
 
 
 watch = _Watch()
-UNKNOWN = None, (), (), (), 0  # in place of a launch of which no more is noted
+_UNKNOWN = None, (), (), (), 0  # in place of a launch of which no more is noted
 _ONES = ((1, 1, 1), (1, 1), (1,), ())
 _launches = hooks.launches
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
 _STATIC_SHARED = 48 * 1024  # bytes; a kernel must be told of more
+
+
+def unknown() -> None:
+    """Note that this thread does something of which no more is noted."""
+    if watch.launches is not None:
+        watch.launches.append(_UNKNOWN)
 
 
 def launch_again(error: CUDADriverError, *values: Any) -> None:
@@ -158,7 +164,7 @@ class Instance:
         if not packed:
             self._launch_checked(grid, block, args, shared)
         if watch.launches is not None:
-            watch.launches.append((self, grid, block, args, shared) if packed else UNKNOWN)
+            watch.launches.append((self, grid, block, args, shared) if packed else _UNKNOWN)
         for end in launched:
             end()
 

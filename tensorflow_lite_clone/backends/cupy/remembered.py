@@ -30,10 +30,10 @@ from cupy.cuda.runtime import getDevice as get_device
 from tensorflow_lite_clone.backends.cupy import faults, tensor_maps
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.backends.cupy.kernel import (
-    UNKNOWN,
     CUDADriverError,
     launch,
     launch_again,
+    unknown,
     watch,
 )
 from tensorflow_lite_clone.backends.cupy.signature import CODES
@@ -65,7 +65,7 @@ def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
     It must follow from dtypes, shapes, strides, parameters and `flags`, and do all its work by
     kernels of `.cu` files. What is noticed, and not remembered: copies of operands and zeros that
     CuPy makes, matrix products, generated kernels, addresses within structs. What CuPy computes
-    into memory that a kernel is then said to write is not noticed.
+    into memory that a kernel is then said to write is not noticed: the launcher says `unknown()`.
     """
     runs: dict[Any, Any] = {}
 
@@ -118,8 +118,7 @@ class _Taken(MemoryPointer):
     """Memory that a watched launcher took, which says when CuPy fills it with zeros."""
 
     def memset_async(self, *args: Any, **kwargs: Any) -> None:
-        if watch.launches is not None:
-            watch.launches.append(UNKNOWN)
+        unknown()
         super().memset_async(*args, **kwargs)
 
 
@@ -164,6 +163,9 @@ class _Seen:
             launches.append(self._launch(instance, grid, block, args, shared, written))
         several = result if result.__class__ is tuple else (result,)
         results = [self._result(value, written) for value in several]
+        taken = [found[0] for found in results if found.__class__ is tuple]
+        if len(set(taken)) < len(taken):
+            raise _Unknown  # whoever asks whether two results are one array would be told no
         sizes = [end - start for start, end in self.spans[len(self.inputs) :]]
         form = tuple if result.__class__ is tuple else None
         kernels = {id(instance.kernel.source): instance for instance, *_ in self.launches}
@@ -285,11 +287,12 @@ class _Launch:
         found = []
         for (base, offset), described, known in self.maps:
             address = bases[base] + offset
-            if address not in known:
+            encoded = known.get(address)  # once: another thread may clear what is known
+            if encoded is None:
                 if len(known) >= _MOST_MAPS:
                     known.clear()
-                known[address] = tensor_maps.made(address, *described).tobytes()
-            found.append(known[address])
+                encoded = known[address] = tensor_maps.made(address, *described).tobytes()
+            found.append(encoded)
         return found
 
 

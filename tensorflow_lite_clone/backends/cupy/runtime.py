@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import nullcontext
 from threading import Lock
 from typing import Any, NamedTuple
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 import cupy
 from cupy.cuda import runtime
@@ -103,8 +103,9 @@ def can_access_peer(index: int, peer: int) -> bool:
     return bool(runtime.deviceCanAccessPeer(index, peer))
 
 
-# The streams that programs have beside the default ones, and pointers to these.
-_streams: WeakSet[Any] = WeakSet()
+# The streams that programs have beside the default ones, by identity (streams of one pointer are
+# equal), and pointers to the default ones.
+_streams: WeakValueDictionary[int, Any] = WeakValueDictionary()
 _DEFAULT = (0, 1, 2)
 
 
@@ -112,14 +113,14 @@ def new_stream(index: int, priority: int) -> Any:
     """A stream of a device that does not wait for the default stream."""
     with cupy.cuda.Device(index):
         stream = cupy.cuda.Stream(non_blocking=True, priority=priority)
-    _streams.add(stream)
+    _streams[id(stream)] = stream
     return stream
 
 
 def external_stream(pointer: int, index: int) -> Any:
     """A stream that another library made."""
     stream = cupy.cuda.ExternalStream(pointer, index)
-    _streams.add(stream)
+    _streams[id(stream)] = stream
     return stream
 
 
@@ -137,7 +138,8 @@ def let_all_wait() -> None:
     current = cupy.cuda.get_current_stream()
     if capture.state.graph is not None or not _streams or _captures(current):
         return
-    others = [s for s in list(_streams) if s.ptr != current.ptr and not _captures(s)]
+    streams = {s.ptr: s for reference in _streams.valuerefs() if (s := reference()) is not None}
+    others = [s for s in streams.values() if s.ptr != current.ptr and not _captures(s)]
     if current.ptr not in _DEFAULT:
         others.append(default_stream())
     if others:
@@ -174,9 +176,11 @@ def enter_stream(stream: Any, index: int) -> None:
 
 def leave_stream(stream: Any, index: int, *exception: object) -> None:
     """End such a block; the device stays the current one."""
-    chain.flush()
-    set_device(index)  # the block may have changed it
-    stream.__exit__(*exception)
+    try:
+        chain.flush()
+    finally:
+        set_device(index)  # the block may have changed it
+        stream.__exit__(*exception)
 
 
 def new_event(index: int, blocking: bool, timing: bool, interprocess: bool) -> Any:

@@ -28,11 +28,10 @@ from tensorflow_lite_clone.backends.cupy.fusion.source import (
 )
 from tensorflow_lite_clone.backends.cupy.kernel import (
     OPTIONS,
-    UNKNOWN,
     CUDADriverError,
     launch,
     launch_again,
-    watch,
+    unknown,
 )
 from tensorflow_lite_clone.backends.cupy.signature import CODES
 from tensorflow_lite_clone.core.shape import contiguous_strides
@@ -81,8 +80,7 @@ def launcher(name: str, text: Text, front: str, static: Struct, values: list, bl
             for watcher in watchers:
                 watcher(text)
             launched = hooks.tell_launch(text.name, "", (blocks,), (BLOCK,))
-        if watch.launches is not None:
-            watch.launches.append(UNKNOWN)
+        unknown()
         stream = get_current_stream().ptr
         with lock:
             pack(buffer, 0, *arguments)
