@@ -75,8 +75,13 @@ def _folders() -> list[Path]:
 def _passing() -> Path:
     """A folder that goes with the process."""
     folder = tempfile.mkdtemp(prefix="kernels-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(_remove, folder, os.getpid())
     return Path(folder)
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # not a process that has been forked since
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(path: Path, content: bytes) -> None:
