@@ -119,6 +119,21 @@ def test_exceptions_of_workers_and_of_pinning(pins: None) -> None:
     assert [batch.samples for batch in passing] == [[9]]
 
 
+class Leaving(Batch):
+    """A batch that wants to end the program when it is pinned."""
+
+    def pin_memory(self) -> Batch:
+        raise SystemExit("enough")
+
+
+def test_a_thread_that_is_to_exit(pins: None) -> None:
+    """Nobody waits for it then."""
+    passing = iter(loader(Numbers(), sampler=[0, 1], collate_fn=Leaving, timeout=30))
+    for _ in range(2):
+        with pytest.raises(SystemExit, match="enough"):
+            next(passing)
+
+
 def test_a_worker_that_dies(pins: None) -> None:
     passing = iter(loader(Numbers(), sampler=[12, 1, 2]))
     for _ in range(2):

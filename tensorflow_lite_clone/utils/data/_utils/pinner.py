@@ -62,7 +62,7 @@ def pin_all(
                     data = pinned(data, device)
                 answers.put((epoch, number, data))
                 del answer, data  # do not hold the batch while waiting for the next one
-    except Exception as error:  # a worker has died, say
+    except BaseException as error:  # a worker has died, say; without an answer all would wait on
         answers.put(Failure(type(error), str(error)))
 
 
