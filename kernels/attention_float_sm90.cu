@@ -13,7 +13,8 @@
 // Types:       float -> float
 // Determinism: bit for bit
 // Limits:      compute capability 9.0; no mask, no dropout, scale > 0; head sizes up to 128; a row
-//              that is more than 2^18 times shorter than one it shares a unit with loses bits.
+//              that is more than 2^18 times shorter than one it shares a unit with loses bits;
+//              infinities become NaN, and sums of v are up to 2^15 times as large on the way.
 //              Where TF32 is allowed, what has no more than 64 rows and columns, and all else, is
 //              left to attention.cu
 // Variants:    D: the head size, rounded up to 64 or 128. WITH_DELTA: of the gradient of out, with
@@ -25,6 +26,7 @@
 //   attention_forward_float_sm90<128,2,2,1,false>: 255 registers, 0 bytes shared
 //   attention_split_sm90<64,false>: 64 registers, 1088 bytes shared
 //   attention_split_sm90<64,true>: 64 registers, 1088 bytes shared
+//   attention_split_sm90<128,false>: 64 registers, 1088 bytes shared
 //   attention_split_sm90<128,true>: 64 registers, 1088 bytes shared
 // Source:      as in attention_sm90.cu; Ootomo and Yokota, Recovering single precision accuracy
 //              from tensor cores (2022)

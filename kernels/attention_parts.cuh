@@ -42,7 +42,8 @@ __device__ __forceinline__ int unit_exponent(const float (&values)[ROWS][8], F r
       if (size < infinity()) largest = fmaxf(largest, size);
     }
   }
-  const int exponent = max((__float_as_int(reduce(largest)) >> 23) - 127, -100);
+  // two_to_the(-exponent) has to be an ordinary number
+  const int exponent = min(max((__float_as_int(reduce(largest)) >> 23) - 127, -100), 126);
   const float scale = two_to_the(-exponent);  // so that squares neither overflow nor vanish
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {

@@ -84,7 +84,7 @@ class Usage:
             self._marks.clear()
 
     def __str__(self) -> str:
-        text = f"{statistics.median(self.seconds):.3g} s an epoch"
+        text = f"{statistics.median(self.seconds):.2f} s an epoch"
         if not self.on_gpu:
             return text
         share = f"{statistics.fmean(self.samples):.0f} %" if self.samples else "unknown"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import tensorflow_lite_clone as tlc
 from tests.bench.contenders import entered
 from tests.bench.measure import costs, measured
 from tests.bench.rows import chosen
-from tests.bench.stored import Table, joined, keep
+from tests.bench.stored import Table, joined, keep, today
 
 JAX_SECONDS = 300  # the most that all of its rows may take
 
@@ -67,7 +66,7 @@ def about() -> dict[str, Any]:
     roof = tlc.profiler.roof("cuda")
     return {
         "gpu": torch.cuda.get_device_name(),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "date": today(),
         "versions": {
             "tensorflow_lite_clone": tlc.version.__version__,
             "python": sys.version.split()[0],

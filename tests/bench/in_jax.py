@@ -27,7 +27,7 @@ import jax.numpy as jnp  # noqa: E402
 
 from tests.bench import cuda_kernels as of  # noqa: E402
 from tests.bench import jax_models as models  # noqa: E402
-from tests.bench.stored import Table, keep  # noqa: E402
+from tests.bench.stored import Table, keep, today  # noqa: E402
 
 Call = Callable[[], Any]
 STEPS = {"mlp": 32, "cnn": 128, "vit": 128, "resnet20": 128, "resnet18": 512, "resnet18-bf16": 512}
@@ -164,6 +164,7 @@ def main() -> None:
     options = parser.parse_args()
     table: Table = {
         "gpu": jax.devices()[0].device_kind,
+        "date": today(),
         "rounds": options.rounds,
         "versions": {"JAX": jax.__version__},
         "rows": [],

@@ -28,9 +28,10 @@ more, microseconds, random data. A step is forward, cross-entropy, backward and 
 for MNIST, SGD with momentum for the residual networks; in PyTorch `fused=True`) on a fixed batch.
 "Captured" and "graph" are replays of one CUDA graph; "NHWC" has model and pictures in
 `channels_last`. Convolutions may use TF32 and float32 matrix products may not, as is the default of
-both libraries. "bf16" steps are within `autocast(bfloat16)`. "Best" is our fastest time over the
-fastest of all others; memory is the most that the allocator held for the row beyond what was there
-before, for the fastest contender of each side.
+both libraries; PyTorch's `cudnn.benchmark` is off, its default. "bf16" steps are within
+`autocast(bfloat16)`. "Best" is our fastest time over the fastest of all others; memory is the most
+that the allocator held for the row beyond what was there before, for the fastest contender of each
+side.
 """
 COMPILED = """\
 `torch.compile` in its mode `{mode}` had the function, or of a step the loss, with its gradients.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,11 @@ from typing import Any
 
 Table = dict[str, Any]
 BY_CONTENDER = ("times", "spread", "peaks", "failures")
+
+
+def today() -> str:
+    """The date in UTC."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def keep(table: Table, path: Path | None) -> None:
@@ -22,8 +28,8 @@ def joined(tables: Sequence[Table]) -> Table:
     """One table: the rows in their first order, each with what every table says of it.
 
     Where two measured the same contender of a row, the later one counts. What a row is (its title
-    and goal) comes from the first table that says it. ValueError for tables of different machines
-    or versions, and for a row that no table describes.
+    and goal) comes from the first table that says it. ValueError for tables of different machines,
+    versions or modes of ``torch.compile``, and for a row that no table describes.
     """
     made: Table = {**tables[0], "versions": {}, "rows": []}
     rows: dict[str, dict[str, Any]] = {}
@@ -33,10 +39,16 @@ def joined(tables: Sequence[Table]) -> Table:
             raise ValueError(f"tables of different machines or versions: {made}, {table}")
         made["versions"] = {**made["versions"], **versions}
         made["rounds"] = min(made["rounds"], table["rounds"])
-        made["compile"] = made.get("compile") or table.get("compile")
+        mode = table.get("compile")
+        if mode and made.get("compile", mode) not in (mode, None):
+            raise ValueError(f"tables of different modes: {made['compile']}, {mode}")
+        made["compile"] = made.get("compile") or mode
         for row in table["rows"]:
             rows[row["key"]] = united(rows.get(row["key"], {}), row)
     made["rows"] = list(rows.values())
+    days = sorted([day for table in tables for day in table.get("date", "").split(" to ") if day])
+    if days:
+        made["date"] = " to ".join(dict.fromkeys((days[0], days[-1])))
     for row in made["rows"]:
         if "title" not in row:
             raise ValueError(f"no table says what {row['key']} is")

@@ -99,6 +99,11 @@ def test_tables_that_were_measured_apart_are_joined() -> None:
     assert second["times"] == {} and second["failures"] == {"JAX": "too large"}
     with pytest.raises(ValueError, match="different machines or versions"):
         joined([table({"torch": "2"}), table({"torch": "3"})])
+    with pytest.raises(ValueError, match="different modes: default, max-autotune"):
+        joined([{**table({}), "compile": mode} for mode in ("default", "max-autotune")])
+    days = [{**table({}), "date": f"2026-11-2{day}"} for day in (3, 1, 2)]
+    assert joined(days)["date"] == joined([joined(days), days[0]])["date"]
+    assert joined(days)["date"] == "2026-11-21 to 2026-11-23"
     with pytest.raises(ValueError, match="no table says what a is"):
         joined([table({"JAX": "1"}, apart)])
 

@@ -7,10 +7,13 @@ import gc
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,14 +67,18 @@ class Parts(IterableDataset):
         return iter(range(10 * info.id, 11 * info.id + 1))
 
 
+def stand_in() -> Any:
+    """What the thread asks of `torch.cuda`, where there is none."""
+    return types.SimpleNamespace(
+        current_device=lambda: 0, device=lambda index: contextlib.nullcontext()
+    )
+
+
 @pytest.fixture
 def pins(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a GPU were in use."""
     monkeypatch.setattr(iterators, "pinning_helps", lambda: True)
-    device = types.SimpleNamespace(
-        current_device=lambda: 0, device=lambda index: contextlib.nullcontext()
-    )
-    monkeypatch.setattr(pinner, "cuda", device)
+    monkeypatch.setattr(pinner, "cuda", stand_in())
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +124,21 @@ def test_exceptions_of_workers_and_of_pinning(pins: None) -> None:
     with pytest.raises(ValueError, match=r"(?s)Caught ValueError in DataLoader worker.*eleven"):
         next(passing)
     assert [batch.samples for batch in passing] == [[9]]
+
+
+class Leaving(Batch):
+    """A batch that wants to end the program when it is pinned."""
+
+    def pin_memory(self) -> Batch:
+        raise SystemExit("enough")
+
+
+def test_a_thread_that_is_to_exit(pins: None) -> None:
+    """Nobody waits for it then."""
+    passing = iter(loader(Numbers(), sampler=[0, 1], collate_fn=Leaving, timeout=30))
+    for _ in range(2):
+        with pytest.raises(SystemExit, match="enough"):
+            next(passing)
 
 
 def test_a_worker_that_dies(pins: None) -> None:
@@ -166,6 +188,39 @@ def test_dropping_an_iterator_ends_thread_and_workers(pins: None) -> None:
     gc.collect()
     assert not thread.is_alive() and not any([process.is_alive() for process in processes])
     assert next(later).samples == [1]
+
+
+AT_THE_END = """
+import os, threading, time
+from tensorflow_lite_clone.utils.data import DataLoader
+from tests.data.test_pinning import Batch, Numbers, iterators, pinner, stand_in
+
+begun = threading.Event()
+
+class Late(Batch):
+    def pin_memory(self):
+        begun.set()
+        time.sleep(0.3)
+        os.write(1, b"pinned")
+        return self
+
+if __name__ == "__main__":
+    iterators.pinning_helps, pinner.cuda = lambda: True, stand_in()
+    passing = iter(
+        DataLoader(Numbers(), sampler=[0], num_workers=1, collate_fn=Late, pin_memory=True)
+    )
+    begun.wait()
+"""
+
+
+def test_the_end_of_the_program_waits_for_the_thread(tmp_path: Path) -> None:
+    """It ends between two batches, not within CUDA."""
+    script = tmp_path / "program.py"
+    script.write_text(AT_THE_END)
+    command = [sys.executable, "-W", "ignore", str(script)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "pinned", "")
 
 
 @pytest.mark.cuda

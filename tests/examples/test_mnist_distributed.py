@@ -37,7 +37,7 @@ def test_saved_and_evaluated(model: str, tmp_path: Path) -> None:
     small = ("--truncate_train=640", "--truncate_test=200", device)
     printed = run(ROOT, module, *small, "--epochs=1", f"--save={path}", f"--output={tmp_path}")
     (score,) = re.findall(r"^test accuracy (.*)$", printed, re.MULTILINE)
-    assert re.search(r"^\d+(\.\d+)? s an epoch", printed, re.MULTILINE)
+    assert re.search(r"^\d+\.\d\d s an epoch", printed, re.MULTILINE)
     assert ("peak memory" in printed) == (KIND == "cuda")
     assert run(ROOT, module, *small, f"--load={path}", "--evaluate") == f"test accuracy {score}\n"
 
@@ -68,7 +68,7 @@ def test_usage_of_a_gpu_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     with usage.Usage("cuda:0") as measured:
         measured.seconds += [2.0, 1.0, 1.5]
         measured._thread.join()  # which ends when nothing is known any more
-    assert str(measured) == "1.5 s an epoch, peak memory 3 MiB, GPU busy: 40 %"
+    assert str(measured) == "1.50 s an epoch, peak memory 3 MiB, GPU busy: 40 %"
     measured.samples.clear()
     assert str(measured).endswith("GPU busy: unknown")
 
@@ -95,7 +95,7 @@ def test_share_of_time_within_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     measured.end_epoch(0.2)
     step(7, 8)
     measured.end_epoch(0.125)
-    assert str(measured).startswith("0.2 s an epoch")
+    assert str(measured).startswith("0.20 s an epoch")
     assert str(measured).endswith("GPU busy: unknown, within steps: 80 %")  # of 80, 50 and 80
     plain = usage.Usage("cpu")
     assert plain.timed(step) is step

@@ -179,11 +179,11 @@ def test_needs(needs: tuple[bool, ...]) -> None:
     compare((1, 2, 20, 30, 16, 16), "float32", mask=draw(20, 30, seed=9), needs=needs)
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize(
     "needs", [(True, False, False, False), (False, True, False, False), (False, False, True, False)]
 )
-def test_needs_of_halves(needs: tuple[bool, ...], dtype: str) -> None:
+def test_needs_of_long_rows(needs: tuple[bool, ...], dtype: str) -> None:
     compare((1, 2, 150, 170, 64, 64), dtype, needs=needs)
 
 
@@ -202,17 +202,19 @@ def test_sections_of_heads(width: int, dtype: str, monkeypatch: pytest.MonkeyPat
     compare((2, 9, 300, 280, width, width), dtype, causal=True, layout="heads")
 
 
-def test_other_ranks_and_broadcasting() -> None:
+@pytest.mark.parametrize("scale", [-0.3, 0.3])
+def test_other_ranks_and_broadcasting(scale: float) -> None:
     from tensorflow_lite_clone import backends
 
     shapes: list[list[tuple[int, ...]]] = [
         [(3, 5), (7, 5), (7, 3)],
         [(4, 70, 16), (4, 20, 16), (4, 20, 16)],
         [(2, 1, 9, 16), (1, 3, 8, 16), (8, 16)],
+        [(2, 1, 90, 16), (1, 3, 80, 16), (80, 16)],
     ]
     for given in shapes:
         q, k, v = (on_device(draw(*shape, seed=i), "float32") for i, shape in enumerate(given))
-        options: dict[str, Any] = {"scale": -0.3, "causal": False, "groups": 1}
+        options: dict[str, Any] = {"scale": scale, "causal": False, "groups": 1}
         true = body("attention", backends.load("cpu"))(*map(exact, (q, k, v)), None, **options)
         mine = run_override("attention", [q, k, v, None], options)
         for x, t in zip(mine, true, strict=True):

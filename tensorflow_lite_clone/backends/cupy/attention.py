@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any, NamedTuple
 
 import cupy
@@ -86,12 +85,6 @@ def _call(q: Any, k: Any, v: Any, mask: Any, groups: int) -> _Call | None:
         bucket,
         1 if q.itemsize == 2 or flags.matmul_allow_tf32 else 3,
     )
-
-
-@cache
-def _block_memory(device: int) -> int:
-    """Bytes of shared memory that a block may have."""
-    return int(cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"])
 
 
 def _four(x: Any) -> Any:
@@ -234,7 +227,7 @@ def _backward_tiles(call: _Call, busy: bool, keys: bool) -> tuple[int, int, int]
         columns = 16 if wide or busy else 32
     else:
         columns = 16 if wide and (busy or not keys) else 32
-    room = _block_memory(cupy.cuda.runtime.getDevice())
+    room = here().shared
     several, long = 1, call.q.shape[2] > 64
     if call.q.itemsize == 4 and long and not (wide or busy or keys):
         several = 2 if _backward_shared(call, 2, columns, 2) <= room else 1

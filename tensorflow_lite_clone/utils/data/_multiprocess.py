@@ -142,9 +142,11 @@ def close(pool: WorkerPool, pinner: Pinner | None) -> None:
     """Ends the thread that pins, and the workers; a forked process has neither."""
     if os.getpid() != pool.owner:
         return
-    if pinner is not None:
-        pinner.close()
-    pool.close()
+    try:
+        if pinner is not None:
+            pinner.close()
+    finally:  # also where somebody interrupts the waiting for the thread
+        pool.close()
 
 
 def as_context(context: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
+import weakref
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
@@ -18,15 +20,17 @@ class Pinner:
     """Takes the answers of a pool's workers as they come, and pins their batches.
 
     An exception that pinning raises takes the batch's place, as a worker's does. `workers_stay`
-    says whether workers live on when their streams have ended.
+    says whether workers live on when their streams have ended. `close()` ends the thread, before
+    the pool is closed; the program's end does too, as it must not come while CUDA is at work here.
     """
 
     def __init__(self, pool: WorkerPool, workers_stay: bool) -> None:
         self.answers: queue.SimpleQueue = queue.SimpleQueue()
-        self.bell, self.rope = Pipe(duplex=False)
-        arguments = pool, workers_stay, cuda.current_device(), self.bell, self.answers
+        bell, rope = Pipe(duplex=False)
+        arguments = pool, workers_stay, cuda.current_device(), bell, self.answers
         self.thread = threading.Thread(target=pin_all, args=arguments, name="pinning", daemon=True)
         self.thread.start()
+        self.close = weakref.finalize(self, end, self.thread, rope, bell, os.getpid())
 
     def receive(self, timeout: float | None) -> tuple[int, int, Any]:
         """Waits for an answer, as `WorkerPool.receive` does, with the same exceptions."""
@@ -39,11 +43,14 @@ class Pinner:
             answer.reraise()
         return answer
 
-    def close(self) -> None:
-        """Ends the thread; the pool is closed after it."""
-        self.rope.send_bytes(b".")  # closing it would not do: processes forked since have copies
-        if self.thread is not threading.current_thread():  # whose garbage collection may bring us
-            self.thread.join()
+
+def end(thread: threading.Thread, rope: Connection, bell: Connection, owner: int) -> None:
+    """Rings the bell, which is held until then, and waits; a forked process has no such thread."""
+    if os.getpid() != owner:
+        return
+    rope.send_bytes(b".")  # closing it would not do: processes forked since have copies
+    if thread is not threading.current_thread():  # whose garbage collection may bring us
+        thread.join()
 
 
 def pin_all(
@@ -62,7 +69,7 @@ def pin_all(
                     data = pinned(data, device)
                 answers.put((epoch, number, data))
                 del answer, data  # do not hold the batch while waiting for the next one
-    except Exception as error:  # a worker has died, say
+    except BaseException as error:  # a worker has died, say; without an answer all would wait on
         answers.put(Failure(type(error), str(error)))
 
 
