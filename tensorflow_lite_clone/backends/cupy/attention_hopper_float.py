@@ -49,13 +49,16 @@ class Prepared(NamedTuple):
 
 
 def serves(call: Any, capability: int, scale: float) -> bool:
-    """Whether these kernels serve the call: single precision, no mask, more than a tile."""
+    """Whether these kernels serve the call: single precision, no mask, queries beyond a tile.
+
+    For fewer queries, as in decoding, parts of all keys would be written to be read once.
+    """
     return (
         capability == 90
         and call.products == 3
         and not call.kind
         and scale > 0
-        and max(call.q.shape[2], call.k.shape[2]) > _UNIT_ROWS
+        and call.q.shape[2] > _UNIT_ROWS
     )
 
 
