@@ -11,7 +11,8 @@
 //              neighbours find in L1; no copy of x by pixels is made
 // Types:       float -> float (rounded to tf32), half, bfloat16 -> float
 // Determinism: bit for bit
-// Limits:      groups, windows of more than 32 values, 2^31 pixels; below sm_80
+// Limits:      groups, windows of more than 32 values, 2^31 pixels, images that span 2^31 elements;
+//              below sm_80
 // Variants:    STEPS products along the window
 // Instances:   conv2d_few<float,4>: 168 registers, 0 bytes shared
 //   conv2d_few<float,2>: 168 registers, 0 bytes shared

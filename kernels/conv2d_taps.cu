@@ -1,6 +1,6 @@
 // Weights of convolutions, from rows of (channel, tap) to rows of (tap, channel).
 //
-// Op:          conv, cast_channels_last
+// Op:          conv, conv_backward_input, cast_weight
 // Math:        y[output, tap, channel] = x[output, channel, tap]
 // Layout:      x and y dense, at multiples of 16 bytes; channels whole packs of 16 bytes of y
 // Launch:      grid (outputs * channels / (256 EACH)), block 256, shared 256 EACH taps sizeof(T)

@@ -16,6 +16,7 @@ import torch as oracle
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends, storage
+from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.dispatch.layouts import conversions
@@ -32,7 +33,7 @@ def last(x: Any) -> Any:
 
 
 def lays_otherwise(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-    if op.name not in ("conv", "batch_norm", "max_pool"):
+    if op.name not in ("batch_norm", "cast_weight", "conv", "max_pool"):
         return call
 
     def laying(*arrays: Any, **parameters: Any) -> Any:
@@ -120,6 +121,31 @@ def test_elementwise_ops_keep_the_layout() -> None:
         assert is_free(z)
         assert not z._storage.laid.flags.c_contiguous
     assert is_free(y) and not conversions
+
+
+@pytest.mark.parametrize("told_last", [False, True])
+def test_weights_that_autocast_casts_may_lie_otherwise(told_last: bool) -> None:
+    random = np.random.default_rng(0)
+    values = [random.normal(size=(n, 8, *size)).astype("f4") for n, *size in ((2, 5, 4), (8, 3, 3))]
+    results = []
+    for lib in (tlc, oracle):
+        x, w = [lib.tensor(value, requires_grad=True) for value in values]
+        given = x.contiguous(memory_format=lib.channels_last) if told_last else x * 1
+        with lib.autocast("cpu", lib.bfloat16):
+            y = lib.nn.functional.conv2d(given, w, padding=1)
+            if lib is tlc:
+                ((_, kept),) = autocast.cache.values()
+                assert is_free(kept) is not told_last  # settled beside an input that is told so
+            y = lib.nn.functional.conv2d(y, w, padding=1)
+        grads = lib.autograd.grad(y.float().square().sum(), [x, w], create_graph=True)
+        sum([grad.square().sum() for grad in grads]).backward()
+        results.append([y, *grads, x.grad, w.grad])
+    assert results[0][0].stride() == results[1][0].stride()
+    assert results[0][-1].is_contiguous()
+    for mine, theirs in zip(*results):
+        assert str(mine.dtype) == str(theirs.dtype)
+        mine, theirs = [value.detach().float().numpy() for value in (mine, theirs)]
+        np.testing.assert_allclose(mine, theirs, rtol=2e-2, atol=2e-2 * np.abs(theirs).max())
 
 
 def test_writes_in_place_keep_the_layout() -> None:

@@ -94,7 +94,9 @@ def test_casts_lay_the_channels_last(shape: tuple, name: str) -> None:
     assert bool((y == expected).all())
 
 
-@pytest.mark.parametrize("shape", [(8, 8, 1, 1), (8, 12, 3, 3), (8, 8, 3), (8, 8, 9, 9)])
+@pytest.mark.parametrize("shape", [
+    (8, 8, 1, 1), (8, 12, 3, 3), (8, 8, 3), (8, 8, 9, 9), (8, 0, 3, 3), (0, 8, 3, 3),
+])  # fmt: skip
 def test_other_weights_are_cast_as_ever(shape: tuple) -> None:
     assert cast(on_device(normal(*shape), "float32"), dtypes.float16) is NotImplemented
 

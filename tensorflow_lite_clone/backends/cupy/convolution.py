@@ -2,7 +2,8 @@
 
 The kernels read activations by pixels, channels padded to 16 bytes. A tensor that lies like that
 (channels_last, channels a multiple of 4, or 8 for the 16-bit types) is read in place; others are
-packed first. The result is channels_last where one of the operands is, as in PyTorch.
+packed first, unless they have few channels and tensor cores serve. The result is channels_last
+where one of the operands is, as in PyTorch, or where that suits the kernels (see `lies_last`).
 """
 
 from __future__ import annotations
@@ -232,7 +233,7 @@ def cast_weight(F: Any, x: Any, *, dtype: Any) -> Any:
     half = NATIVE.get(dtype)
     if not flags.free_layouts or x.dtype != _FLOAT32 or half not in _HALVES:
         return NotImplemented
-    if x.ndim != 4 or prod(x.shape[2:]) == 1 or not x.flags.c_contiguous:
+    if x.ndim != 4 or not x.size or prod(x.shape[2:]) == 1 or not x.flags.c_contiguous:
         return NotImplemented
     laid = taps_first(x, half)
     return NotImplemented if laid is None else laid
