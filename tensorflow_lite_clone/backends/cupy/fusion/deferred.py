@@ -155,11 +155,11 @@ class Chain(threading.local):
 
         joined = []
         for group in reversed(joining.groups_of(steps)):
-            step = joining.joined(group, is_held, again)
-            if step is None and group[-1].sums is not None and len(group) > 1:
+            whole = joining.joined(group, is_held, again)
+            if whole is None and group[-1].sums is not None and len(group) > 1:
                 group = group[:-1]  # what is written now lies otherwise: the caller sums
-                step = joining.joined(group, is_held, again)
-            joined.append((step, group))
+                whole = joining.joined(group, is_held, again)
+            joined.append((whole, group))
             later.update([window(v) for s in group for v in s.operands if v.__class__ is ndarray])
         with self.here():  # work for another device may be what they have to precede
             for step, group in reversed(joined):
@@ -174,7 +174,7 @@ class Chain(threading.local):
 
         The first array is (N, C, ...). What waits over the same elements is computed on the way: it
         goes on waiting where the arrays to read are no more for that, else it is launched. What
-        else the caller's kernels read, `others`, must not wait. None, and nothing is done, where
+        else the caller's kernels read, `others`, must not wait. None, and nothing is summed, where
         that is not so, or where channels are not next to each other.
         """
         self._launch_product(False)
