@@ -202,7 +202,7 @@ class Chain(threading.local):
         if whole[0] <= whole[1] and before.isdisjoint(map(window, given)):
             self._again |= again
             with self.beside(), self.here():
-                for watch in watchers:
+                for watch in tuple(watchers):
                     watch(alone, group)
                 try:
                     alone.launch()
@@ -401,7 +401,7 @@ def _arrays(value: Any) -> list[Any] | None:
 
 def _launch(step: Step, group: list[Step]) -> None:
     """Launch what a group was joined to, or the group one by one where that does not compile."""
-    for watch in watchers:
+    for watch in tuple(watchers):
         watch(step, group)
     try:
         step.launch()
