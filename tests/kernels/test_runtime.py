@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,6 +15,7 @@ pytest.importorskip("cupy")
 import cupy
 
 from tensorflow_lite_clone.backends.cupy import runtime
+from tensorflow_lite_clone.backends.cupy.graphs import Graph
 from tensorflow_lite_clone.dispatch import capture
 
 
@@ -78,3 +81,28 @@ def test_all_streams_wait_but_those_that_are_captured(
     expected = [[ptr], [ptr], [ptr], []]
     expected[current] = []
     assert [stream.waited for stream in streams] == expected
+
+
+def test_a_capture_whose_end_fails_leaves_nothing_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = []
+
+    @contextmanager
+    def deferring() -> Iterator[None]:
+        waits.append(True)
+        try:
+            yield
+        finally:
+            waits.pop()
+
+    def fail() -> None:
+        raise ValueError("at the boundary")
+
+    graph = Graph(0, lambda: None, deferring)
+    graph._stream = SimpleNamespace(end_capture=lambda: None)
+    graph._waiting.enter_context(deferring())
+    monkeypatch.setattr(capture, "boundaries", [fail])
+    with pytest.raises(ValueError, match="at the boundary"):
+        graph.end()
+    assert not waits

@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from tests.kernels.waiting import Rectified, Summed, chain, host, in_place, waiting
+from tensorflow_lite_clone.backends.cupy.fusion import deferred
+from tests.kernels.waiting import Rectified, Summed, chain, given, host, in_place, waiting
 
 __all__ = ["chain"]  # a fixture
 
@@ -42,6 +43,18 @@ def test_sums_write_what_is_read_again(chain: Any) -> None:
     np.testing.assert_allclose(sums, expected[1], 1e-5, 1e-5)
 
 
+def test_sums_of_what_a_later_kernel_reads_in_another_layout(chain: Any) -> None:
+    own = Rectified(chain)
+    total = waiting(lambda F, x, y: x + y)
+    masked = own.mask(total(own.g, own.more), own.y)
+    rows, steps = own.picture(False), given(1, 2, 3).reshape(3, 1, 1, 1, 1)
+    spread = total(waiting(lambda F, x: x * 2)(rows), steps)
+    assert own.sums(chain, masked) is None
+    chain.flush()
+    np.testing.assert_allclose(host(masked), own.expected(host(own.g) + host(own.more))[0])
+    np.testing.assert_allclose(host(spread), host(rows) * 2 + host(steps))
+
+
 @pytest.mark.parametrize("how", ["in place", "outside", "gone"])
 def test_what_changed_is_not_computed_again(chain: Any, how: str) -> None:
     own = Rectified(chain)
@@ -58,6 +71,38 @@ def test_what_changed_is_not_computed_again(chain: Any, how: str) -> None:
     expected = own.expected(host(own.g))
     np.testing.assert_allclose(host(masked), expected[0])
     np.testing.assert_allclose(sums, expected[1], 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("what", ["x", "y", "shift"])
+@pytest.mark.parametrize("how", ["waits too", "waits", "outside"])
+def test_what_changes_before_it_is_computed_again(chain: Any, what: str, how: str) -> None:
+    own = Rectified(chain)
+    own.y = waiting(lambda F, x, b: F.maximum(x - b, 0))(own.x, own.shift)
+    if how == "waits":
+        chain.flush()
+    if how == "outside":
+        deferred.writing(lambda array: host(array).fill(-0.5))(getattr(own, what))
+    else:
+        assert in_place(lambda F, x: 0.5 - x)(getattr(own, what))
+    chain.flush()
+    masked = own.mask(own.g, own.y)
+    sums = own.sums(chain, masked)
+    chain.flush()
+    expected = own.expected(host(own.g))
+    np.testing.assert_allclose(host(masked), expected[0])
+    np.testing.assert_allclose(sums, expected[1], 1e-5, 1e-5)
+
+
+def test_what_changes_while_it_is_to_be_computed_again(chain: Any) -> None:
+    own = Rectified(chain)
+    masked, expected = own.mask(own.g, own.y), own.expected(host(own.g))
+    np.testing.assert_allclose(own.sums(chain, masked), expected[1], 1e-5, 1e-5)
+    assert chain.steps
+    chain.outside(lambda array: host(array).fill(3), own.x)
+    last = waiting(lambda F, g, x: g - x)(masked, own.x)
+    chain.flush()
+    np.testing.assert_allclose(host(masked), expected[0])
+    np.testing.assert_allclose(host(last), expected[0] - 3)
 
 
 def test_sums_of_other_layouts_are_left_to_others(chain: Any) -> None:

@@ -172,7 +172,9 @@ class CupyBackend(Backend):
         return gradient
 
     def writer(self, op: Any) -> Any:
-        plain = self.foreign(super().writer(op))
+        plain = super().writer(op)
+        if plain is not None and self._waiting:
+            plain = deferred.writing(plain)
         if op.view or op.variadic or (op.name, self.name) in overrides:
             return self.guarded(plain)
         direct = self._in_place(self._formula(op.name, op.forward, None))
@@ -272,6 +274,7 @@ class CupyBackend(Backend):
 
     def write(self, target: Any, value: Any) -> None:
         chain.flush()
+        chain.wrote(target)
         with self.here():
             if value.__class__ is cupy.ndarray and (
                 target.dtype == np.uint8 or value.dtype.kind == "c" != target.dtype.kind

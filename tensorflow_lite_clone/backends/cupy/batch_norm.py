@@ -168,6 +168,9 @@ def batch_norm(
         None if value is None else cupy.ascontiguousarray(value)
         for value in (running_mean, running_var)
     ]
+    for value in running:
+        if value is not None:
+            chain.wrote(value)
     channels, count = x.shape[1], x.size // x.shape[1]
     mean, variance = cupy.empty(channels, kind), cupy.empty(channels, kind)
     unbiased = count / max(count - 1, 1)

@@ -100,9 +100,9 @@ class Graph:
             raise RuntimeError("capture_end() was called without a capture under way")
         try:
             try:
-                if not broken:
-                    capture.cross_boundary()
-                self._waiting.close()
+                with self._waiting:
+                    if not broken:
+                        capture.cross_boundary()
             finally:
                 self._graph = stream.end_capture()
         finally:

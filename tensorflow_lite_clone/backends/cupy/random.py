@@ -151,6 +151,7 @@ class Generator(Stream):
         fits = target is not None and target.shape == shape and target.dtype == dtype
         if fits and aligned(target):
             self._target = None
+            chain.wrote(target)
             return target
         return cupy.empty(shape, dtype)
 

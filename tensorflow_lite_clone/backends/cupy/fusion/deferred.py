@@ -155,20 +155,26 @@ class Chain(threading.local):
 
         joined = []
         for group in reversed(joining.groups_of(steps)):
-            joined.append((joining.joined(group, is_held, again), group))
+            whole = joining.joined(group, is_held, again)
+            if whole is None and group[-1].sums is not None and len(group) > 1:
+                group = group[:-1]  # what is written now lies otherwise: the caller sums
+                whole = joining.joined(group, is_held, again)
+            joined.append((whole, group))
             later.update([window(v) for s in group for v in s.operands if v.__class__ is ndarray])
         with self.here():  # work for another device may be what they have to precede
             for step, group in reversed(joined):
                 if step is not None:
                     _launch(step, group)
+                    self._forget(list(step.results))
                     self._origins.update(joining.origins_of(step))
+        self._forget([value for step in self.steps for value in step.results])
 
     def sums(self, name: str, body: Callable[..., tuple], arrays: tuple, others: tuple) -> Any:
         """The partial sums per channel, as `Sums` has them, of what `body` gives for the arrays.
 
         The first array is (N, C, ...). What waits over the same elements is computed on the way: it
         goes on waiting where the arrays to read are no more for that, else it is launched. What
-        else the caller's kernels read, `others`, must not wait. None, and nothing is done, where
+        else the caller's kernels read, `others`, must not wait. None, and nothing is summed, where
         that is not so, or where channels are not next to each other.
         """
         self._launch_product(False)
@@ -196,7 +202,7 @@ class Chain(threading.local):
         if whole[0] <= whole[1] and before.isdisjoint(map(window, given)):
             self._again |= again
             with self.beside(), self.here():
-                for watch in watchers:
+                for watch in tuple(watchers):
                     watch(alone, group)
                 try:
                     alone.launch()
@@ -221,12 +227,14 @@ class Chain(threading.local):
 
     def _forget(self, written: list[Any], itself: bool = True) -> None:
         """Let go of what cannot be computed again, after these arrays are written."""
-        if self._origins:
-            self._origins = {
-                key: origin
-                for key, origin in self._origins.items()
-                if not origin.lost(written, itself)
-            }
+        for origins in (self._origins, self._again):
+            for key in [key for key, own in origins.items() if own.lost(written, itself)]:
+                del origins[key]
+
+    def wrote(self, array: Any) -> None:
+        """Note that something else than a formula writes into an array."""
+        if self._origins or self._again:
+            self._forget([array])
 
     def drop(self) -> None:
         """Forget what waits."""
@@ -268,6 +276,17 @@ def around(call: Callable[..., Any]) -> Callable[..., Any]:
         return chain.outside(call, *args, **kwargs)
 
     return outside
+
+
+def writing(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call`, which writes into its first operand."""
+
+    def write(x: Any, *args: Any, **kwargs: Any) -> Any:
+        made = chain.outside(call, x, *args, **kwargs)
+        chain.wrote(x)
+        return made
+
+    return write
 
 
 def aware(override: Any) -> Any:
@@ -336,12 +355,13 @@ def deferring_in_place(call: Any) -> Callable[..., Any]:
 
     def put_off(x: Any, *others: Any, **parameters: Any) -> Any:
         if not chain.on:
+            chain.wrote(x)
             return write(x, *others, **parameters)
         formed = None
         if not made.refused and all([value is x or not meets(value, x) for value in others]):
             formed = made.formed((x, *others), parameters, x)
         if formed is None:
-            return chain.outside(write, x, *others, **parameters)
+            return writing(write)(x, *others, **parameters)
         traced, walked, form = formed
         if walked.elements:
             chain.defer(Step(made.name, traced, walked, form, (x, *others), (x,)))
@@ -381,7 +401,7 @@ def _arrays(value: Any) -> list[Any] | None:
 
 def _launch(step: Step, group: list[Step]) -> None:
     """Launch what a group was joined to, or the group one by one where that does not compile."""
-    for watch in watchers:
+    for watch in tuple(watchers):
         watch(step, group)
     try:
         step.launch()

@@ -235,12 +235,17 @@ def needed_of(steps: list[Step]) -> set[int]:
 
 
 def origins_of(step: Step) -> dict[tuple, Origin]:
-    """The results of a step that can be computed once more from one array of their shape."""
+    """The results of a step that can be computed once more from one array of their shape.
+
+    What they are computed from must not be overwritten by the step.
+    """
     origins = {}
     for symbol, value in zip(step.trace.results, step.results):
         used = {operand.value: step.operands[operand.value] for operand in operands_of((symbol,))}
         large = [place for place, own in used.items() if own.shape == value.shape]
         small = [own for place, own in used.items() if place not in large]
+        if any([meets(own, other) for own in used.values() for other in step.results]):
+            continue
         if len(large) == 1 and all([own.size * _FEW <= value.size for own in small]):
             used[large[0]] = ref(used[large[0]])
             symbol = _as_stored(symbol, value.dtype)

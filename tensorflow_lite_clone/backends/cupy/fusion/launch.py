@@ -77,7 +77,7 @@ def launcher(name: str, text: Text, front: str, static: Struct, values: list, bl
     def fire(*arguments: Any, kept: Any = (size, extra)) -> None:  # to which addresses lead
         launched: Any = ()
         if _launches:
-            for watcher in watchers:
+            for watcher in tuple(watchers):
                 watcher(text)
             launched = hooks.tell_launch(text.name, "", (blocks,), (BLOCK,))
         unknown()
