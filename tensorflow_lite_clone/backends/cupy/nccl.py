@@ -102,12 +102,14 @@ class Channel:
 
     def all_reduce(self, array: Any, dtype: DType, op: str) -> None:
         """Queue a reduction in place."""
+        chain.wrote(array)
         where = array.data.ptr
         code = _reduction(dtype, op)
         self._nccl.allReduce(where, where, array.size, TYPES[dtype], code, self.stream.ptr)
 
     def reduce(self, array: Any, target: Any, root: int, dtype: DType, op: str) -> None:
         """Queue a reduction to `target`, which the root alone writes."""
+        chain.wrote(target)
         self._nccl.reduce(
             array.data.ptr, target.data.ptr, array.size, TYPES[dtype], _reduction(dtype, op), root,
             self.stream.ptr,
@@ -115,6 +117,7 @@ class Channel:
 
     def reduce_scatter(self, first: Any, target: Any, dtype: DType, op: str) -> None:
         """Queue a reduction of arrays that follow `first` in memory, one for each rank."""
+        chain.wrote(target)
         self._nccl.reduceScatter(
             first.data.ptr, target.data.ptr, target.size, TYPES[dtype], _reduction(dtype, op),
             self.stream.ptr,
@@ -122,12 +125,14 @@ class Channel:
 
     def broadcast(self, array: Any, target: Any, root: int) -> None:
         """Queue a copy of the root's `array` to all targets."""
+        chain.wrote(target)
         self._nccl.broadcast(
             array.data.ptr, target.data.ptr, array.nbytes, _BYTE, root, self.stream.ptr
         )
 
     def all_gather(self, array: Any, first: Any) -> None:
         """Queue a copy of the arrays of all ranks to those that follow `first` in memory."""
+        chain.wrote(first)
         self._nccl.allGather(array.data.ptr, first.data.ptr, array.nbytes, _BYTE, self.stream.ptr)
 
     def send(self, array: Any, peer: int) -> None:
@@ -136,6 +141,7 @@ class Channel:
 
     def receive(self, array: Any, peer: int) -> None:
         """Queue a receive."""
+        chain.wrote(array)
         self._nccl.recv(array.data.ptr, array.nbytes, _BYTE, peer, self.stream.ptr)
 
     def close(self) -> None:
