@@ -19,7 +19,7 @@ from tensorflow_lite_clone.autograd.node import (
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.dispatch.table import prepared, run
+from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Lent, Storage, as_laid, freely
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
@@ -61,11 +61,7 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
         arrays = as_laid(storages)
     else:
         arrays = [None if storage is None else storage.array for storage in storages]
-    try:
-        call = op.calls[backend]
-    except KeyError:
-        call = prepared(op, backend)
-    result = call(*arrays, **parameters)
+    result = run(op, backend, arrays, parameters)
     if type(result) is not tuple:
         if op.view:
             return view_of(op, inputs[0], result, parameters)

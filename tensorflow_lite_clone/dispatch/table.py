@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -80,7 +80,7 @@ def _with_fallback(
     return call
 
 
-def run(op: type[Op], backend: Any, arrays: tuple, parameters: dict) -> Any:
+def run(op: type[Op], backend: Any, arrays: Sequence[Any], parameters: dict) -> Any:
     """Run `op` on arrays of `backend`: its override, else the generic, inside active hooks."""
     try:
         call = op.calls[backend]

@@ -32,17 +32,11 @@ class Cast(Op):
         return g  # the engine casts to the input's dtype
 
 
-class CastWeight(Op):
+class CastWeight(Cast):
     """`Cast` of a convolution's weight (o, c, *kernel), which may be laid as suits convolutions."""
 
-    any_layout = True
     label = "ToCopy"
-
-    def forward(F, x, *, dtype):
-        return F.astype(x, dtype)
-
-    def backward_x(F, g, *, dtype):
-        return g  # the engine casts to the input's dtype
+    forward = Cast.forward
 
 
 class CastToIntegers(Op):

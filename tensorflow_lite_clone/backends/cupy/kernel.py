@@ -148,7 +148,10 @@ class Instance:
             grid = (grid,)
         if block.__class__ is not tuple:
             block = (block,)
-        launched = self._tell(grid, block) if _launches else ()
+        launched: Any = ()
+        if _launches:
+            path = str(self.kernel.source.path)
+            launched = hooks.tell_launch(self.expression, path, grid, block)
         packer = self._packer
         with packer.lock:
             packed = packer.pack(args)
@@ -184,9 +187,6 @@ class Instance:
             )
         values = tuple([convert(value) for convert, value in zip(converters, args)])
         self._function(grid, block, values, shared_mem=shared)
-
-    def _tell(self, grid: tuple, block: tuple) -> list:
-        return hooks.tell_launch(self.expression, str(self.kernel.source.path), grid, block)
 
 
 def _check_architecture(source: Source) -> None:
