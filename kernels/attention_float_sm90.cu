@@ -161,7 +161,8 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const int tile = at / static_cast<int>(heads.groups) * ((size + N - 1) / N);
   k_units += tile;
   v_units += tile;
-  float sums[D / 2], base[2] = {-infinity(), -infinity()}, total[2] = {0.0f, 0.0f};
+  float sums[D / 2];
+  PassingSoftmax<POWERS, POWERS - LAG> softmax;
 #pragma unroll
   for (int i = 0; i < D / 2; ++i) sums[i] = 0.0f;
 
@@ -187,44 +188,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     hold(scores);
     if (CAUSAL && row - column < N) mask<N, false>(scores, row - column);
     if (size - column < N) mask_beyond<N>(scores, size - column);
-    float peak[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      peak[h] = fmaxf(scores[2 * h], scores[2 * h + 1]);
-#pragma unroll
-      for (int n = 1; n < N / 8; ++n) {
-        peak[h] = fmaxf(peak[h], fmaxf(scores[4 * n + 2 * h], scores[4 * n + 2 * h + 1]));
-      }
-      peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 1));
-      peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 2)) * to_powers;
-    }
-    // Powers may lie anywhere below 2^15: the base follows the largest score from afar.
-    if (__any_sync(0xffffffffu, peak[0] > base[0] + POWERS || peak[1] > base[1] + POWERS)) {
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const float higher = fmaxf(peak[h] - (POWERS - LAG), base[h]);
-        const float shrink = power_of_two(base[h] - (higher == -infinity() ? 0.0f : higher));
-        base[h] = higher;
-        total[h] *= shrink;
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          sums[4 * n + 2 * h] *= shrink;
-          sums[4 * n + 2 * h + 1] *= shrink;
-        }
-      }
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const float minus = base[h] == -infinity() ? 0.0f : -base[h];
-#pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
-#pragma unroll
-        for (int i = 4 * n + 2 * h; i < 4 * n + 2 * h + 2; ++i) {
-          scores[i] = power_of_two(fmaf(scores[i], to_powers, minus));
-          total[h] += scores[i];
-        }
-      }
-    }
+    softmax.template take_in<N, D>(scores, to_powers, sums);
     const PartsOfScores<N> weights(scores);
     wgmma_fence();
     begin_columns_of_parts<D, N>(part, weights, keys + TILE);
@@ -236,17 +200,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   }
 
   float factors[2];
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 1);
-    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 2);
-    factors[h] = total[h] == 0.0f ? 0.0f : 1.0f / total[h];
-    const int i = row + 8 * h + lane / 4;
-    if (lane % 4 == 0 && i < length) {
-      lse[static_cast<int64_t>(at) * length + i] =
-          total[h] == 0.0f ? infinity() : base[h] * LN_2 + logf(total[h]);
-    }
-  }
+  softmax.finish(factors, lse + static_cast<int64_t>(at) * length, row, length);
   out += batch * heads.first[0] + head * heads.first[1];
   store_floats<D>(sums, factors, out, heads.first[2], row, length, heads.value_width);
 }

@@ -105,7 +105,8 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   const int row = row0 + warp * 16, group_row = row0 + group * 64;
   const T* own = queries + group * 64 * PANEL;
   const float scale_2 = scale * LOG2_E;
-  float sums[D / 2], base[2] = {-infinity(), -infinity()}, total[2] = {0.0f, 0.0f};
+  float sums[D / 2];
+  PassingSoftmax<8, 0> softmax;
 #pragma unroll
   for (int i = 0; i < D / 2; ++i) sums[i] = 0.0f;
 
@@ -120,44 +121,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     hold(scores);
     if (diagonal && row - column < WIDTH) mask<WIDTH, false>(scores, row - column);
     if (size - column < WIDTH) mask_beyond<WIDTH>(scores, size - column);
-    float peak[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      peak[h] = fmaxf(scores[2 * h], scores[2 * h + 1]);
-#pragma unroll
-      for (int n = 1; n < WIDTH / 8; ++n) {
-        peak[h] = fmaxf(peak[h], fmaxf(scores[4 * n + 2 * h], scores[4 * n + 2 * h + 1]));
-      }
-      peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 1));
-      peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 2)) * scale_2;
-    }
-    // Any base will do that keeps the powers small: it follows the largest score from afar.
-    if (__any_sync(0xffffffffu, peak[0] > base[0] + 8.0f || peak[1] > base[1] + 8.0f)) {
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const float higher = fmaxf(peak[h], base[h]);
-        const float shrink = power_of_two(base[h] - (higher == -infinity() ? 0.0f : higher));
-        base[h] = higher;
-        total[h] *= shrink;
-#pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          sums[4 * n + 2 * h] *= shrink;
-          sums[4 * n + 2 * h + 1] *= shrink;
-        }
-      }
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const float minus = base[h] == -infinity() ? 0.0f : -base[h];
-#pragma unroll
-      for (int n = 0; n < WIDTH / 8; ++n) {
-#pragma unroll
-        for (int i = 4 * n + 2 * h; i < 4 * n + 2 * h + 2; ++i) {
-          scores[i] = power_of_two(fmaf(scores[i], scale_2, minus));
-          total[h] += scores[i];
-        }
-      }
-    }
+    softmax.template take_in<WIDTH, D>(scores, scale_2, sums);
     uint32_t weights[WIDTH / 16][4];
     narrowed<T, WIDTH>(weights, scores);
     wgmma_fence();
@@ -195,17 +159,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   }
 
   float factors[2];
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 1);
-    total[h] += __shfl_xor_sync(0xffffffffu, total[h], 2);
-    factors[h] = total[h] == 0.0f ? 0.0f : 1.0f / total[h];
-    const int i = row + 8 * h + lane / 4;
-    if (lane % 4 == 0 && i < length) {
-      lse[static_cast<int64_t>(at) * length + i] =
-          total[h] == 0.0f ? infinity() : base[h] * LN_2 + logf(total[h]);
-    }
-  }
+  softmax.finish(factors, lse + static_cast<int64_t>(at) * length, row, length);
   __syncthreads();  // the queries make place for the results
   out += batch * heads.first[0] + head * heads.first[1];
   store_rows<D, ROWS>(sums, factors, queries, warp * 16, out, heads.first[2], row, length,

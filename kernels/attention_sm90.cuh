@@ -101,6 +101,70 @@ __device__ __forceinline__ void begin_columns(float (&sums)[D / 2],
   for (int k = 0; k < N / 16; ++k) wgmma<T, true>(sums, weights[k], advance(b, k * 2048), true);
 }
 
+// The softmax of a lane's two rows over columns that pass by: powers of two of the scores, less a
+// base that follows the largest from afar, so that none lies above 2^MOST; when the base rises, the
+// largest is 2^LARGEST.
+template <int MOST, int LARGEST>
+struct PassingSoftmax {
+  float base[2] = {-infinity(), -infinity()}, total[2] = {0.0f, 0.0f};
+  // Scores times `to_powers` become powers; `sums` are of those before.
+  template <int N, int D>
+  __device__ __forceinline__ void take_in(float (&scores)[N / 2], float to_powers,
+                                          float (&sums)[D / 2]) {
+    float peak[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      peak[h] = fmaxf(scores[2 * h], scores[2 * h + 1]);
+#pragma unroll
+      for (int n = 1; n < N / 8; ++n) {
+        peak[h] = fmaxf(peak[h], fmaxf(scores[4 * n + 2 * h], scores[4 * n + 2 * h + 1]));
+      }
+      peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 1));
+      peak[h] = fmaxf(peak[h], __shfl_xor_sync(0xffffffffu, peak[h], 2)) * to_powers;
+    }
+    if (__any_sync(0xffffffffu, peak[0] > base[0] + MOST || peak[1] > base[1] + MOST)) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float higher = fmaxf(peak[h] - LARGEST, base[h]);
+        const float shrink = power_of_two(base[h] - (higher == -infinity() ? 0.0f : higher));
+        base[h] = higher;
+        total[h] *= shrink;
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n) {
+          sums[4 * n + 2 * h] *= shrink;
+          sums[4 * n + 2 * h + 1] *= shrink;
+        }
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const float minus = base[h] == -infinity() ? 0.0f : -base[h];
+#pragma unroll
+      for (int n = 0; n < N / 8; ++n) {
+#pragma unroll
+        for (int i = 4 * n + 2 * h; i < 4 * n + 2 * h + 2; ++i) {
+          scores[i] = power_of_two(fmaf(scores[i], to_powers, minus));
+          total[h] += scores[i];
+        }
+      }
+    }
+  }
+  // What the rows' sums are to be multiplied by; lse of the warp's rows from `row` on is written.
+  __device__ __forceinline__ void finish(float (&factors)[2], float* lse, int row, int length) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      total[h] += __shfl_xor_sync(0xffffffffu, total[h], 1);
+      total[h] += __shfl_xor_sync(0xffffffffu, total[h], 2);
+      factors[h] = total[h] == 0.0f ? 0.0f : 1.0f / total[h];
+      const int i = row + 8 * h + lane / 4;
+      if (lane % 4 == 0 && i < length) {
+        lse[i] = total[h] == 0.0f ? infinity() : base[h] * LN_2 + logf(total[h]);
+      }
+    }
+  }
+};
+
 // 16 rows of sums that a warp holds, from row `own` of a tile that it alone still uses. Row h of a
 // lane is multiplied by factors[h].
 template <int D, int ROWS, typename T>
