@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
     fence_barriers();
     for (int step = 0; step < STAGES - 1 && step < steps; ++step) load_step(step);
   }
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / 128;
+  const int warp = threadIdx.x / 32, group = threadIdx.x / 128;
   const int row = row0 + warp * 16, group_row = row0 + group * 64;
   __syncwarp();
   q += batch * heads.second[0] + head * heads.second[1];

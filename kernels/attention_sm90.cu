@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(128 * GROUPS, BLOCKS)
   }
   __syncthreads();
 
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / 128;
+  const int warp = threadIdx.x / 32, group = threadIdx.x / 128;
   const int row = row0 + warp * 16, group_row = row0 + group * 64;
   const T* own = queries + group * 64 * PANEL;
   const float scale_2 = scale * LOG2_E;
