@@ -7,11 +7,17 @@ import os
 _PRECISIONS = ("highest", "high", "medium")
 
 
+def _threads() -> int:
+    """``OMP_NUM_THREADS``, or the number of processors."""
+    named = os.environ.get("OMP_NUM_THREADS", "")
+    return int(named) if named.isdigit() and named != "0" else os.cpu_count() or 1
+
+
 class Flags:
     """How float32 products are computed, and what else was asked for; PyTorch's defaults.
 
     `torch.backends` and the functions of `ops/settings.py` and `ops/precision.py` set them, device
-    backends read the first three, `free_layouts` and `remember_launches`.
+    backends read the first three, `free_layouts`, `remember_launches` and `threads`.
     """
 
     __slots__ = (
@@ -22,6 +28,7 @@ class Flags:
         "float32_matmul_precision",
         "matmul_allow_tf32",
         "remember_launches",
+        "threads",
         "warn_always",
     )
 
@@ -32,6 +39,7 @@ class Flags:
         self.deterministic = False
         self.deterministic_warn_only = False
         self.warn_always = False
+        self.threads = _threads()  # of one operation on the CPU
         # Convolutions on CUDA may lay results otherwise than programs are told, see storage.Free.
         self.free_layouts = os.environ.get("TENSORFLOW_LITE_CLONE_FREE_LAYOUTS") != "0"
         # Launchers of CUDA kernels may do again what they did for arrays that lay alike.

@@ -23,7 +23,8 @@ def override(name: str, backend: str) -> Callable[[Callable[..., Any]], Callable
     """Register ``function(F, *arrays, **parameters)`` as `backend`'s implementation of an op.
 
     It has the signature of the generic forward (or composite) and may decline a call by
-    returning ``NotImplemented``: the generic then runs, and the decline is counted.
+    returning ``NotImplemented``: the generic then runs, and the decline is counted. `backend` may
+    also be one of the `accelerators` that a backend names: theirs are asked before its own.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,11 +60,11 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
         generic = backend.adapted(op, partial(body, backend.F))
         generic = backend.guarded(backend.foreign(generic, getattr(op, "view", False)))
     generic = backend.fused(name, body, generic, getattr(op, "hints", ()))
-    special = overrides.get((name, backend.name))
-    if special is None:
-        return generic
-    special = backend.guarded(backend.foreign(partial(special, backend.F)))
-    return _with_fallback((name, backend.name), special, generic)
+    for layer in (backend.name, *backend.accelerators):
+        if (special := overrides.get((name, layer))) is not None:
+            special = backend.guarded(backend.foreign(partial(special, backend.F)))
+            generic = _with_fallback((name, layer), special, generic)
+    return generic
 
 
 def _with_fallback(

@@ -72,9 +72,8 @@ def get_deterministic_debug_mode() -> int:
 
 
 class _Threads:
-    """Numbers that were set; None where none was."""
+    """The number that was set; None where none was."""
 
-    within: int | None = None
     between: int | None = None
 
 
@@ -88,28 +87,17 @@ def _count(function: str, number: Any) -> int:
 
 @public("torch")
 def set_num_threads(int: int, /) -> None:
-    """How many threads a product of matrices may use; RuntimeError unless positive.
+    """How many threads an operation may use; RuntimeError unless positive."""
+    import threadpoolctl
 
-    NumPy's BLAS is told where the package `threadpoolctl` is installed. Without it the number is
-    only kept: the environment (``OMP_NUM_THREADS``) decided when NumPy was imported.
-    """
-    number = _count("set_num_threads", int)
-    try:
-        import threadpoolctl
-    except ImportError:
-        pass
-    else:
-        threadpoolctl.threadpool_limits(number)
-    _Threads.within = number
+    flags.threads = _count("set_num_threads", int)
+    threadpoolctl.threadpool_limits(flags.threads)
 
 
 @public("torch")
 def get_num_threads() -> int:
     """The number last set; before, ``OMP_NUM_THREADS`` or the number of processors."""
-    if _Threads.within is not None:
-        return _Threads.within
-    named = os.environ.get("OMP_NUM_THREADS", "")
-    return int(named) if named.isdigit() and named != "0" else os.cpu_count() or 1
+    return flags.threads
 
 
 @public("torch")

@@ -94,7 +94,7 @@ LOCAL: dict[str, dict[str, str]] = {
         "tensorflow_lite_clone.vision._download": "HTTP is slow to import",
     },
 }
-# Optional extras may be imported where they are used, by any module.
+# These may be imported where they are used, by any module: optional extras, and one that few need.
 EXTRAS = {
     "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
 }  # fmt: skip

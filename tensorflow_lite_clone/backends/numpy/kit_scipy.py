@@ -71,11 +71,9 @@ def _part(name: str) -> Any:
 
 
 def _blas() -> dict[str, Any]:
-    """The BLAS libraries in use, by their files; none where `threadpoolctl` is not installed."""
-    try:
-        import threadpoolctl
-    except ImportError:
-        return {}
+    """The BLAS libraries in use, by their files."""
+    import threadpoolctl
+
     libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
     return {library.filepath: library for library in libraries}
 

@@ -1,0 +1,110 @@
+"""Work in parts: they cover what there is, errors arrive, BLAS gets its threads back."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tensorflow_lite_clone.backends.numpy import threads
+from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.core.flags import flags
+
+
+@pytest.fixture
+def three() -> Iterator[None]:
+    before, flags.threads = flags.threads, 3
+    yield
+    flags.threads = before
+
+
+@pytest.mark.parametrize(("size", "least", "parts"), [
+    (10, 1, 3), (10, 4, 2), (10, 6, 1), (2, 1, 2), (1, 1, 1), (0, 1, 1), (7, 0, 3),
+])  # fmt: skip
+def test_parts_cover_what_there_is(three: None, size: int, least: int, parts: int) -> None:
+    seen, met = [], threading.Barrier(parts)
+
+    def work(start: int, stop: int) -> None:
+        met.wait(10)  # all are done beside each other
+        seen.append((start, stop))
+
+    threads.share(work, size, least)
+    ends = sorted(seen)
+    assert len(ends) == parts
+    assert [a for a, _ in ends] == [0, *[b for _, b in ends[:-1]]]
+    assert ends[-1][1] == size
+
+
+def test_exceptions_arrive_after_all_parts(three: None) -> None:
+    done = []
+
+    def work(start: int, stop: int) -> None:
+        if start == 1:
+            raise ValueError("of another thread")
+        done.append(start)
+
+    with pytest.raises(ValueError, match="of another thread"):
+        threads.share(work, 3, 1)
+    assert sorted(done) == [0, 2]
+    threads.share(lambda start, stop: done.append(start), 3, 1)
+    assert len(done) == 5
+
+
+def test_what_is_shared_again_stays_in_its_thread(three: None) -> None:
+    seen = []
+
+    def work(start: int, stop: int) -> None:
+        here = threading.get_ident()
+        threads.share(lambda *part: seen.append((part, threading.get_ident() == here)), 3, 1)
+
+    threads.share(work, 3, 1)
+    assert seen == [((0, 3), True)] * 3
+
+
+def test_blas_has_one_thread_in_the_parts_and_its_own_after(three: None) -> None:
+    import threadpoolctl
+
+    def numbers() -> list[int]:
+        with_numpy = np.__file__.rpartition("/numpy/")[0] + "/numpy"
+        return [
+            found["num_threads"]
+            for found in threadpoolctl.threadpool_info()
+            if found["user_api"] == "blas" and found["filepath"].startswith(with_numpy)
+        ]
+
+    with threadpoolctl.threadpool_limits(2):
+        before, within = numbers(), []
+        threads.share(lambda start, stop: within.append(numbers()), 3, 1, products=True)
+        assert before == numbers()
+    if not before:
+        pytest.skip("NumPy's BLAS did not come with NumPy")
+    assert within == [[1] * len(before)] * 3
+
+
+def test_infinities_give_no_warnings_in_other_threads(three: None) -> None:
+    x = np.zeros(3, np.float32)
+    threads.share(lambda start, stop: np.divide(1, x[start:stop]), 3, 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_starts_its_own(three: None) -> None:
+    threads.share(lambda start, stop: None, 3, 1)
+    child = os.fork()
+    if child == 0:
+        seen: list[int] = []
+        threads.share(lambda start, stop: seen.append(start), 3, 1)
+        os._exit(0 if len(seen) == 3 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_scratch_is_used_again_but_not_twice_at_once() -> None:
+    with scratch(8, np.dtype(np.float32)) as first, scratch(8, np.dtype(np.float64)) as second:
+        assert not np.shares_memory(first, second)
+        address = first.ctypes.data
+    with scratch(4, np.dtype(np.float32)) as again, scratch(1 << 23, np.dtype(np.float64)) as large:
+        assert again.ctypes.data == address
+        assert large.nbytes == 1 << 26
