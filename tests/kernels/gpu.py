@@ -12,6 +12,7 @@ import pytest
 
 #: The dtypes under test; compute-sanitizer is slow, and two widths of elements show it enough.
 ALL = tuple(os.environ.get("KERNEL_DTYPES", "float32,float16,bfloat16,float64").split(","))
+HALF = tuple(name for name in ("float16", "bfloat16") if name in ALL)
 _UNITS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}
 
 

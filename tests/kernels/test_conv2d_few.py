@@ -12,12 +12,11 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch import hooks
-from tests.kernels.gpu import ALL, needs_gpu, on_device, poison, run_override
+from tests.kernels.gpu import HALF, needs_gpu, on_device, poison, run_override
 from tests.kernels.test_conv2d import assert_tf32, calls, compare, normal
 
 pytestmark = needs_gpu
 
-HALF = tuple(name for name in ("float16", "bfloat16") if name in ALL)
 # n, c, o, size, kernel, stride, padding, dilation, groups
 GEOMETRIES = (
     (3, 3, 64, (13, 11), (3, 3), (1, 1), (1, 1), (1, 1), 1),
