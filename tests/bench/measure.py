@@ -12,13 +12,21 @@ import torch
 import tensorflow_lite_clone as tlc
 from tests.bench.contenders import WARM, Contender
 from tests.bench.rows import Row
-from tests.bench.timing import in_turns
+from tests.bench.timing import in_turns, settle
 
 BUDGET = 0.01  # seconds of each contender in a round
+BASE = "torch eager"
 
 
-def measured(row: Row, contenders: Mapping[str, Contender], rounds: int) -> dict[str, Any]:
-    """Median microseconds and peak bytes by contender, and why some have none."""
+def measured(
+    row: Row, contenders: Mapping[str, Contender], rounds: int, device: str = "cuda"
+) -> dict[str, Any]:
+    """Median microseconds and peak bytes by contender, and why some have none.
+
+    On the CPU, where no allocator counts, there are no peaks. `ratios` are the medians of those
+    that ours has to PyTorch's eager time in each round.
+    """
+    prepared, turns = ON[device]
     calls: dict[str, Callable[[], Any]] = {}
     peaks: dict[str, int] = {}
     failures: dict[str, str] = {}
@@ -26,22 +34,44 @@ def measured(row: Row, contenders: Mapping[str, Contender], rounds: int) -> dict
         if not contender.applies(row):
             continue
         try:
-            calls[name], peaks[name] = prepared(row, contender)
+            calls[name], peak = prepared(row, contender)
+            if peak is not None:
+                peaks[name] = peak
         except Exception as error:
             failures[name] = f"{type(error).__name__}: {error}"[:300]
-    unwatch()
-    times = in_turns(calls, rounds=rounds, budget=BUDGET, wait=torch.cuda.synchronize)
+    if device == "cuda":
+        unwatch()
+    times = in_turns(calls, rounds=rounds, budget=BUDGET, **turns)
     calls.clear()
     release()
     return {
-        "times": {n: round(statistics.median(each) * 1e6, 1) for n, each in times.items()},
-        "spread": {n: [round(f(each) * 1e6, 1) for f in (min, max)] for n, each in times.items()},
+        "times": {n: round(statistics.median(each) * 1e6, 3) for n, each in times.items()},
+        "spread": {n: [round(f(each) * 1e6, 3) for f in (min, max)] for n, each in times.items()},
+        "ratios": ratios(times),
         "peaks": peaks,
         "failures": failures,
     }
 
 
-def prepared(row: Row, contender: Contender) -> tuple[Callable[[], Any], int]:
+def ratios(times: Mapping[str, list[float]]) -> dict[str, float]:
+    """By contender of ours: the median over the rounds of its time over that of `BASE`."""
+    return {
+        name: round(statistics.median(a / b for a, b in zip(each, times[BASE], strict=True)), 4)
+        for name, each in times.items()
+        if name.startswith("ours") and BASE in times
+    }
+
+
+def warm(row: Row, contender: Contender) -> tuple[Callable[[], Any], None]:
+    """A warm callable on the CPU."""
+    gc.collect()
+    call = contender.make(row)
+    for _ in range(WARM):
+        call()
+    return call, None
+
+
+def warm_on_gpu(row: Row, contender: Contender) -> tuple[Callable[[], Any], int]:
     """A warm callable, and the most memory that it took to make it and to call it."""
     release()
     memory = contender.lib.cuda
@@ -58,6 +88,12 @@ def unwatch() -> None:
     from tensorflow_lite_clone.backends.cupy import memory
 
     memory.unwatch()
+
+
+ON = {
+    "cpu": (warm, {"settle": settle}),
+    "cuda": (warm_on_gpu, {"wait": torch.cuda.synchronize}),
+}
 
 
 def costs(row: Row) -> tuple[float, float]:

@@ -12,6 +12,20 @@ def nothing() -> None:
     """What there is to wait for on a CPU."""
 
 
+def settle() -> None:
+    """Return when the threads of this process rest, or after a third of a second.
+
+    A BLAS has its threads turn in circles for up to 0.1 s after a product, in expectation of the
+    next one, and they take the processor from whoever else has threads.
+    """
+    until = time.perf_counter() + 0.33
+    while time.perf_counter() < until:
+        start, used = time.perf_counter(), time.process_time()
+        time.sleep(0.002)
+        if time.process_time() - used < 0.2 * (time.perf_counter() - start):
+            return
+
+
 def seconds_per_call(
     function: Callable[[], object], calls: int, wait: Callable[[], object] = nothing
 ) -> float:
@@ -29,21 +43,27 @@ def in_turns(
     rounds: int,
     budget: float,
     wait: Callable[[], object] = nothing,
+    settle: Callable[[], object] = nothing,
 ) -> dict[str, list[float]]:
     """Seconds per call of each, a figure for every round.
 
     A round runs each for about `budget` seconds, forwards and backwards through their order in
-    turn. They are to be warm.
+    turn. They are to be warm. `settle` is called before each turn; of several calls in a turn the
+    first then does not count.
     """
     counts = {}
     for name, function in calls.items():
         wait()
+        settle()
         once = max(seconds_per_call(function, 3, wait), 1e-8)
         counts[name] = max(1, int(budget / once))
     times: dict[str, list[float]] = {name: [] for name in calls}
     gc.collect()
     for number in range(rounds):
         for name in list(calls)[:: -1 if number % 2 else 1]:
+            settle()
+            if settle is not nothing and counts[name] > 1:
+                calls[name]()
             times[name].append(seconds_per_call(calls[name], counts[name], wait))
     return times
 
