@@ -133,7 +133,7 @@ ROWS: dict[str, Row] = {
 
 
 def table(lib: Any) -> dict[str, Row]:
-    """All rows; the small functions are those that there are for `lib`."""
+    """All rows, group by group; the small functions are those that there are for `lib`."""
     small = {}
     for number, (name, _) in enumerate(overhead.cases(lib)):
 
@@ -143,7 +143,9 @@ def table(lib: Any) -> dict[str, Row]:
         small[f"{overhead.NAME}-{number}"] = Row(name, work, group=overhead.NAME)
     steps = {key: row for key, row in ROWS.items() if row.group == "steps"}
     memory = {f"{MEMORY}-{key}": row._replace(group=MEMORY) for key, row in steps.items()}
-    return {**small, **ROWS, **tensorgrad.ROWS, **memory}
+    rows = {**small, **ROWS, **tensorgrad.ROWS, **memory}
+    groups = dict.fromkeys(row.group for row in rows.values())
+    return {key: row for group in groups for key, row in rows.items() if row.group == group}
 
 
 def chosen(rows: dict[str, Row], names: list[str], groups: list[str]) -> dict[str, Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import statistics
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ import torch
 import tensorflow_lite_clone as tlc
 from tests.bench.contenders import WARM, Contender
 from tests.bench.rows import Row
-from tests.bench.timing import in_turns, settle
+from tests.bench.timing import Turn, in_turns, seconds_per_call, undisturbed
 
 BUDGET = 0.01  # seconds of each contender in a round
 BASE = "torch eager"
@@ -26,7 +27,7 @@ def measured(
     On the CPU, where no allocator counts, there are no peaks. `ratios` are the medians of those
     that ours has to PyTorch's eager time in each round.
     """
-    prepared, turns = ON[device]
+    prepared, turn = ON[device]
     calls: dict[str, Callable[[], Any]] = {}
     peaks: dict[str, int] = {}
     failures: dict[str, str] = {}
@@ -41,7 +42,7 @@ def measured(
             failures[name] = f"{type(error).__name__}: {error}"[:300]
     if device == "cuda":
         unwatch()
-    times = in_turns(calls, rounds=rounds, budget=BUDGET, **turns)
+    times = in_turns(calls, rounds=rounds, budget=BUDGET, turn=turn)
     calls.clear()
     release()
     return {
@@ -90,9 +91,9 @@ def unwatch() -> None:
     memory.unwatch()
 
 
-ON = {
-    "cpu": (warm, {"settle": settle}),
-    "cuda": (warm_on_gpu, {"wait": torch.cuda.synchronize}),
+ON: dict[str, tuple[Callable[[Row, Contender], tuple[Callable, int | None]], Turn]] = {
+    "cpu": (warm, undisturbed),
+    "cuda": (warm_on_gpu, partial(seconds_per_call, wait=torch.cuda.synchronize)),
 }
 
 
