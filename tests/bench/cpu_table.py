@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import platform
-import statistics
 import subprocess
 import sys
 from importlib import metadata
@@ -20,7 +18,8 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends
 from tests.bench.contenders import Contender, entered
 from tests.bench.cpu_rows import MEMORY, chosen, table
-from tests.bench.measure import BASE, measured
+from tests.bench.measure import measured
+from tests.bench.ratios import BASE, means
 from tests.bench.stored import keep, today
 from tests.bench.tensorgrad import published
 
@@ -120,12 +119,3 @@ def tell(row: dict[str, Any]) -> None:
     print(f"{row['title']:52}{ratios:>12}   {', '.join(parts)}", flush=True)
     for name, why in row["failures"].items():
         print(f"    {name}: {why}", flush=True)
-
-
-def means(rows: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
-    """Geometric means of the ratios by group and contender of ours."""
-    found: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        for name, ratio in row["ratios"].items():
-            found.setdefault((row["group"], name), []).append(math.log(ratio))
-    return {place: math.exp(statistics.fmean(logs)) for place, logs in found.items()}

@@ -12,11 +12,11 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tests.bench.contenders import WARM, Contender
+from tests.bench.ratios import ratios
 from tests.bench.rows import Row
 from tests.bench.timing import Turn, in_turns, seconds_per_call, undisturbed
 
 BUDGET = 0.01  # seconds of each contender in a round
-BASE = "torch eager"
 
 
 def measured(
@@ -54,18 +54,8 @@ def measured(
     }
 
 
-def ratios(times: Mapping[str, list[float]]) -> dict[str, float]:
-    """By contender of ours: the median over the rounds of its time over that of `BASE`."""
-    return {
-        name: round(statistics.median(a / b for a, b in zip(each, times[BASE], strict=True)), 4)
-        for name, each in times.items()
-        if name.startswith("ours") and BASE in times
-    }
-
-
 def warm(row: Row, contender: Contender) -> tuple[Callable[[], Any], None]:
     """A warm callable on the CPU."""
-    gc.collect()
     call = contender.make(row)
     for _ in range(WARM):
         call()
