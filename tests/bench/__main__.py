@@ -4,7 +4,9 @@ On the CPU (``--device cpu``, the default) functions of eight floats, large func
 with their gradients, training steps and inference, eager and compiled, and the memory that steps
 take: times, ratios to torch's and their geometric means by group. ``--groups`` and ``--only``
 choose rows. Where numba serves the CPU the columns are "ours numba ..."; the environment variable
-TENSORFLOW_LITE_CLONE_NUMBA=0 measures without it, and the report joins the files of both.
+TENSORFLOW_LITE_CLONE_NUMBA=0 measures without it, and the report joins the files of both. Those who
+share a process share malloc, whose habits the work of the other changes: ``--contenders`` measures
+them in processes apart, of which the report makes the ratios.
 
 With ``--device cuda`` whole training steps and single functions, eager and as graphs, beside torch
 and JAX (``--against torch,jax``).
@@ -33,7 +35,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--rounds", type=int, default=7, help="7 by default")
+    parser.add_argument("--rounds", type=int, help="default: 5 on the CPU, 7 on a GPU")
     parser.add_argument(
         "--against", default="torch", help="of torch,jax (jax on a GPU); empty for none"
     )
@@ -50,6 +52,7 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, help="JSON file for what was found")
     options = parser.parse_args()
+    options.rounds = options.rounds or {"cpu": 5, "cuda": 7}[options.device]
     (cpu_table if options.device == "cpu" else cuda_table).run(options)
     return 0
 

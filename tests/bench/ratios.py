@@ -24,6 +24,14 @@ def ratios(times: Mapping[str, list[float]]) -> dict[str, float]:
     }
 
 
+def complete(row: dict[str, Any]) -> None:
+    """Add ratios of medians to a row for those of ours that were not measured beside `BASE`."""
+    times = row["times"]
+    if BASE in times:
+        apart = {name: time / times[BASE] for name, time in times.items() if ours(name)}
+        row["ratios"] = {**apart, **row["ratios"]}
+
+
 def means(rows: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
     """Geometric means of the ratios of rows, by their group and contender of ours."""
     found: dict[tuple[str, str], list[float]] = {}

@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.bench import cpu_page, pictures
 from tests.bench.markdown import grid, us
+from tests.bench.ratios import complete
 from tests.bench.ratios import ours as of_ours
 from tests.bench.stored import joined, keep
 
@@ -127,6 +128,9 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, default=Path("docs/benchmarks/pictures"))
     options = parser.parse_args()
     found = joined([json.loads(file.read_text()) for file in options.files])
+    if "cpu" in found:
+        for row in found["rows"]:
+            complete(row)
     keep(found, options.out)
     pictures.draw(found, options.pictures)
     made = cpu_page.page if "cpu" in found else page

@@ -22,7 +22,7 @@ from tests.bench import cpu_page, cpu_table, language, report, resident, tensorg
 from tests.bench.case import together  # noqa: E402
 from tests.bench.cpu_kernels import PARTS  # noqa: E402
 from tests.bench.cpu_rows import ROWS, chosen, table  # noqa: E402
-from tests.bench.ratios import means, ratios  # noqa: E402
+from tests.bench.ratios import complete, means, ratios  # noqa: E402
 from tests.bench.steps import training  # noqa: E402
 from tests.bench.stored import joined  # noqa: E402
 
@@ -106,6 +106,10 @@ def test_ratios_are_of_rounds_and_their_means_of_groups() -> None:
     times = {"ours eager": [1.0, 8.0, 3.0], "torch eager": [2.0, 4.0, 4.0], "torch.compile": [1.0]}
     assert ratios(times) == {"ours eager": 0.75}
     assert ratios({"ours eager": [1.0]}) == {}
+    apart = row("exp", "ops", {"ours eager": 3.0, "ours compiled": 4.0, "torch eager": 2.0})
+    apart["ratios"] = {"ours compiled": 1.9}
+    complete(apart)
+    assert apart["ratios"] == {"ours eager": 1.5, "ours compiled": 1.9}
     found = means(FOUND["rows"])
     assert found["ops-forward", "ours eager"] == pytest.approx(1)
     assert found["steps", "ours compiled"] == pytest.approx(0.5)
