@@ -149,9 +149,10 @@ def ratios(found: dict[str, Any], shown: Callable[[str], bool]) -> Figure:
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axes.set_yticks(range(len(lines)), list(lines))
-    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.set_ylim(max(1, len(lines)) - 0.5, -0.5)
     axes.set_xlabel("ours / torch eager; to the left ours takes less")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
+    if lines:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
     axes.set_title(f"{found['cpu']}, {found['date']}", loc="left")
     return figure
 
