@@ -1,1 +1,1 @@
-"""Measurements against torch on one machine: ``python -m tests.bench GROUP``."""
+"""Measurements against torch on one machine: ``python -m tests.bench``."""

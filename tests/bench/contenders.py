@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -25,14 +26,15 @@ class Contender(NamedTuple):
 def ready(lib: Any, row: Row, options: dict[str, Any]) -> tuple[Callable[..., Any], tuple]:
     """The row's work. Peaks of memory count from here: drawing its inputs may take more."""
     work = row.work(lib, **options)
-    lib.cuda.reset_peak_memory_stats()
+    if lib.cuda.is_available():
+        lib.cuda.reset_peak_memory_stats()
     return work
 
 
 def eager(lib: Any, **options: Any) -> Callable[[Row], Call]:
     def make(row: Row) -> Call:
         function, arguments = ready(lib, row, options)
-        return lambda: function(*arguments)
+        return partial(function, *arguments) if arguments else function
 
     return make
 
@@ -60,15 +62,14 @@ def graph(lib: Any, **options: Any) -> Callable[[Row], Call]:
     return make
 
 
-def compiled_step(**options: Any) -> Callable[[Row], Call]:
-    """Our ``torch.compile`` of a whole step, which is one graph."""
+def compiled_step(fullgraph: bool = True, **options: Any) -> Callable[[Row], Call]:
+    """Our ``torch.compile`` of a whole step, which with `fullgraph` is one graph or fails."""
 
     def make(row: Row) -> Call:
         if not row.is_step:
             return graph(tlc, **options)(row)
         function, arguments = ready(tlc, row, options)
-        step = tlc.compile(function, fullgraph=True)
-        return lambda: step(*arguments)
+        return partial(tlc.compile(function, fullgraph=fullgraph), *arguments)
 
     return make
 
@@ -94,6 +95,10 @@ def with_pictures(row: Row) -> bool:
     return row.pictures
 
 
+def whole_step(row: Row) -> bool:
+    return row.is_step
+
+
 NHWC = {"channels_last": True}
 CONTENDERS = {
     "ours eager": Contender(tlc, eager(tlc), always),
@@ -112,14 +117,25 @@ COMPILED = {
 }
 
 
-def entered(against_torch: bool, mode: str | None, names: list[str]) -> dict[str, Contender]:
+ON_CPU = {
+    "ours eager": Contender(tlc, eager(tlc), always),
+    "ours compiled": Contender(tlc, compiled_step(fullgraph=False), whole_step),
+    "torch eager": Contender(torch, eager(torch), always),
+}
+COMPILED_ON_CPU = {"torch.compile": (eager, {}, whole_step)}
+
+
+def entered(
+    against_torch: bool, mode: str | None, names: list[str], device: str = "cuda"
+) -> dict[str, Contender]:
     """Ours, with torch's where it is wanted, and compiled in a mode of ``torch.compile``.
 
     With `names` only those of them. Raises ValueError for a name that is none of them.
     """
-    found = {name: who for name, who in CONTENDERS.items() if against_torch or who.lib is tlc}
+    here, compiled = (ON_CPU, COMPILED_ON_CPU) if device == "cpu" else (CONTENDERS, COMPILED)
+    found = {name: who for name, who in here.items() if against_torch or who.lib is tlc}
     if against_torch and mode is not None:
-        for name, (how, options, applies) in COMPILED.items():
+        for name, (how, options, applies) in compiled.items():
             found[name] = Contender(torch, compiled_forward(how, mode, **options), applies)
     if unknown := set(names) - found.keys():
         raise ValueError(f"no contenders {sorted(unknown)}: there are {list(found)}")

@@ -22,20 +22,6 @@ from tests.bench.stored import Table, joined, keep, today
 JAX_SECONDS = 300  # the most that all of its rows may take
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """What ``--device cuda`` takes besides."""
-    parser.add_argument("--against", default="torch", help="of torch,jax; empty for none")
-    parser.add_argument("--only", nargs="+", default=[], metavar="ROW", help="rows by name")
-    parser.add_argument(
-        "--contenders", nargs="+", default=[], metavar="NAME", help="columns of the table by name"
-    )
-    parser.add_argument("--all", action="store_true", help="also rows without a goal")
-    parser.add_argument(
-        "--compile", metavar="MODE", help="also torch.compile, such as default; it is slow"
-    )
-    parser.add_argument("--out", type=Path, help="JSON file for what was found")
-
-
 def run(options: argparse.Namespace) -> None:
     """Measure, print and store."""
     others = set(options.against.split(",")) - {""}

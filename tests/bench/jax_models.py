@@ -1,4 +1,4 @@
-"""The networks of the table in plain JAX, as training steps: the same arithmetic as `cuda_steps`.
+"""The networks of the table in plain JAX, as training steps: the same arithmetic as `steps`.
 
 Parameters are trees of arrays, pictures (N, height, width, channels). Convolutions have XLA's
 default precision, TF32 on a GPU, matrix products in float32 its highest, as PyTorch's defaults.

@@ -5,20 +5,29 @@ from __future__ import annotations
 import gc
 import statistics
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 
 import tensorflow_lite_clone as tlc
 from tests.bench.contenders import WARM, Contender
+from tests.bench.ratios import ratios
 from tests.bench.rows import Row
-from tests.bench.timing import in_turns
+from tests.bench.timing import Turn, in_turns, seconds_per_call, undisturbed
 
 BUDGET = 0.01  # seconds of each contender in a round
 
 
-def measured(row: Row, contenders: Mapping[str, Contender], rounds: int) -> dict[str, Any]:
-    """Median microseconds and peak bytes by contender, and why some have none."""
+def measured(
+    row: Row, contenders: Mapping[str, Contender], rounds: int, device: str = "cuda"
+) -> dict[str, Any]:
+    """Median microseconds and peak bytes by contender, and why some have none.
+
+    On the CPU, where no allocator counts, there are no peaks. `ratios` are the medians of those
+    that ours has to PyTorch's eager time in each round.
+    """
+    prepared, turn = ON[device]
     calls: dict[str, Callable[[], Any]] = {}
     peaks: dict[str, int] = {}
     failures: dict[str, str] = {}
@@ -26,22 +35,34 @@ def measured(row: Row, contenders: Mapping[str, Contender], rounds: int) -> dict
         if not contender.applies(row):
             continue
         try:
-            calls[name], peaks[name] = prepared(row, contender)
+            calls[name], peak = prepared(row, contender)
+            if peak is not None:
+                peaks[name] = peak
         except Exception as error:
             failures[name] = f"{type(error).__name__}: {error}"[:300]
-    unwatch()
-    times = in_turns(calls, rounds=rounds, budget=BUDGET, wait=torch.cuda.synchronize)
+    if device == "cuda":
+        unwatch()
+    times = in_turns(calls, rounds=rounds, budget=BUDGET, turn=turn)
     calls.clear()
     release()
     return {
-        "times": {n: round(statistics.median(each) * 1e6, 1) for n, each in times.items()},
-        "spread": {n: [round(f(each) * 1e6, 1) for f in (min, max)] for n, each in times.items()},
+        "times": {n: round(statistics.median(each) * 1e6, 3) for n, each in times.items()},
+        "spread": {n: [round(f(each) * 1e6, 3) for f in (min, max)] for n, each in times.items()},
+        "ratios": ratios(times),
         "peaks": peaks,
         "failures": failures,
     }
 
 
-def prepared(row: Row, contender: Contender) -> tuple[Callable[[], Any], int]:
+def warm(row: Row, contender: Contender) -> tuple[Callable[[], Any], None]:
+    """A warm callable on the CPU."""
+    call = contender.make(row)
+    for _ in range(WARM):
+        call()
+    return call, None
+
+
+def warm_on_gpu(row: Row, contender: Contender) -> tuple[Callable[[], Any], int]:
     """A warm callable, and the most memory that it took to make it and to call it."""
     release()
     memory = contender.lib.cuda
@@ -58,6 +79,12 @@ def unwatch() -> None:
     from tensorflow_lite_clone.backends.cupy import memory
 
     memory.unwatch()
+
+
+ON: dict[str, tuple[Callable[[Row, Contender], tuple[Callable, int | None]], Turn]] = {
+    "cpu": (warm, undisturbed),
+    "cuda": (warm_on_gpu, partial(seconds_per_call, wait=torch.cuda.synchronize)),
+}
 
 
 def costs(row: Row) -> tuple[float, float]:

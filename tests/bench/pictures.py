@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 Row = dict[str, Any]
 BARS, ROOFLINE = "times.svg", "roofline.svg"
+FUNCTIONS, STEPS = "functions.svg", "steps.svg"
 GROUPS = {
     "ours": ("ours captured", "ours NHWC captured"),
     "torch eager": ("torch eager", "torch NHWC eager"),
@@ -19,6 +22,7 @@ GROUPS = {
     ),
     "JAX": ("JAX",),
 }  # fmt: skip
+SHADES = ("#1b6ca8", "#7fb2d9", "#d98a29", "#f0c48a", "#9a9a9a", "#6f6f6f", "#c9c9c9", "#444444")
 COLOURS = ("#1b6ca8", "#c9c9c9", "#9a9a9a", "#6f6f6f", "#d98a29")
 ROOFS = {"bfloat16": "bf16", "tf32": "TF32", "float32": "float32"}
 LONGEST = 4  # bars end there, with their number
@@ -26,12 +30,12 @@ MARKS = {"bfloat16": "s", "tf32": "o", "float32": "^"}
 
 
 def draw(found: dict[str, Any], folder: Path) -> None:
-    """Write both pictures."""
+    """Write both pictures of a device."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = {"svg.hashsalt": "tests.bench", "svg.fonttype": "none", "font.size": 9}
     with matplotlib.rc_context(settings):
-        for name, figure in ((BARS, bars(found)), (ROOFLINE, roofline(found))):
-            figure.savefig(folder / name, metadata={"Date": None}, bbox_inches="tight")
+        for name, make in (ON_CPU if "cpu" in found else ON_GPU).items():
+            make(found).savefig(folder / name, metadata={"Date": None}, bbox_inches="tight")
 
 
 def best(row: Row, names: tuple[str, ...]) -> float | None:
@@ -106,3 +110,52 @@ def roofline(found: dict[str, Any]) -> Figure:
     legend = "\n".join(f"{number}  {row['title']}" for number, row in enumerate(rows, 1))
     axes.text(1.1, 1, legend, transform=axes.transAxes, va="top", fontsize=7)
     return figure
+
+
+def functions(found: dict[str, Any]) -> Figure:
+    """Ratios of single functions, forward and with gradients."""
+    return ratios(found, lambda group: "-" in group or group == "overhead")
+
+
+def steps(found: dict[str, Any]) -> Figure:
+    """Ratios of optimizers, steps, inference and memory."""
+    return ratios(found, lambda group: "-" not in group and group != "overhead")
+
+
+def ratios(found: dict[str, Any], shown: Callable[[str], bool]) -> Figure:
+    """A bar for each ratio of the rows of some groups, away from the line where both are equal."""
+    lines: dict[str, dict[str, float]] = {}
+    for row in found["rows"]:
+        if shown(row["group"]):
+            _, _, part = row["group"].partition("-")
+            label = row["title"].removesuffix(f" {part}")
+            if row["group"] == "memory":
+                label += ", memory"
+            bars = lines.setdefault(label, {})
+            for name, ratio in row["ratios"].items():
+                bars[f"{name} {part}".strip()] = ratio
+    series = list(dict.fromkeys(name for line in lines.values() for name in line))
+    figure = Figure(figsize=(8, 1 + 0.3 * len(lines)))
+    axes = figure.subplots()
+    height = 0.8 / max(1, len(series))
+    for number, name in enumerate(series):
+        colour = SHADES[number % len(SHADES)]
+        for place, line in enumerate(lines.values()):
+            if name in line:
+                where = place + (number + 0.5) * height - 0.4
+                axes.barh(where, line[name] - 1, height, left=1, color=colour)
+        axes.barh(0, 0, left=1, color=colour, label=name)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.set_yticks(range(len(lines)), list(lines))
+    axes.set_ylim(max(1, len(lines)) - 0.5, -0.5)
+    axes.set_xlabel("ours / torch eager; to the left ours takes less")
+    if lines:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))
+    axes.set_title(f"{found['cpu']}, {found['date']}", loc="left")
+    return figure
+
+
+ON_GPU = {BARS: bars, ROOFLINE: roofline}
+ON_CPU = {FUNCTIONS: functions, STEPS: steps}

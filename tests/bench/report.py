@@ -1,6 +1,6 @@
-"""``python -m tests.bench.report FILE...``: a page with a table and two pictures of measurements.
+"""``python -m tests.bench.report FILE...``: a page with tables and two pictures of measurements.
 
-FILE is what ``python -m tests.bench --device cuda --out FILE`` or ``tests.bench.in_jax`` wrote;
+FILE is what ``python -m tests.bench --out FILE`` or ``tests.bench.in_jax`` wrote, on one device;
 several are joined, the one with our times first, and ``--out`` keeps the whole. The same files give
 the same page and pictures, byte for byte.
 """
@@ -13,7 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench import pictures
+from tests.bench import cpu_page, pictures
+from tests.bench.markdown import grid, us
+from tests.bench.ratios import complete
+from tests.bench.ratios import ours as of_ours
 from tests.bench.stored import joined, keep
 
 Row = dict[str, Any]
@@ -49,19 +52,8 @@ def fastest(row: Row, wanted: Callable[[str], bool]) -> float | None:
     return min(times, default=None)
 
 
-def of_ours(name: str) -> bool:
-    return name.startswith("ours")
-
-
 def of_others(name: str) -> bool:
     return not of_ours(name)
-
-
-def us(value: float | None) -> str:
-    """Microseconds: with a digit after the point below a hundred."""
-    if value is None:
-        return ""
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def ratio(row: Row) -> float | None:
@@ -84,8 +76,7 @@ def memory(row: Row) -> str:
 def table(rows: list[Row]) -> str:
     """Every row with its goal; the best time of all is bold."""
     heads = [head for head in HEADS if any(head in row["times"] for row in rows)]
-    cells = [["work", "goal", *heads, "best", "MiB, ours / torch"]]
-    cells.append(["---"] + ["---:"] * (len(cells[0]) - 1))
+    cells = []
     for row in rows:
         best = min(row["times"].values(), default=None)
         times = [row["times"].get(head) for head in heads]
@@ -93,7 +84,7 @@ def table(rows: list[Row]) -> str:
         share = ratio(row)
         goal = f"{row['goal']:g}" if row["goal"] else ""
         cells.append([row["title"], goal, *marked, f"{share:.2f}" if share else "", memory(row)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
+    return grid(["work", "goal", *heads, "best", "MiB, ours / torch"], cells)
 
 
 def missed(rows: list[Row]) -> list[str]:
@@ -137,9 +128,13 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, default=Path("docs/benchmarks/pictures"))
     options = parser.parse_args()
     found = joined([json.loads(file.read_text()) for file in options.files])
+    if "cpu" in found:
+        for row in found["rows"]:
+            complete(row)
     keep(found, options.out)
     pictures.draw(found, options.pictures)
-    text = page(found, options.pictures.name)
+    made = cpu_page.page if "cpu" in found else page
+    text = made(found, options.pictures.name)
     if options.page:
         options.page.write_text(text)
     else:

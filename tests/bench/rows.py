@@ -1,4 +1,4 @@
-"""The rows of the table for a GPU: what is done, and how long it is to take at most."""
+"""What a row of a table is, and the rows for a GPU, with how long each is to take at most."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tests.bench import cuda_kernels as of
 from tests.bench.case import Call
-from tests.bench.cuda_steps import Training, training
+from tests.bench.steps import Training, training
 
 Work = Callable[..., tuple[Callable[..., Any], tuple]]
 
@@ -21,7 +21,8 @@ class Row(NamedTuple):
     `channels_last`, where `pictures` says that it means something, and `wrap`, which is given the
     function that a compiler is to see, where `compiles`. `goal` is in microseconds; None is a row
     that is measured on request. A step counts its own `flops`; `bytes` are those that must be
-    moved. `unit` says which peak rate is the roof: float32, tf32 or bfloat16.
+    moved. `unit` says which peak rate is the roof: float32, tf32 or bfloat16. Rows for a CPU that
+    have a mean together are a `group`.
     """
 
     title: str
@@ -33,6 +34,7 @@ class Row(NamedTuple):
     flops: float = 0
     bytes: float = 0
     unit: str = "float32"
+    group: str = ""
 
 
 def _step(title: str, goal: float, name: str, batch: int, **options: Any) -> Row:
@@ -43,7 +45,7 @@ def _step(title: str, goal: float, name: str, batch: int, **options: Any) -> Row
     return Row(title, work, goal, is_step=True, pictures=name not in ("mlp", "vit"), unit=unit)
 
 
-def _kernel(
+def kernel(
     key: str,
     title: str,
     cases: Callable[..., Iterator[Call]],
@@ -78,7 +80,7 @@ def _kernel(
 def _convolution(channels: int, size: int, goals: tuple[float, float]) -> dict[str, Row]:
     flops = 2 * 128 * size * size * channels * channels * 9
     pixels, weights = 4 * 128 * channels * size * size, 4 * 9 * channels * channels
-    return _kernel(
+    return kernel(
         f"conv{channels}", f"conv3x3 b128 c{channels} {size}x{size} TF32",
         partial(of.convolution, channels=channels, size=size), goals,
         flops=(flops, 2 * flops), moved=(2 * pixels + weights, 3 * pixels + 2 * weights),
@@ -96,14 +98,14 @@ def _memory(
     """
     flops = tuple(count * size / 4 for count in counts)
     moved = tuple(count * size for count in moves)
-    return _kernel(key, title, cases, goals, flops=flops, moved=moved, **kind)
+    return kernel(key, title, cases, goals, flops=flops, moved=moved, **kind)
 
 
 def _single(key: str, title: str, cases: Any, **about: Any) -> dict[str, Row]:
     about = {
         name: (value,) if name in ("flops", "moved") else value for name, value in about.items()
     }
-    return _kernel(key, title, cases, parts=("",), compiles=False, **about)
+    return kernel(key, title, cases, parts=("",), compiles=False, **about)
 
 
 SCORES, TOKENS, WORDS = (4.0 * prod(s) for s in (of.ROWS_OF_SCORES, of.TOKENS, of.WORDS))
@@ -138,11 +140,11 @@ ROWS: dict[str, Row] = {
         "max-pool", "max-pool 3/2/1 b128 c64 112x112", of.max_pool, STEM, (2.25, 0.25), (160, 220),
         (1.25, 1.25), pictures=True,
     ),
-    **_kernel(
+    **kernel(
         "attention", "attention float32 16x12x1024x64 causal", of.attention, (500, 1500),
         flops=(ATTENTION, 2.5 * ATTENTION), moved=(4 * QKV, 8 * QKV),
     ),
-    **_kernel(
+    **kernel(
         "attention-bf16", "attention bf16 16x12x1024x64 causal",
         partial(of.attention, half=True), (80, 260),
         flops=(ATTENTION, 2.5 * ATTENTION), moved=(2 * QKV, 4 * QKV), unit="bfloat16",
@@ -172,7 +174,7 @@ ROWS: dict[str, Row] = {
     **_memory("dropout", "dropout 8192x4096", of.dropout, SCORES, (2, 1), (), (2, 2)),
     **_single("normal", "normal_ 8192x4096", of.normal, moved=SCORES),
     **_single("integers", "random_ 8192x4096", of.integers, moved=SCORES),
-    **_kernel(
+    **kernel(
         "embedding", "embedding 16384 of 50257x768", of.embedding,
         moved=(2 * LOOKED_UP, TABLE + 3 * LOOKED_UP),
     ),

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 Table = dict[str, Any]
-BY_CONTENDER = ("times", "spread", "peaks", "failures")
+BY_CONTENDER = ("times", "spread", "ratios", "peaks", "wholes", "failures")
+PLACE = ("gpu", "cpu", "threads")
 
 
 def today() -> str:
@@ -35,7 +36,8 @@ def joined(tables: Sequence[Table]) -> Table:
     rows: dict[str, dict[str, Any]] = {}
     for table in tables:
         versions = {**table["versions"], **made["versions"]}
-        if table["gpu"] != made["gpu"] or not table["versions"].items() <= versions.items():
+        same = all(table.get(name) == made.get(name) for name in PLACE)
+        if not same or not table["versions"].items() <= versions.items():
             raise ValueError(f"tables of different machines or versions: {made}, {table}")
         made["versions"] = {**made["versions"], **versions}
         made["rounds"] = min(made["rounds"], table["rounds"])

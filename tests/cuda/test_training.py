@@ -9,7 +9,7 @@ import pytest
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.dispatch import table
-from tests.bench.cuda_steps import MODELS, training_step
+from tests.bench.steps import MODELS, training_step
 
 pytestmark = pytest.mark.cuda
 nn = tlc.nn
