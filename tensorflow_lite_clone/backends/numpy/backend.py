@@ -8,13 +8,14 @@ import ml_dtypes
 import numpy as np
 
 from tensorflow_lite_clone.backends.base import Backend
-from tensorflow_lite_clone.backends.numpy import kit
+from tensorflow_lite_clone.backends.numpy import kit, memory
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 
 # PyTorch never warns about infinities and NaNs; NumPy would on every log(0).
 np.seterr(all="ignore")
+memory.keep_what_is_freed()
 
 NATIVE = dtypes.Natives(
     {
