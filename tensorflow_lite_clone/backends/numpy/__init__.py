@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.backends.numpy import activation as _activation  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import attention as _attention  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import convolution as _convolution  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import losses, softmax  # noqa: F401  their overrides

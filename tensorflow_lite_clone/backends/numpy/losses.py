@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.blocks import by_rows
+from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.softmax import MOST_FOR_LOGS, exponentials
 from tensorflow_lite_clone.dispatch.table import override
 
 
@@ -37,16 +40,20 @@ def cross_entropy(
 ) -> Any:
     if not _is_plain(x, target, weight, ignore_index, smoothing):
         return NotImplemented
-    count = x.shape[0]
-    rows = np.arange(count)
-    lse = x[rows, x.argmax(1)]  # faster than the maximum
-    y = x - lse[:, None]
-    picked = y[rows, target]
-    np.exp(y, y)
-    loss = np.add.reduce(y, 1)
-    np.log(loss, loss)
-    lse += loss
-    loss -= picked
+    count, classes = x.shape
+    picked = x[np.arange(count), target]
+    lse = np.empty(count, x.dtype)
+
+    def work(start: int, stop: int) -> None:
+        with scratch((stop - start) * classes, x.dtype) as memory:
+            part, y = x[start:stop], memory.reshape(stop - start, classes)
+            sums, top = exponentials(part, y, MOST_FOR_LOGS)
+        np.log(sums, lse[start:stop])
+        if top is not None:
+            lse[start:stop] += top[:, 0]
+
+    by_rows(work, count, classes, products=True)
+    loss = lse - picked
     if reduction == "none":
         return loss, lse
     loss = np.add.reduce(loss)
@@ -69,11 +76,19 @@ def cross_entropy_backward(
 ) -> Any:
     if not _is_plain(x, target, weight, ignore_index, smoothing):
         return NotImplemented
-    gx = x - lse[:, None]
-    np.exp(gx, gx)
-    gx[np.arange(len(gx)), target] -= 1
+    count, classes = x.shape
     if reduction == "none":
-        gx *= g[:, None]
+        scale = g
     else:
-        gx *= g / len(gx) if reduction == "mean" else g
+        scale = np.full(count, g / count if reduction == "mean" else g, x.dtype)
+    gx = np.empty((count, classes), x.dtype)
+
+    def work(start: int, stop: int) -> None:
+        part, total = gx[start:stop], lse[start:stop]
+        np.subtract(x[start:stop], total[:, None], part)
+        np.exp(part, part)
+        part[np.arange(stop - start), target[start:stop]] -= 1
+        np.multiply(part, scale[start:stop, None], part)
+
+    by_rows(work, count, classes)
     return gx
