@@ -1,4 +1,4 @@
-"""Formulas of several steps over large arrays, a block at a time: what lies between stays in a cache."""
+"""Formulas of several steps over large arrays, in blocks: what lies between stays in a cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALONE = 1 << 16  # elements of a block: three arrays of so many float32 numbers
 _SHARED = 1 << 18
 BLOCK = _SHARED  # the most elements that a kernel is given at once
 _BUFFERED = 8192  # NumPy's buffer, in elements
-_WORTH_IT = 512  # elements of a row from which one loop a row is faster than copies to the buffer
+ROW = 512  # elements of a row from which one loop a row is faster than copies to the buffer
 
 
 def _block(size: int, least: int) -> int:
@@ -32,10 +32,10 @@ def blockwise(
     """A new array like x, written by ``kernel(out, x, *others, *buffers)`` over parts of all.
 
     Parts of `least` elements or more go to a thread each. NotImplemented unless all are float32
-    or float64 arrays of one dtype and shape that lie without gaps.
+    or float64 arrays of one dtype and shape, not zero-dimensional, that lie without gaps.
     """
     dtype = x.dtype
-    if dtype.char not in "fd" or not x.flags.c_contiguous:
+    if dtype.char not in "fd" or not x.ndim or not x.flags.c_contiguous:
         return NotImplemented
     for other in others:
         if other.dtype != dtype or other.shape != x.shape or not other.flags.c_contiguous:
@@ -73,17 +73,18 @@ def by_rows(
 
     Parts of `least` elements or more go to a thread each, those with matrix products told so.
     """
-    step = max(1, _block(count * width, least) // max(width, 1))
+    size = count * width
+    step = max(1, _block(size, least) // max(width, 1))
+    if count <= step and not ROW <= width < _BUFFERED:
+        work(0, count)
+        return
 
     def part(start: int, stop: int) -> None:
         with one_loop_a_row(width):
             for first in range(start, stop, step):
                 work(first, min(first + step, stop))
 
-    if count <= step:
-        part(0, count)
-    else:
-        share(part, count, -(-least // max(width, 1)), products=products)
+    share(part, count, -(-least // max(width, 1)), products=products)
 
 
 @contextmanager
@@ -93,10 +94,10 @@ def one_loop_a_row(width: int) -> Any:
     It copies what it repeats into its buffer until that is full, to have fewer and longer loops:
     for rows that are long themselves the copies take as long as the work.
     """
-    if not _WORTH_IT <= width < _BUFFERED:
+    if not ROW <= width < _BUFFERED:
         yield
         return
-    before = np.setbufsize(_WORTH_IT)
+    before = np.setbufsize(ROW)
     try:
         yield
     finally:

@@ -54,6 +54,7 @@ def cross_entropy(
 
     by_rows(work, count, classes, products=True)
     loss = lse - picked
+    np.maximum(loss, 0, out=loss)  # what is rounded may be less
     if reduction == "none":
         return loss, lse
     loss = np.add.reduce(loss)

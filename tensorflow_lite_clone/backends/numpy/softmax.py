@@ -13,32 +13,33 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.blocks import by_rows
 from tensorflow_lite_clone.backends.numpy.kit_reduce import pick_last
+from tensorflow_lite_clone.backends.numpy.statistics import row_sums
 from tensorflow_lite_clone.dispatch.table import override
 
 _SMALL = 4096  # elements, below which few calls count for more than fast ones
 # Sums of exponentials from which on all terms that are normal numbers after division by the sum
-# were so before (but for those under 1e-32), and up to which none has overflown.
-_LEAST, _MOST = 2.0**-20, 2.0**120
-MOST_FOR_LOGS = 2.0**23  # the logarithm, 16, is rounded by 5e-7 at most
+# were so before (but for those under 1e-34), and up to which none has overflown.
+_LEAST, _MOST = 2.0**-11, 2.0**120
+MOST_FOR_LOGS = 2.0**11  # the logarithm, below 8, is rounded by 2.4e-7 at most
 
 
 def _rows(x: Any, axis: int) -> Any:
-    """x as a matrix of rows along `axis`; None where it is not the last or x has gaps."""
+    """x as a matrix of rows along `axis`; None where it is not the last or x has gaps.
+
+    Also for rows of one element, for which what is made of them is known exactly.
+    """
     if axis != x.ndim - 1 or x.dtype.char not in "fd" or not x.flags.c_contiguous:
         return None
+    if x.shape[axis] == 1:
+        return None
     return x.reshape(-1, x.shape[axis])
-
-
-def row_sums(x: Any) -> Any:
-    """The sums of a matrix's rows, by BLAS, which is faster than numpy.add.reduce along rows."""
-    return np.dot(x, np.ones(x.shape[1], x.dtype))
 
 
 def exponentials(x: Any, y: Any, most: float) -> tuple[Any, Any]:
     """exp(x - s) in y for rows x, their sums, and s (a column): None where it is zero."""
     np.exp(x, y)
     sums = row_sums(y)
-    if _LEAST <= np.minimum.reduce(sums) and np.maximum.reduce(sums) <= most:
+    if np.minimum.reduce(sums) >= _LEAST and np.maximum.reduce(sums) <= most:
         return sums, None
     top = pick_last(x, x.argmax(1))[:, None]  # faster than the maximum
     np.subtract(x, top, y)
