@@ -153,11 +153,12 @@ def as_for_large_arrays():
     if BACKEND.name != "numpy":
         yield
         return
-    from tensorflow_lite_clone.backends.numpy import activation, blocks, softmax
+    from tensorflow_lite_clone.backends.numpy import activation, batch_norm, blocks, softmax
 
     with contextlib.ExitStack() as changed:
         for module, name, value in (
             (activation, "_SMALL", 0),
+            (batch_norm, "_SMALL", 1),
             (softmax, "_SMALL", 0),
             (blocks, "_ALONE", 5),
         ):

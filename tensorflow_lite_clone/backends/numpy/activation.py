@@ -50,6 +50,22 @@ def _keep(out: Any, g: Any, dropped: Any) -> None:
     np.bitwise_and(mask, g.view(bits), mask)
 
 
+def _outside(x: Any, low: Any, high: Any) -> Any:
+    """Where x is not between two bounds."""
+    inside = x > low
+    inside &= x < high
+    return np.logical_not(inside, inside)
+
+
+def _choose(out: Any, chosen: Any, value: Any) -> None:
+    """Write `value` into `out` where `chosen` (booleans) is true."""
+    bits = _BITS[out.dtype.char]
+    mine, other = out.view(bits), value.view(bits)
+    mask = np.negative(chosen.view(np.int8)).astype(bits)
+    np.bitwise_and(mask, np.bitwise_xor(mine, other), mask)
+    np.bitwise_xor(mine, mask, mine)
+
+
 @override("threshold_backward", backend="numpy")
 def threshold_backward(F: Any, g: Any, x: Any, *, threshold: float) -> Any:
     if x.size < _SMALL:
@@ -64,12 +80,9 @@ def hardtanh_backward(F: Any, g: Any, x: Any, *, low: float, high: float) -> Any
         return NotImplemented
     low, high = F.backend.constant(low, x.dtype), F.backend.constant(high, x.dtype)
 
-    def kernel(out: Any, g: Any, x: Any) -> None:
-        inside = x > low
-        inside &= x < high
-        _keep(out, g, np.logical_not(inside, inside))
-
-    return blockwise(kernel, g, x, least=_LIGHT)
+    return blockwise(
+        lambda out, g, x: _keep(out, g, _outside(x, low, high)), g, x, least=_LIGHT
+    )
 
 
 @override("leaky_relu", backend="numpy")
@@ -89,17 +102,100 @@ def leaky_relu(F: Any, x: Any, *, slope: float) -> Any:
 def leaky_relu_backward(F: Any, g: Any, x: Any, *, slope: float) -> Any:
     if x.size < _SMALL or x.dtype.char not in "fd":
         return NotImplemented
-    factor, bits = x.dtype.type(slope), _BITS[x.dtype.char]
+    factor = x.dtype.type(slope)
 
-    def kernel(out: Any, g: Any, x: Any, difference: Any) -> None:
+    def kernel(out: Any, g: Any, x: Any) -> None:
         np.multiply(g, factor, out)
-        mask = difference.view(bits)
-        np.copyto(mask, np.negative((x > 0).view(np.int8)))
-        either = out.view(bits)
-        np.bitwise_and(mask, np.bitwise_xor(either, g.view(bits)), mask)
-        np.bitwise_xor(either, mask, either)
+        _choose(out, x > 0, g)
 
-    return blockwise(kernel, g, x, buffers=1, least=_LIGHT)
+    return blockwise(kernel, g, x, least=_LIGHT)
+
+
+@override("hardsigmoid", backend="numpy")
+def hardsigmoid(F: Any, x: Any) -> Any:
+    return NotImplemented if x.size < _SMALL else blockwise(_hardsigmoid, x, least=_LIGHT)
+
+
+def _hardsigmoid(out: Any, x: Any) -> None:
+    np.add(x, 3, out)
+    np.clip(out, 0, 6, out)
+    np.divide(out, 6, out)
+
+
+@override("hardsigmoid_backward", backend="numpy")
+def hardsigmoid_backward(F: Any, g: Any, x: Any) -> Any:
+    if x.size < _SMALL:
+        return NotImplemented
+    return blockwise(_hardsigmoid_backward, g, x, buffers=1, least=_LIGHT)
+
+
+def _hardsigmoid_backward(out: Any, g: Any, x: Any, sixth: Any) -> None:
+    np.divide(g, 6, sixth)
+    _keep(out, sixth, _outside(x, -3, 3))
+
+
+@override("hardswish", backend="numpy")
+def hardswish(F: Any, x: Any) -> Any:
+    return NotImplemented if x.size < _SMALL else blockwise(_hardswish, x, least=_LIGHT)
+
+
+def _hardswish(out: Any, x: Any) -> None:
+    np.add(x, 3, out)
+    np.clip(out, 0, 6, out)
+    np.multiply(out, x, out)
+    np.divide(out, 6, out)
+
+
+@override("hardswish_backward", backend="numpy")
+def hardswish_backward(F: Any, g: Any, x: Any) -> Any:
+    if x.size < _SMALL:
+        return NotImplemented
+    return blockwise(_hardswish_backward, g, x, buffers=1, least=_LIGHT)
+
+
+def _hardswish_backward(out: Any, g: Any, x: Any, slope: Any) -> None:
+    np.multiply(x, 1 / 3, slope)
+    np.add(slope, 0.5, slope)
+    np.multiply(slope, g, slope)
+    _choose(slope, x >= 3, g)
+    _keep(out, slope, x <= -3)
+
+
+@override("elu", backend="numpy")
+def elu(F: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
+    if x.size < _SMALL or not x.dtype.char == "f":
+        return NotImplemented
+
+    def kernel(out: Any, x: Any, positive: Any) -> None:
+        zeros = _zeros(x.dtype)[: x.size].reshape(x.shape)
+        np.minimum(x, zeros, out=out)
+        if rate != 1:
+            np.multiply(out, rate, out)
+        np.expm1(out, out)
+        np.multiply(out, scale * alpha, out)
+        np.multiply(x, scale, positive)
+        _choose(out, x > 0, positive)
+
+    return blockwise(kernel, x, buffers=1)
+
+
+@override("elu_backward", backend="numpy")
+def elu_backward(F: Any, g: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
+    if x.size < _SMALL or not x.dtype.char == "f":
+        return NotImplemented
+
+    def kernel(out: Any, g: Any, x: Any, positive: Any) -> None:
+        zeros = _zeros(x.dtype)[: x.size].reshape(x.shape)
+        np.minimum(x, zeros, out=out)
+        if rate != 1:
+            np.multiply(out, rate, out)
+        np.exp(out, out)
+        np.multiply(out, scale * alpha * rate, out)
+        np.multiply(out, g, out)
+        np.multiply(g, scale, positive)
+        _choose(out, x > 0, positive)
+
+    return blockwise(kernel, g, x, buffers=1)
 
 
 # --- smooth -------------------------------------------------------------------------------------
@@ -223,3 +319,115 @@ def gelu_backward(F: Any, g: Any, x: Any) -> Any:
     if x.dtype.char != "f":
         return NotImplemented
     return blockwise(_gelu_backward, g, x, buffers=1, least=1 << 17)
+
+
+_RATE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
+
+
+@override("gelu_tanh", backend="numpy")
+def gelu_tanh(F: Any, x: Any) -> Any:
+    return blockwise(_gelu_tanh, x)
+
+
+def _gelu_tanh(out: Any, x: Any) -> None:
+    _tanh_of_cubic(out, x)
+    np.add(out, 1, out)
+    np.multiply(out, x, out)
+    np.multiply(out, 0.5, out)
+
+
+def _tanh_of_cubic(out: Any, x: Any) -> None:
+    np.multiply(x, x, out)
+    np.multiply(out, _RATE * _CUBIC, out)
+    np.add(out, _RATE, out)
+    np.multiply(out, x, out)
+    np.tanh(out, out)
+
+
+@override("gelu_tanh_backward", backend="numpy")
+def gelu_tanh_backward(F: Any, g: Any, x: Any) -> Any:
+    return blockwise(_gelu_tanh_backward, g, x, buffers=1)
+
+
+def _gelu_tanh_backward(out: Any, g: Any, x: Any, slope: Any) -> None:
+    """g / 2 times (1 + t) (1 + (1 - t) x u'), for t = tanh(u)."""
+    _tanh_of_cubic(out, x)
+    np.multiply(x, x, slope)
+    np.multiply(slope, 3 * _RATE * _CUBIC, slope)
+    np.add(slope, _RATE, slope)
+    np.multiply(slope, x, slope)
+    rest = np.subtract(1, out)
+    np.multiply(slope, rest, slope)
+    np.add(slope, 1, slope)
+    np.add(out, 1, out)
+    np.multiply(out, slope, out)
+    np.multiply(out, g, out)
+    np.multiply(out, 0.5, out)
+
+
+def _log1p_of_exp(out: Any, e: Any, w: Any) -> None:
+    """Write log(1 + exp(e)) into out; e and w are lost.
+
+    With w = 1 + exp(e) rounded it is log(w) + (exp(e) - (w - 1)) / w: numpy.log1p, which has no
+    vector form, takes three times as long.
+    """
+    np.exp(e, e)
+    np.add(e, 1, w)
+    np.log(w, out)
+    np.subtract(e, w, e)
+    np.add(e, 1, e)
+    np.divide(e, w, e)
+    np.add(out, e, out)
+
+
+@override("softplus", backend="numpy")
+def softplus(F: Any, x: Any, *, beta: float, threshold: float) -> Any:
+    if x.size < _SMALL or threshold > 80:  # where exponentials may overflow
+        return NotImplemented
+
+    def kernel(out: Any, x: Any, z: Any, w: Any) -> None:
+        np.multiply(x, beta, z)
+        past = z > threshold
+        _log1p_of_exp(out, z, w)
+        np.divide(out, beta, out)
+        _choose(out, past, x)
+
+    return blockwise(kernel, x, buffers=2)
+
+
+@override("softplus_backward", backend="numpy")
+def softplus_backward(F: Any, g: Any, x: Any, *, beta: float, threshold: float) -> Any:
+    if x.size < _SMALL or threshold < 18 or x.dtype.char != "f":
+        return NotImplemented  # where the sigmoid past the threshold is not 1 in float32
+
+    def kernel(out: Any, g: Any, x: Any) -> None:
+        np.multiply(x, -beta, out)
+        np.exp(out, out)
+        np.add(out, 1, out)
+        np.divide(g, out, out)
+
+    return blockwise(kernel, g, x)
+
+
+@override("log_sigmoid", backend="numpy")
+def log_sigmoid(F: Any, x: Any) -> Any:
+    return NotImplemented if x.size < _SMALL else blockwise(_log_sigmoid, x, buffers=2)
+
+
+def _log_sigmoid(out: Any, x: Any, z: Any, w: Any) -> None:
+    np.abs(x, z)
+    np.negative(z, z)
+    _log1p_of_exp(out, z, w)
+    np.minimum(x, _zeros(x.dtype)[: x.size].reshape(x.shape), out=z)
+    np.subtract(z, out, out)
+
+
+@override("log_sigmoid_backward", backend="numpy")
+def log_sigmoid_backward(F: Any, g: Any, x: Any) -> Any:
+    return NotImplemented if x.size < _SMALL else blockwise(_log_sigmoid_backward, g, x)
+
+
+def _log_sigmoid_backward(out: Any, g: Any, x: Any) -> None:
+    np.exp(x, out)
+    np.add(out, 1, out)
+    np.divide(g, out, out)

@@ -16,6 +16,8 @@ from tensorflow_lite_clone.backends.numpy.statistics import (
 )
 from tensorflow_lite_clone.dispatch.table import override
 
+_SMALL = 2048  # elements, below which fewer calls count for more than faster ones
+
 
 def _channels(x: Any) -> Any:
     return x.reshape(x.shape[0], x.shape[1], prod(x.shape[2:]))
@@ -43,12 +45,12 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> Any:
-    if not is_plain(x, w, b) or not x.size:
+    if x.size < _SMALL or not is_plain(x, w, b):
         return NotImplemented
     rows = _channels(x)
     count = x.size // x.shape[1]
-    mean = channel_sums(rows) / count
-    variance = channel_sums(rows, rows) / count - mean * mean
+    mean, squares = [sums / count for sums in channel_sums(rows, rows)]
+    variance = squares - mean * mean
     if not is_safe(mean, variance):
         return NotImplemented
     results = [_normalized(x, rows, w, b, mean, variance, eps)]
@@ -64,14 +66,14 @@ def batch_norm(
 def batch_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: tuple
 ) -> Any:
-    if mean is None or not is_plain(x, g, w) or not x.size or not is_safe(mean, variance):
+    if x.size < _SMALL or mean is None or not is_plain(x, g, w) or not is_safe(mean, variance):
         return NotImplemented
     gs, rows = _channels(g), _channels(x)
     count = x.size // x.shape[1]
     mean = mean.astype(np.float64)
     r = 1 / np.sqrt(variance + np.float64(eps))
-    gb = channel_sums(gs)
-    slope = channel_sums(gs, rows) - mean * gb
+    gb, slope = channel_sums(gs, rows)
+    slope -= mean * gb
     gx = None
     if needs[0]:
         a = r if w is None else r * w
@@ -88,7 +90,7 @@ def batch_norm_backward(
 def batch_norm_eval(
     F: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float
 ) -> Any:
-    if not is_plain(x, w, b, mean, variance):
+    if x.size < _SMALL or not is_plain(x, w, b, mean, variance):
         return NotImplemented
     return _normalized(x, _channels(x), w, b, mean, variance, eps)
 
@@ -97,7 +99,11 @@ def batch_norm_eval(
 def batch_norm_eval_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: tuple
 ) -> Any:
-    if not is_plain(x, g, w, mean, variance) or not x.size or not is_safe(mean, variance):
+    if (
+        x.size < _SMALL
+        or not is_plain(x, g, w, mean, variance)
+        or not is_safe(mean, variance)
+    ):
         return NotImplemented
     gs = _channels(g)
     r = 1 / np.sqrt(variance + np.float64(eps))
@@ -105,7 +111,7 @@ def batch_norm_eval_backward(
     if needs[0]:
         gx = scaled(gs, r if w is None else r * w, None, x.shape)
     if needs[1] or needs[2]:
-        gb = channel_sums(gs)
-    if needs[1]:
-        gw = ((channel_sums(gs, _channels(x)) - mean * gb) * r).astype(x.dtype)
-    return gx, gw, gb.astype(x.dtype) if needs[2] else None
+        gb, slope = channel_sums(gs, _channels(x))
+        gw = ((slope - mean * gb) * r).astype(x.dtype) if needs[1] else None
+        gb = gb.astype(x.dtype) if needs[2] else None
+    return gx, gw, gb

@@ -60,34 +60,38 @@ def row_moments(x: Any, eps: float, buffer: Any) -> tuple[Any, Any]:
     return mean, np.divide(1, variance, variance)
 
 
-def channel_sums(x: Any, y: Any = None) -> Any:
-    """The sums of x, or of x * y, arrays (N, C, L), over N and L, in float64."""
+def channel_sums(x: Any, y: Any) -> tuple[Any, Any]:
+    """The sums of x and of x * y, arrays (N, C, L), over N and L, in float64."""
     n, channels, size = x.shape
     if size >= _DOTS:
-        sums = np.empty(n * channels, x.dtype)
-        rows = [a.reshape(n * channels, size) for a in ((x,) if y is None else (x, y))]
+        sums, dots = np.empty((2, n * channels), x.dtype)
+        xs, ys = x.reshape(-1, size), y.reshape(-1, size)
 
-        def work(start: int, stop: int) -> None:
-            part = [a[start:stop] for a in rows]
-            sums[start:stop] = row_sums(*part) if y is None else np.vecdot(*part)
+        def sum_rows(start: int, stop: int) -> None:
+            sums[start:stop] = row_sums(xs[start:stop])
+            dots[start:stop] = np.vecdot(xs[start:stop], ys[start:stop])
 
-        by_rows(work, n * channels, size, least=1 << 20, products=True)
-        return np.add.reduce(sums.reshape(n, channels), 0, np.float64)
-    total = np.zeros(channels * size)
-    samples = [a.reshape(n, channels * size) for a in ((x,) if y is None else (x, y))]
+        by_rows(sum_rows, n * channels, size, least=1 << 19, products=True)
+        return (
+            np.add.reduce(sums.reshape(n, channels), 0, np.float64),
+            np.add.reduce(dots.reshape(n, channels), 0, np.float64),
+        )
+    total, products = np.zeros((2, channels * size))
+    xs, ys = x.reshape(n, -1), y.reshape(n, -1)
 
-    def add(start: int, stop: int) -> None:
-        part = samples[0][start:stop]
-        ones = np.ones(stop - start, x.dtype)
-        if y is None:
-            np.add(total, np.dot(ones, part), total)
-            return
+    def add_samples(start: int, stop: int) -> None:
+        part = xs[start:stop]
+        ones = np.ones(len(part), x.dtype)
+        np.add(total, np.dot(ones, part), total)
         with scratch(part.size, x.dtype) as memory:
-            products = np.multiply(part, samples[1][start:stop], memory.reshape(part.shape))
-            np.add(total, np.dot(ones, products), total)
+            product = np.multiply(part, ys[start:stop], memory.reshape(part.shape))
+            np.add(products, np.dot(ones, product), products)
 
-    by_rows(add, n, channels * size, least=n * channels * size + 1)
-    return np.add.reduce(total.reshape(channels, size), 1)
+    by_rows(add_samples, n, channels * size, least=n * channels * size + 1)  # in one thread
+    return (
+        np.add.reduce(total.reshape(channels, size), 1),
+        np.add.reduce(products.reshape(channels, size), 1),
+    )
 
 
 class Channels:
