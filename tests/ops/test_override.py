@@ -160,7 +160,7 @@ def as_for_large_arrays():
             (activation, "_SMALL", 0),
             (batch_norm, "_SMALL", 1),
             (softmax, "_SMALL", 0),
-            (blocks, "_ALONE", 5),
+            (blocks, "_CACHED", 15),
         ):
             changed.enter_context(unittest.mock.patch.object(module, name, value))
         yield

@@ -30,9 +30,12 @@ def _zeros(dtype: np.dtype) -> np.ndarray:
     return zeros
 
 
+def _zeros_like(x: Any) -> Any:
+    return _zeros(x.dtype)[: x.size].reshape(x.shape)
+
+
 def _relu(out: Any, x: Any) -> None:
-    zeros = _zeros(x.dtype)
-    np.maximum(x, zeros[: x.size].reshape(x.shape), out=out)
+    np.maximum(x, _zeros_like(x), out=out)
 
 
 @override("relu", backend="numpy")
@@ -102,11 +105,16 @@ def leaky_relu(F: Any, x: Any, *, slope: float) -> Any:
 def leaky_relu_backward(F: Any, g: Any, x: Any, *, slope: float) -> Any:
     if x.size < _SMALL or x.dtype.char not in "fd":
         return NotImplemented
-    factor = x.dtype.type(slope)
+    bits = _BITS[x.dtype.char]
+    low, high = np.array([slope, 1], x.dtype).view(bits)
+    step = high - low
 
     def kernel(out: Any, g: Any, x: Any) -> None:
-        np.multiply(g, factor, out)
-        _choose(out, x > 0, g)
+        factor = out.view(bits)  # the bits of the slope or of 1
+        np.copyto(factor, x > 0)
+        np.multiply(factor, step, factor)
+        np.add(factor, low, factor)
+        np.multiply(out, g, out)
 
     return blockwise(kernel, g, x, least=_LIGHT)
 
@@ -163,39 +171,45 @@ def _hardswish_backward(out: Any, g: Any, x: Any, slope: Any) -> None:
 
 @override("elu", backend="numpy")
 def elu(F: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
-    if x.size < _SMALL or not x.dtype.char == "f":
+    if x.size < _SMALL or x.dtype.char != "f":
         return NotImplemented
 
     def kernel(out: Any, x: Any, positive: Any) -> None:
-        zeros = _zeros(x.dtype)[: x.size].reshape(x.shape)
+        zeros = _zeros_like(x)
         np.minimum(x, zeros, out=out)
-        if rate != 1:
-            np.multiply(out, rate, out)
+        _multiply(out, rate)
         np.expm1(out, out)
-        np.multiply(out, scale * alpha, out)
-        np.multiply(x, scale, positive)
-        _choose(out, x > 0, positive)
+        _multiply(out, scale * alpha)
+        np.maximum(x, zeros, out=positive)
+        _multiply(positive, scale)
+        np.add(out, positive, out)  # one of the two is zero
 
     return blockwise(kernel, x, buffers=1)
 
 
 @override("elu_backward", backend="numpy")
 def elu_backward(F: Any, g: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
-    if x.size < _SMALL or not x.dtype.char == "f":
+    if x.size < _SMALL or x.dtype.char != "f":
         return NotImplemented
+    smooth = alpha * rate == 1  # the slope of the exponential ends in that of the line
 
-    def kernel(out: Any, g: Any, x: Any, positive: Any) -> None:
-        zeros = _zeros(x.dtype)[: x.size].reshape(x.shape)
-        np.minimum(x, zeros, out=out)
-        if rate != 1:
-            np.multiply(out, rate, out)
+    def kernel(out: Any, g: Any, x: Any, *positive: Any) -> None:
+        np.minimum(x, _zeros_like(x), out=out)
+        _multiply(out, rate)
         np.exp(out, out)
-        np.multiply(out, scale * alpha * rate, out)
+        _multiply(out, scale * alpha * rate)
         np.multiply(out, g, out)
-        np.multiply(g, scale, positive)
-        _choose(out, x > 0, positive)
+        if not smooth:
+            np.multiply(g, scale, positive[0])
+            _choose(out, x > 0, positive[0])
 
-    return blockwise(kernel, g, x, buffers=1)
+    return blockwise(kernel, g, x, buffers=0 if smooth else 1)
+
+
+def _multiply(x: Any, factor: float) -> None:
+    """x *= factor, where that changes anything."""
+    if factor != 1:
+        np.multiply(x, factor, x)
 
 
 # --- smooth -------------------------------------------------------------------------------------
@@ -382,15 +396,15 @@ def _log1p_of_exp(out: Any, e: Any, w: Any) -> None:
 
 @override("softplus", backend="numpy")
 def softplus(F: Any, x: Any, *, beta: float, threshold: float) -> Any:
-    if x.size < _SMALL or threshold > 80:  # where exponentials may overflow
-        return NotImplemented
+    if x.size < _SMALL or not (threshold >= 18 and beta > 0) or x.dtype.char != "f":
+        return NotImplemented  # where the maximum with x is not what lies past the threshold
 
     def kernel(out: Any, x: Any, z: Any, w: Any) -> None:
         np.multiply(x, beta, z)
-        past = z > threshold
+        np.minimum(z, 80, out=z)  # whose exponential is finite
         _log1p_of_exp(out, z, w)
         np.divide(out, beta, out)
-        _choose(out, past, x)
+        np.maximum(out, x, out=out)
 
     return blockwise(kernel, x, buffers=2)
 
@@ -418,7 +432,7 @@ def _log_sigmoid(out: Any, x: Any, z: Any, w: Any) -> None:
     np.abs(x, z)
     np.negative(z, z)
     _log1p_of_exp(out, z, w)
-    np.minimum(x, _zeros(x.dtype)[: x.size].reshape(x.shape), out=z)
+    np.minimum(x, _zeros_like(x), out=z)
     np.subtract(z, out, out)
 
 

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.core.flags import flags
 
-_ALONE = 1 << 16  # elements of a block: three arrays of so many float32 numbers fit into L2
+_CACHED = 3 << 16  # elements of a block in all its arrays: as float32 numbers they fit into L2
 # Beside another thread blocks are larger: after every call the threads wait for the interpreter's
 # lock, 5 us each time, which is what working on 64 K elements takes; and L3 is not much slower.
 _SHARED = 1 << 18
@@ -21,9 +21,9 @@ _BUFFERED = 8192  # NumPy's buffer, in elements
 ROW = 512  # elements of a row from which one loop a row is faster than copies to the buffer
 
 
-def _block(size: int, least: int) -> int:
-    """Elements of the blocks of work on `size` elements of which a thread gets `least` or more."""
-    return _SHARED if flags.threads > 1 and size >= 2 * least else _ALONE
+def _block(size: int, least: int, arrays: int) -> int:
+    """Elements of blocks of `arrays` with `size` elements, of which a thread gets `least`."""
+    return _SHARED if flags.threads > 1 and size >= 2 * least else _CACHED // arrays
 
 
 def blockwise(
@@ -42,7 +42,7 @@ def blockwise(
             return NotImplemented
     out = np.empty(x.shape, dtype)
     size = x.size
-    step = _block(size, least)
+    step = _block(size, least, 2 + len(others) + buffers)
     if size <= step:
         kernel(out, x, *others, *[np.empty(x.shape, dtype) for _ in range(buffers)])
         return out
@@ -74,7 +74,7 @@ def by_rows(
     Parts of `least` elements or more go to a thread each, those with matrix products told so.
     """
     size = count * width
-    step = max(1, _block(size, least) // max(width, 1))
+    step = max(1, _block(size, least, 3) // max(width, 1))
     if count <= step and not ROW <= width < _BUFFERED:
         work(0, count)
         return
