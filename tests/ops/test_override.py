@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import unittest
 import unittest.mock
 
@@ -153,16 +154,14 @@ def as_for_large_arrays():
     if BACKEND.name != "numpy":
         yield
         return
-    from tensorflow_lite_clone.backends.numpy import activation, batch_norm, blocks, softmax
+    from tensorflow_lite_clone.backends import numpy
+    from tensorflow_lite_clone.backends.numpy import blocks
 
     with contextlib.ExitStack() as changed:
-        for module, name, value in (
-            (activation, "_SMALL", 0),
-            (batch_norm, "_SMALL", 1),
-            (softmax, "_SMALL", 0),
-            (blocks, "_CACHED", 15),
-        ):
-            changed.enter_context(unittest.mock.patch.object(module, name, value))
+        changed.enter_context(unittest.mock.patch.object(blocks, "_CACHED", 15))
+        for name in ("activation", "batch_norm", "losses", "normalization", "softmax"):
+            module = importlib.import_module(f"{numpy.__name__}.{name}")
+            changed.enter_context(unittest.mock.patch.object(module, "_SMALL", 1))
         yield
 
 

@@ -11,6 +11,8 @@ from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.softmax import MOST_FOR_LOGS, exponentials
 from tensorflow_lite_clone.dispatch.table import override
 
+_SMALL = 4096  # elements, below which few calls count for more than fast ones
+
 
 def _is_plain(x: Any, target: Any, weight: Any, ignore_index: int, smoothing: float) -> bool:
     """Whether rows have a class index each, none of them ignored, weighted or smoothed."""
@@ -41,7 +43,29 @@ def cross_entropy(
     if not _is_plain(x, target, weight, ignore_index, smoothing):
         return NotImplemented
     count, classes = x.shape
-    picked = x[np.arange(count), target]
+    rows = np.arange(count)
+    if x.size < _SMALL:
+        lse = x[rows, x.argmax(1)]  # faster than the maximum
+        y = x - lse[:, None]
+        picked = y[rows, target]
+        np.exp(y, y)
+        loss = np.add.reduce(y, 1)
+        np.log(loss, loss)
+        lse += loss
+        loss -= picked
+    else:
+        lse = _logsumexp(x)
+        loss = lse - x[rows, target]
+        np.maximum(loss, 0, out=loss)  # what is rounded may be less
+    if reduction == "none":
+        return loss, lse
+    loss = np.add.reduce(loss)
+    return (loss / count if reduction == "mean" else loss), lse
+
+
+def _logsumexp(x: Any) -> Any:
+    """The logarithm of the sum of exponentials of each row of a matrix."""
+    count, classes = x.shape
     lse = np.empty(count, x.dtype)
 
     def work(start: int, stop: int) -> None:
@@ -53,12 +77,7 @@ def cross_entropy(
             lse[start:stop] += top[:, 0]
 
     by_rows(work, count, classes, products=True)
-    loss = lse - picked
-    np.maximum(loss, 0, out=loss)  # what is rounded may be less
-    if reduction == "none":
-        return loss, lse
-    loss = np.add.reduce(loss)
-    return (loss / count if reduction == "mean" else loss), lse
+    return lse
 
 
 @override("cross_entropy_backward", backend="numpy")
@@ -78,18 +97,24 @@ def cross_entropy_backward(
     if not _is_plain(x, target, weight, ignore_index, smoothing):
         return NotImplemented
     count, classes = x.shape
-    if reduction == "none":
-        scale = g
-    else:
-        scale = np.full(count, g / count if reduction == "mean" else g, x.dtype)
+    scale = g / count if reduction == "mean" else g
     gx = np.empty((count, classes), x.dtype)
+    # exp(x) exp(-lse) saves the difference, where neither overflows: x is lse at most.
+    direct = np.maximum.reduce(lse) <= 80 and np.minimum.reduce(lse) >= -8
 
     def work(start: int, stop: int) -> None:
         part, total = gx[start:stop], lse[start:stop]
-        np.subtract(x[start:stop], total[:, None], part)
-        np.exp(part, part)
-        part[np.arange(stop - start), target[start:stop]] -= 1
-        np.multiply(part, scale[start:stop, None], part)
+        share = scale[start:stop] if reduction == "none" else scale
+        if direct:
+            np.exp(x[start:stop], part)
+            np.multiply(part, (np.exp(-total) * share)[:, None], part)
+        else:
+            np.subtract(x[start:stop], total[:, None], part)
+            np.exp(part, part)
+            np.multiply(part, share[:, None] if reduction == "none" else share, part)
+        places = np.arange(0, part.size, classes)
+        places += target[start:stop]
+        part.reshape(-1)[places] -= share
 
     by_rows(work, count, classes)
     return gx

@@ -19,6 +19,8 @@ from tensorflow_lite_clone.backends.numpy.statistics import (
 )
 from tensorflow_lite_clone.dispatch.table import override
 
+_SMALL = 2048  # elements, below which fewer calls count for more than faster ones
+
 
 def _outer(column: Any, row: Any, out: Any) -> Any:
     """The products of a column's and a row's elements: BLAS writes them faster than loops.
@@ -62,7 +64,7 @@ def _normalized(x: Any, mean: Any, rstd: Any, w: Any, b: Any, out: Any, buffer: 
 
 @override("layer_norm", backend="numpy")
 def layer_norm(F: Any, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
-    if not is_plain(x, w, b) or not x.size:
+    if x.size < _SMALL or not is_plain(x, w, b):
         return NotImplemented
     rows = _plane(x, ndim)
     count, size = rows.shape
@@ -99,7 +101,7 @@ class _Sums:
 def layer_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, rstd: Any, *, ndim: int, eps: float, needs: tuple
 ) -> Any:
-    if mean is None or not is_plain(x, g, w) or not x.size:
+    if x.size < _SMALL or mean is None or not is_plain(x, g, w):
         return NotImplemented
     means = mean * rstd
     if not np.all(np.abs(means) <= 4):
@@ -146,7 +148,7 @@ def layer_norm_backward(
 
 @override("rms_norm", backend="numpy")
 def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
-    if not is_plain(x, w) or not x.size:
+    if x.size < _SMALL or not is_plain(x, w):
         return NotImplemented
     rows = _plane(x, ndim)
     count, size = rows.shape
@@ -176,7 +178,7 @@ def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
 def rms_norm_backward(
     F: Any, g: Any, x: Any, w: Any, scale: Any, *, ndim: int, eps: float, needs: tuple
 ) -> Any:
-    if scale is None or not is_plain(x, g, w) or not x.size:
+    if x.size < _SMALL or scale is None or not is_plain(x, g, w):
         return NotImplemented
     rows, gs = _plane(x, ndim), _plane(g, ndim)
     count, size = rows.shape
@@ -214,7 +216,7 @@ def _samples(x: Any) -> Any:
 
 @override("group_norm", backend="numpy")
 def group_norm(F: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> Any:
-    if not is_plain(x, w, b) or not x.size:
+    if x.size < _SMALL or not is_plain(x, w, b):
         return NotImplemented
     n, channels = x.shape[:2]
     rows = x.reshape(n * groups, -1)
@@ -242,7 +244,7 @@ def group_norm(F: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> An
 def group_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, rstd: Any, *, groups: int, eps: float, needs: tuple
 ) -> Any:
-    if mean is None or not is_plain(x, g, w) or not x.size:
+    if x.size < _SMALL or mean is None or not is_plain(x, g, w):
         return NotImplemented
     means = mean * rstd
     if not np.all(np.abs(means) <= 4):

@@ -13,7 +13,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.blocks import by_rows
 from tensorflow_lite_clone.backends.numpy.kit_reduce import pick_last
-from tensorflow_lite_clone.backends.numpy.statistics import row_sums
+from tensorflow_lite_clone.backends.numpy.statistics import row_dots, row_sums
 from tensorflow_lite_clone.dispatch.table import override
 
 _SMALL = 4096  # elements, below which few calls count for more than fast ones
@@ -76,10 +76,10 @@ def softmax_backward(F: Any, g: Any, y: Any, *, axis: int) -> Any:
 
     def work(start: int, stop: int) -> None:
         part, g, y = results[start:stop], gs[start:stop], ys[start:stop]
-        np.subtract(g, np.vecdot(g, y)[:, None], part)
+        np.subtract(g, row_dots(g, y, part)[:, None], part)
         np.multiply(part, y, part)
 
-    by_rows(work, *ys.shape)
+    by_rows(work, *ys.shape, products=True)
     return gx
 
 
