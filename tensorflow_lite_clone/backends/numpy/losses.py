@@ -54,30 +54,31 @@ def cross_entropy(
         lse += loss
         loss -= picked
     else:
-        lse = _logsumexp(x)
-        loss = lse - x[rows, target]
+        logs, tops = _log_sums(x)
+        loss = logs - (x[rows, target] - tops)
         np.maximum(loss, 0, out=loss)  # what is rounded may be less
+        lse = logs + tops
     if reduction == "none":
         return loss, lse
     loss = np.add.reduce(loss)
     return (loss / count if reduction == "mean" else loss), lse
 
 
-def _logsumexp(x: Any) -> Any:
-    """The logarithm of the sum of exponentials of each row of a matrix."""
+def _log_sums(x: Any) -> tuple[Any, Any]:
+    """The logarithms of the sums of exp(x - t) of each row of a matrix, and t."""
     count, classes = x.shape
-    lse = np.empty(count, x.dtype)
+    logs, tops = np.zeros((2, count), x.dtype)
 
     def work(start: int, stop: int) -> None:
         with scratch((stop - start) * classes, x.dtype) as memory:
-            part, y = x[start:stop], memory.reshape(stop - start, classes)
-            sums, top = exponentials(part, y, MOST_FOR_LOGS)
-        np.log(sums, lse[start:stop])
+            y = memory.reshape(stop - start, classes)
+            sums, top = exponentials(x[start:stop], y, MOST_FOR_LOGS)
+        np.log(sums, logs[start:stop])
         if top is not None:
-            lse[start:stop] += top[:, 0]
+            tops[start:stop] = top[:, 0]
 
     by_rows(work, count, classes, products=True)
-    return lse
+    return logs, tops
 
 
 @override("cross_entropy_backward", backend="numpy")
