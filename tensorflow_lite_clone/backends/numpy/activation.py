@@ -258,7 +258,7 @@ def _silu(out: Any, x: Any) -> None:
 
 @override("silu", backend="numpy")
 def silu(F: Any, x: Any) -> Any:
-    return blockwise(_silu, x)
+    return NotImplemented if x.size < _SMALL else blockwise(_silu, x)
 
 
 def _silu_backward(out: Any, g: Any, x: Any, s: Any) -> None:
@@ -272,6 +272,8 @@ def _silu_backward(out: Any, g: Any, x: Any, s: Any) -> None:
 
 @override("silu_backward", backend="numpy")
 def silu_backward(F: Any, g: Any, x: Any) -> Any:
+    if x.size < _SMALL:
+        return NotImplemented
     return blockwise(_silu_backward, g, x, buffers=1)
 
 
@@ -340,7 +342,7 @@ _RATE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
 
 @override("gelu_tanh", backend="numpy")
 def gelu_tanh(F: Any, x: Any) -> Any:
-    return blockwise(_gelu_tanh, x)
+    return NotImplemented if x.size < _SMALL else blockwise(_gelu_tanh, x)
 
 
 def _gelu_tanh(out: Any, x: Any) -> None:
@@ -360,6 +362,8 @@ def _tanh_of_cubic(out: Any, x: Any) -> None:
 
 @override("gelu_tanh_backward", backend="numpy")
 def gelu_tanh_backward(F: Any, g: Any, x: Any) -> Any:
+    if x.size < _SMALL:
+        return NotImplemented
     return blockwise(_gelu_tanh_backward, g, x, buffers=1)
 
 
