@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.blocks import by_rows
+from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.softmax import MOST_FOR_LOGS, exponentials
 from tensorflow_lite_clone.dispatch.table import override
+
+_SMALL = 4096  # elements, below which few calls count for more than fast ones
 
 
 def _is_plain(x: Any, target: Any, weight: Any, ignore_index: int, smoothing: float) -> bool:
@@ -37,20 +42,43 @@ def cross_entropy(
 ) -> Any:
     if not _is_plain(x, target, weight, ignore_index, smoothing):
         return NotImplemented
-    count = x.shape[0]
+    count, classes = x.shape
     rows = np.arange(count)
-    lse = x[rows, x.argmax(1)]  # faster than the maximum
-    y = x - lse[:, None]
-    picked = y[rows, target]
-    np.exp(y, y)
-    loss = np.add.reduce(y, 1)
-    np.log(loss, loss)
-    lse += loss
-    loss -= picked
+    if x.size < _SMALL:
+        lse = x[rows, x.argmax(1)]  # faster than the maximum
+        y = x - lse[:, None]
+        picked = y[rows, target]
+        np.exp(y, y)
+        loss = np.add.reduce(y, 1)
+        np.log(loss, loss)
+        lse += loss
+        loss -= picked
+    else:
+        logs, tops = _log_sums(x)
+        loss = logs - (x[rows, target] - tops)
+        np.maximum(loss, 0, out=loss)  # what is rounded may be less
+        lse = logs + tops
     if reduction == "none":
         return loss, lse
     loss = np.add.reduce(loss)
     return (loss / count if reduction == "mean" else loss), lse
+
+
+def _log_sums(x: Any) -> tuple[Any, Any]:
+    """The logarithms of the sums of exp(x - t) of each row of a matrix, and t."""
+    count, classes = x.shape
+    logs, tops = np.zeros((2, count), x.dtype)
+
+    def work(start: int, stop: int) -> None:
+        with scratch((stop - start) * classes, x.dtype) as memory:
+            y = memory.reshape(stop - start, classes)
+            sums, top = exponentials(x[start:stop], y, MOST_FOR_LOGS)
+        np.log(sums, logs[start:stop])
+        if top is not None:
+            tops[start:stop] = top[:, 0]
+
+    by_rows(work, count, classes, products=True)
+    return logs, tops
 
 
 @override("cross_entropy_backward", backend="numpy")
@@ -69,11 +97,25 @@ def cross_entropy_backward(
 ) -> Any:
     if not _is_plain(x, target, weight, ignore_index, smoothing):
         return NotImplemented
-    gx = x - lse[:, None]
-    np.exp(gx, gx)
-    gx[np.arange(len(gx)), target] -= 1
-    if reduction == "none":
-        gx *= g[:, None]
-    else:
-        gx *= g / len(gx) if reduction == "mean" else g
+    count, classes = x.shape
+    scale = g / count if reduction == "mean" else g
+    gx = np.empty((count, classes), x.dtype)
+    # exp(x) exp(-lse) saves the difference, where neither overflows: x is lse at most.
+    direct = np.maximum.reduce(lse) <= 80 and np.minimum.reduce(lse) >= -8
+
+    def work(start: int, stop: int) -> None:
+        part, total = gx[start:stop], lse[start:stop]
+        share = scale[start:stop] if reduction == "none" else scale
+        if direct:
+            np.exp(x[start:stop], part)
+            np.multiply(part, (np.exp(-total) * share)[:, None], part)
+        else:
+            np.subtract(x[start:stop], total[:, None], part)
+            np.exp(part, part)
+            np.multiply(part, share[:, None] if reduction == "none" else share, part)
+        places = np.arange(0, part.size, classes)
+        places += target[start:stop]
+        part.reshape(-1)[places] -= share
+
+    by_rows(work, count, classes)
     return gx

@@ -1,0 +1,104 @@
+"""Formulas of several steps over large arrays, in blocks: what lies between stays in a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.core.flags import flags
+
+_CACHED = 3 << 16  # elements of a block in all its arrays: as float32 numbers they fit into L2
+# Beside another thread blocks are larger: after every call the threads wait for the interpreter's
+# lock, 5 us each time, which is what working on 64 K elements takes; and L3 is not much slower.
+_SHARED = 1 << 18
+BLOCK = _SHARED  # the most elements that a kernel is given at once
+_BUFFERED = 8192  # NumPy's buffer, in elements
+ROW = 512  # elements of a row from which one loop a row is faster than copies to the buffer
+
+
+def _block(size: int, least: int, arrays: int) -> int:
+    """Elements of blocks of `arrays` with `size` elements, of which a thread gets `least`."""
+    return _SHARED if flags.threads > 1 and size >= 2 * least else _CACHED // arrays
+
+
+def blockwise(
+    kernel: Callable[..., object], x: Any, *others: Any, buffers: int = 0, least: int = 1 << 18
+) -> Any:
+    """A new array like x, written by ``kernel(out, x, *others, *buffers)`` over parts of all.
+
+    Parts of `least` elements or more go to a thread each. NotImplemented unless all are float32
+    or float64 arrays of one dtype and shape, not zero-dimensional, that lie without gaps.
+    """
+    dtype = x.dtype
+    if dtype.char not in "fd" or not x.ndim or not x.flags.c_contiguous:
+        return NotImplemented
+    for other in others:
+        if other.dtype != dtype or other.shape != x.shape or not other.flags.c_contiguous:
+            return NotImplemented
+    out = np.empty(x.shape, dtype)
+    size = x.size
+    step = _block(size, least, 2 + len(others) + buffers)
+    if size <= step:
+        kernel(out, x, *others, *[np.empty(x.shape, dtype) for _ in range(buffers)])
+        return out
+    whole = [array.reshape(-1) for array in (out, x, *others)]
+
+    def part(start: int, stop: int) -> None:
+        with scratch(buffers * step, dtype) as memory:
+            for first in range(start, stop, step):
+                last = min(first + step, stop)
+                kernel(
+                    *[array[first:last] for array in whole],
+                    *[memory[i : i + last - first] for i in range(0, buffers * step, step)],
+                )
+
+    share(part, size, least)
+    return out
+
+
+def by_rows(
+    work: Callable[[int, int], object],
+    count: int,
+    width: int,
+    *,
+    least: int = 1 << 18,
+    products: bool = False,
+) -> None:
+    """Call ``work(start, stop)`` for blocks of rows of `width` elements that cover `count` rows.
+
+    Parts of `least` elements or more go to a thread each, those with matrix products told so.
+    """
+    size = count * width
+    step = max(1, _block(size, least, 3) // max(width, 1))
+    if count <= step and not ROW <= width < _BUFFERED:
+        work(0, count)
+        return
+
+    def part(start: int, stop: int) -> None:
+        with one_loop_a_row(width):
+            for first in range(start, stop, step):
+                work(first, min(first + step, stop))
+
+    share(part, count, -(-least // max(width, 1)), products=products)
+
+
+@contextmanager
+def one_loop_a_row(width: int) -> Any:
+    """Let NumPy work without its buffer on rows of `width` beside a column or a row.
+
+    It copies what it repeats into its buffer until that is full, to have fewer and longer loops:
+    for rows that are long themselves the copies take as long as the work.
+    """
+    if not ROW <= width < _BUFFERED:
+        yield
+        return
+    before = np.setbufsize(ROW)
+    try:
+        yield
+    finally:
+        np.setbufsize(before)

@@ -1,0 +1,181 @@
+"""Work in blocks and on threads gives what work on the whole does, whatever the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.backends.numpy import blocks, threads
+from tensorflow_lite_clone.core.flags import flags
+
+F = tlc.nn.functional
+SHAPE = (60, 130)
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Small blocks, on three threads however little there is to do."""
+
+    def share(work: Callable, size: int, least: int, **kwargs: bool) -> None:
+        threads.share(work, size, 1, **kwargs)
+
+    monkeypatch.setattr(blocks, "_CACHED", 3000)
+    monkeypatch.setattr(blocks, "share", share)
+    before, flags.threads = flags.threads, 3
+    yield
+    flags.threads = before
+
+
+def labels(x: Any) -> Any:
+    return tlc.arange(len(x)) * 7 % x.shape[1]
+
+
+def channels(x: Any) -> Any:
+    return x.reshape(5, 12, 130)
+
+
+def long_channels(x: Any) -> Any:
+    return x.reshape(3, 4, 650)
+
+
+def weights(x: Any, size: int) -> tuple[Any, Any]:
+    """A weight and a bias whose gradients reach x, so that they are seen too."""
+    return x.reshape(-1)[:size] * 2 + 1, x.reshape(-1)[-size:]
+
+
+def batch_norm(x: Any) -> Any:
+    return F.batch_norm(x, None, None, *weights(x, x.shape[1]), training=True)
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    name: getattr(F, name)
+    for name in ("relu", "relu6", "leaky_relu", "elu", "selu", "gelu", "silu", "softplus")
+    + ("logsigmoid", "hardswish", "hardsigmoid", "sigmoid", "tanh")
+} | {
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "softmax": lambda x: x.softmax(-1),
+    "log_softmax": lambda x: x.log_softmax(-1),
+    "cross_entropy": lambda x: F.cross_entropy(x, labels(x)),
+    "each_cross_entropy": lambda x: F.cross_entropy(x, labels(x), reduction="none"),
+    "layer_norm": lambda x: F.layer_norm(x, (130,), *weights(x, 130)),
+    "layer_norm_long": lambda x: F.layer_norm(x.reshape(12, 650), (650,), *weights(x, 650)),
+    "rms_norm": lambda x: F.rms_norm(x, (130,), weights(x, 130)[0]),
+    "rms_norm_long": lambda x: F.rms_norm(x.reshape(12, 650), (650,), weights(x, 650)[0]),
+    "group_norm": lambda x: F.group_norm(channels(x), 3, *weights(x, 12)),
+    "group_norm_long": lambda x: F.group_norm(long_channels(x), 2, *weights(x, 4)),
+    "batch_norm": lambda x: batch_norm(channels(x)),
+    "batch_norm_long": lambda x: batch_norm(long_channels(x)),
+    "batch_norm_flat": batch_norm,
+}
+
+
+def results(function: Callable, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Output and gradient of a function at some values."""
+    x = tlc.from_numpy(values.copy()).requires_grad_()
+    y = function(x)
+    upstream = tlc.from_numpy(np.cos(np.arange(y.numel()), dtype=values.dtype)).reshape(y.shape)
+    y.backward(upstream)
+    return y.detach().numpy(), x.grad.numpy()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_parts_give_what_the_whole_in_float64_does(name: str, in_parts: None) -> None:
+    values = np.random.default_rng(3).standard_normal(SHAPE).astype(np.float32)
+    mine = results(FUNCTIONS[name], values)
+    flags.threads = 1
+    whole = results(FUNCTIONS[name], values.astype(np.float64))
+    for a, b in zip(mine, whole, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=4e-6 * max(1, np.abs(b).max()))
+
+
+# Values at which formulas branch: sums of exponentials overflow or vanish, signs, bounds, no number
+SPECIAL = [0.0, -0.0, 3.0, -3.0, 6.0, 21.0, -21.0, 87.0, 89.0, -89.0, -104.0, 1e4, -1e4]
+BEYOND = [np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if "norm" not in n])
+def test_special_values_as_in_the_generic_form(name: str) -> None:
+    beyond = [] if "entropy" in name or "softmax" in name else BEYOND
+    values = np.resize(np.array(SPECIAL + beyond, np.float32), SHAPE)
+    apart = np.zeros((SHAPE[0], 2 * SHAPE[1]), np.float32)[:, ::2]  # which the overrides decline
+    apart[...] = values
+    x, y = [tlc.from_numpy(array).requires_grad_() for array in (values, apart)]
+    mine, generic = FUNCTIONS[name](x), FUNCTIONS[name](y)
+    upstream = np.cos(np.arange(mine.numel()), dtype=np.float32).reshape(mine.shape)
+    mine.backward(tlc.from_numpy(upstream))
+    generic.backward(tlc.from_numpy(upstream))
+    for a, b in ((mine.detach(), generic.detach()), (x.grad, y.grad)):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=2e-6, atol=1e-6)
+
+
+def test_infinite_upstream_gradients_are_dropped_with_what_is_dropped() -> None:
+    x = tlc.from_numpy(np.resize(np.float32([-1, 2]), SHAPE)).requires_grad_()
+    x.relu().backward(tlc.full(SHAPE, float("inf")))
+    assert x.grad.numpy()[0, :2].tolist() == [0, np.inf]
+
+
+@pytest.mark.parametrize("level", [-200.0, -5.0, 0.0, 60.0, 200.0])
+def test_softmax_and_losses_of_any_level(level: float) -> None:
+    values = (np.random.default_rng(5).standard_normal(SHAPE) * 3).astype(np.float32) + level
+    values = values.astype(np.float32)
+    x = tlc.from_numpy(values)
+    exact = special.log_softmax(values.astype(np.float64), 1)
+    np.testing.assert_allclose(x.softmax(-1).numpy(), np.exp(exact), rtol=3e-6)
+    rounding = float(np.spacing(np.float32(max(8, abs(level)))))
+    np.testing.assert_allclose(x.log_softmax(-1).numpy(), exact, rtol=2e-7, atol=rounding)
+    loss = F.cross_entropy(x, labels(x)).item()
+    rows = np.arange(SHAPE[0])
+    assert loss == pytest.approx(-exact[rows, labels(x).numpy()].mean(), abs=rounding)
+
+
+def test_masked_rows() -> None:
+    values = np.zeros(SHAPE, np.float32)
+    values[:, 5:] = -np.inf
+    y = tlc.from_numpy(values).softmax(-1).numpy()
+    np.testing.assert_allclose(y[:, :5], 0.2, rtol=1e-6)
+    assert not y[:, 5:].any()
+
+
+@pytest.mark.parametrize("offset", [0.0, 3.0, 1000.0])
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if "norm" in name])
+def test_means_far_larger_than_deviations(name: str, offset: float) -> None:
+    """Sums of squares would say nothing of the variance where the mean is far from zero."""
+    noise = np.random.default_rng(7).standard_normal(SHAPE).astype(np.float32)
+    values = noise + np.float32(offset)
+    form = FUNCTIONS[name]
+    upstream = tlc.from_numpy(np.cos(noise * 5))
+
+    def of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x = tlc.from_numpy(values).requires_grad_()
+        y = form(x) if "rms" in name else _normalized(name, x)
+        y.backward(upstream.to(y.dtype).reshape(y.shape))
+        return y.detach().numpy(), x.grad.numpy()
+
+    for a, b in zip(of(values), of(values.astype(np.float64)), strict=True):
+        size = np.abs(b).max()
+        np.testing.assert_allclose(a / size, b / size, atol=2e-6 * (1 + abs(offset)))
+
+
+def _normalized(name: str, x: Any) -> Any:
+    if "layer" in name:
+        rows = x.reshape(12, 650) if "long" in name else x
+        return F.layer_norm(rows, rows.shape[1:])
+    if "flat" in name:
+        return F.batch_norm(x, None, None, training=True)
+    x = long_channels(x) if "long" in name else channels(x)
+    return F.group_norm(x, 2) if "group" in name else F.batch_norm(x, None, None, training=True)
+
+
+def test_errors_of_gelu() -> None:
+    """The normal distribution function that it is made of is off by 2e-7 at most."""
+    x = np.linspace(-8, 8, 200_001, dtype=np.float32)
+    exact = special.ndtr(x.astype(np.float64))
+    y = F.gelu(tlc.from_numpy(x)).numpy()
+    away = np.abs(x) > 0.5
+    assert np.abs(y[away] / x[away].astype(np.float64) - exact[away]).max() < 2.5e-7
+    assert np.abs(y - x * exact).max() < 1.2e-6
