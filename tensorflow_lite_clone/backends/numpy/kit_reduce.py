@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from math import prod as _product
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from tensorflow_lite_clone.backends.numpy.native import NATIVE
 _f32 = np.dtype(np.float32)
 _f64 = np.dtype(np.float64)
 _i64 = np.dtype(np.int64)
+_MANY = 1 << 16  # elements from which on BLAS adds up
 
 
 def _narrow(x: Any) -> bool:
@@ -21,11 +24,47 @@ def _narrow(x: Any) -> bool:
     return x.itemsize == 2 and x.dtype.kind in "fV"
 
 
+@cache
+def _run(length: int) -> int:
+    """The largest divisor of `length` up to 256; 0 if that is short."""
+    found = [n for n in range(64, 257) if length % n == 0]
+    return found[-1] if found else 0
+
+
+def _total(x: Any, axis: Any, keepdims: bool) -> Any:
+    """The sum of floats.
+
+    What lies in a row is first added up in runs, by a product with ones: BLAS does that in a fifth
+    of the time, and its errors in such short runs are those of NumPy's pairwise sums.
+    """
+    if x.size < _MANY or x.dtype.kind != "f" or not x.flags.c_contiguous:
+        return np.add.reduce(x, axis, None, None, keepdims)
+    ndim = x.ndim
+    axes = range(ndim) if axis is None else axis if axis.__class__ is tuple else (axis,)
+    reduced = {a % ndim for a in axes}
+    kept = ndim  # from here on all axes are reduced
+    while kept and kept - 1 in reduced:
+        kept -= 1
+    length = _product(x.shape[kept:])
+    run = _run(length) if kept < ndim else 0
+    if not run:
+        return np.add.reduce(x, axis, None, None, keepdims)
+    total = x.reshape(-1, run) @ np.ones(run, x.dtype)
+    count = length // run
+    if 1 < count <= 64:
+        total, count = total.reshape(-1, count) @ np.ones(count, x.dtype), 1
+    total = total.reshape(*x.shape[:kept], count)
+    total = np.add.reduce(total, tuple([a for a in reduced if a < kept]) + (kept,))
+    if keepdims:
+        return total.reshape([1 if a in reduced else n for a, n in enumerate(x.shape)])
+    return total
+
+
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if dtype is None:
         if _narrow(x):
             return np.add.reduce(x, axis, _f32, None, keepdims).astype(x.dtype)
-        return np.add.reduce(x, axis, None, None, keepdims)
+        return _total(x, axis, keepdims)
     native = NATIVE.get(dtype, dtype)
     if x.dtype.kind == "b" and native == _i64:
         if axis.__class__ is tuple and len(axis) == x.ndim:
@@ -41,7 +80,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if _narrow(x):
         total = np.add.reduce(x, axis, _f32, None, keepdims)
         return (total / (x.size // (total.size or 1))).astype(x.dtype)
-    total = np.add.reduce(x, axis, None, None, keepdims)
+    total = _total(x, axis, keepdims)
     return total / (x.size // (total.size or 1))
 
 
