@@ -8,6 +8,7 @@ from tensorflow_lite_clone.backends.numpy import gathering as _gathering  # noqa
 from tensorflow_lite_clone.backends.numpy import losses, softmax  # noqa: F401  their overrides
 from tensorflow_lite_clone.backends.numpy import optimizer as _optimizer  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import pooling as _pooling  # noqa: F401
+from tensorflow_lite_clone.backends.numpy import recurrent as _recurrent  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import resampling as _resampling  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.backend import backend
 

@@ -30,7 +30,7 @@ class _Tile(NamedTuple):
     where: tuple  # the heads, in the leading axes
     shared: tuple  # those of keys and values
     rows: slice
-    count: int  # of keys that the rows may look at
+    keys: int  # how many of them the rows may look at
 
 
 def _declined(q: Any, k: Any, v: Any, groups: int) -> bool:
@@ -86,7 +86,7 @@ def _for_each(tiles: list[_Tile], q: Any, k: Any, rooms: int, work: Callable[...
     """
     chains = [list(chain) for _, chain in groupby(tiles, lambda tile: tile.shared)]
     length, size = q.shape[-2], k.shape[-2]
-    largest = max([prod(q[tile.where].shape[:-2]) * _rows(tile) * tile.count for tile in tiles])
+    largest = max([prod(q[tile.where].shape[:-2]) * _rows(tile) * tile.keys for tile in tiles])
     least = max(_EACH * len(chains) // (prod(q.shape[:-2]) * length * size), 1)
 
     def part(start: int, stop: int) -> None:
@@ -148,9 +148,9 @@ def _hiding(
             corner += later[: corner.shape[-2], : corner.shape[-1]]
         if mask is not None:
             if mask.dtype.kind == "b":
-                np.copyto(scores, -np.inf, where=~_at(mask, tile)[..., : tile.count])
+                np.copyto(scores, -np.inf, where=~_at(mask, tile)[..., : tile.keys])
             else:
-                scores += _at(mask, tile)[..., : tile.count]
+                scores += _at(mask, tile)[..., : tile.keys]
 
     return hide
 
@@ -166,7 +166,7 @@ def _forward(
     ones = np.ones(k.shape[-2], q.dtype)
 
     def work(tile: _Tile, room: Any) -> None:
-        count = tile.count
+        count = tile.keys
         p = _product(_at(q, tile) * scale, k[tile.shared][..., :count, :], room)
         hide(p, tile)
         if not bounded:
@@ -216,7 +216,7 @@ def _backward(
     values = v if noise is not None else _with_column(v, 1)
 
     def work(tile: _Tile, room: Any, other: Any) -> None:
-        shared, count = tile.shared, tile.count
+        shared, count = tile.shared, tile.keys
         rows = _at(queries, tile)
         p = _product(rows, keys[shared][..., :count, :], room)
         hide(p, tile)

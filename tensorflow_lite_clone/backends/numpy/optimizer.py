@@ -128,9 +128,7 @@ def adam_step(
     maximize: bool,
     found_inf: Any = None,
 ) -> Any:
-    lists = (params, grads, means, squares)
-    if amsgrad:
-        lists = (*lists, maxima)
+    lists = (params, grads, means, squares, *([maxima] if amsgrad else []))
     if not _fits(lists, found_inf, lr, eps, weight_decay, *betas, *steps):
         return NotImplemented
     beta1, beta2 = betas
@@ -186,12 +184,9 @@ def rmsprop_step(
     maximize: bool,
     found_inf: Any = None,
 ) -> Any:
-    lists = [params, grads, squares]
-    if centered:
-        lists.append(averages)
-    if momentum:
-        lists.append(buffers)
-    if not _fits(tuple(lists), found_inf, lr, alpha, eps, weight_decay, momentum):
+    states = [averages] * centered + [buffers] * bool(momentum)
+    lists = (params, grads, squares, *states)
+    if not _fits(lists, found_inf, lr, alpha, eps, weight_decay, momentum):
         return NotImplemented
 
     def formula(i: int, room: Any, p: Any, g: Any, v: Any, *rest: Any) -> None:
@@ -221,5 +216,5 @@ def rmsprop_step(
             change *= lr
         p -= change
 
-    _updated(formula, tuple(lists))
+    _updated(formula, lists)
     return None
