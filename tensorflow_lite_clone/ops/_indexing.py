@@ -56,7 +56,7 @@ class IndexAlong(Op):
         return F.take(x, index, axis=axis)
 
     def backward_x(F, g, index, *, axis, shape):
-        return F.index_add(F.zeros(shape, dtype=g.dtype), index, g, axis=axis)
+        return F.index_select_backward(g, index, axis=axis, shape=shape)
 
 
 class IndexPut(Op):
@@ -327,7 +327,13 @@ class IndexSelect(Op):
         return F.take(x, index, axis=axis)
 
     def backward_x(F, g, index, *, axis, shape):
-        return F.index_add(F.zeros(shape, dtype=g.dtype), index, g, axis=axis)
+        return F.index_select_backward(g, index, axis=axis, shape=shape)
+
+
+@composite
+def index_select_backward(F, g, index, *, axis, shape):
+    """The slices of g added up where those number `index` along an axis were taken from."""
+    return F.index_add(F.zeros(shape, dtype=g.dtype), index, g, axis=axis)
 
 
 class IndexAdd(Op):

@@ -1,4 +1,4 @@
-"""Reads and sums at places along the last axis, block by block: few 64-bit positions at a time."""
+"""Reads and sums at places along an axis; the last one block by block, for few 64-bit positions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.kit_index import add_at
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.dispatch.table import override
@@ -93,4 +94,11 @@ def gather_backward(F: Any, g: Any, index: Any, *, axis: int, shape: tuple) -> A
         return NotImplemented
     out = np.zeros(shape, g.dtype)
     F.scatter_add_to(out, index, g, axis=axis)
+    return out
+
+
+@override("index_select_backward", backend="numpy")
+def index_select_backward(F: Any, g: Any, index: Any, *, axis: int, shape: tuple) -> Any:
+    out = np.zeros(shape, g.dtype)  # not copied, as `index_add` has to
+    add_at(out, (*(slice(None),) * axis, index), g)
     return out

@@ -241,11 +241,15 @@ def _add_rows(x: Any, rows: Any, value: Any) -> None:
             here = np.arange(rows.size)
             last[rows] = here
             final = last[rows] == here
-            if final.all():
-                x[rows] += value
+            which = np.flatnonzero(final)
+            some = rows[which]
+            total = x.take(some, 0)
+            total += value.take(which, 0)
+            x[some] = total
+            if which.size == rows.size:
                 return
-            x[rows[final]] += value[final]
-            rows, value = rows[~final], value[~final]
+            which = np.flatnonzero(~final)
+            rows, value = rows[which], value.take(which, 0)
     if width >= _LONG_ROW:
         for row, addend in zip(rows.tolist(), value):
             x[row] += addend
