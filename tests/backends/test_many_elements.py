@@ -1,4 +1,4 @@
-"""Sums by products with ones, and copies by several threads: what large arrays alone get."""
+"""Sums by products with ones, extremes and copies by threads: what large arrays alone get."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ def test_sums_of_what_is_not_finite(monkeypatch):
     x = np.ones((4, 128), "f4")
     x[0, 3], x[1, 5], x[2, 7], x[2, 8] = np.inf, np.nan, np.inf, -np.inf
     np.testing.assert_array_equal(kit.sum(x, axis=1), [np.inf, np.nan, np.nan, 128])
+
+
+def test_extremes(monkeypatch):
+    monkeypatch.setattr(kit_reduce, "_EACH", 16)
+    monkeypatch.setattr(flags, "threads", 3)
+    x = np.random.default_rng(0).standard_normal((4, 7, 9)).astype("f4")
+    x[1, 2, 3] = np.nan
+    for ours, theirs in ((kit.max, np.max), (kit.min, np.min)):
+        for keepdims in (False, True):
+            want = theirs(x, axis=-1, keepdims=keepdims)
+            np.testing.assert_array_equal(ours(x, axis=-1, keepdims=keepdims), want)
 
 
 @pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0)])

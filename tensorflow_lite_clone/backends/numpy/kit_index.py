@@ -123,16 +123,16 @@ def copy(x: Any) -> Any:
 
 
 def _copy_in_blocks(x: Any, out: Any) -> None:
-    """Copy along strides in squares, so that every cache line is read once."""
+    """Copy along strides in blocks as wide as a cache line, so that each is written once."""
     sizes = [(stride, axis) for axis, (stride, n) in enumerate(zip(x.strides, x.shape)) if n > 1]
     _, axis = min(sizes, default=(0, x.ndim - 1))
     if axis == x.ndim - 1 or x.shape[-1] < _MANY_LINES:
         out[...] = x
         return
     before, between = (slice(None),) * axis, (slice(None),) * (x.ndim - axis - 2)
-    for i in range(0, x.shape[axis], 128):
-        for j in range(0, x.shape[-1], 64):
-            part = (*before, slice(i, i + 128), *between, slice(j, j + 64))
+    for i in range(0, x.shape[axis], 1024):
+        for j in range(0, x.shape[-1], 16):
+            part = (*before, slice(i, i + 1024), *between, slice(j, j + 16))
             out[part] = x[part]
 
 

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
+from tensorflow_lite_clone.backends.numpy.threads import share
 
 _f32 = np.dtype(np.float32)
 _f64 = np.dtype(np.float64)
 _i64 = np.dtype(np.int64)
 _MANY = 1 << 16  # elements from which on BLAS adds up
+_EACH = 1 << 20  # elements that a thread searches
 
 
 def _narrow(x: Any) -> bool:
@@ -93,15 +95,13 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if _searches(x, axis):
-        values = pick_last(x, x.argmax(-1))
-        return values[..., None] if keepdims else values
+        return _found(np.ndarray.argmax, x, keepdims)
     return np.maximum.reduce(x, axis, None, None, keepdims)
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if _searches(x, axis):
-        values = pick_last(x, x.argmin(-1))
-        return values[..., None] if keepdims else values
+        return _found(np.ndarray.argmin, x, keepdims)
     return np.minimum.reduce(x, axis, None, None, keepdims)
 
 
@@ -113,6 +113,22 @@ def _searches(x: Any, axis: Any) -> bool:
         axis = axis[0]
     last = x.ndim - 1
     return last > 0 and axis in (last, -1) and x.dtype.kind == "f" and x.flags.c_contiguous
+
+
+def _found(argument: Any, x: Any, keepdims: bool) -> Any:
+    """The extremes of rows, by their places."""
+    if x.size < 2 * _EACH:
+        values = pick_last(x, argument(x, -1))
+        return values[..., None] if keepdims else values
+    rows = x.reshape(-1, x.shape[-1])
+    values = np.empty(len(rows), x.dtype)
+
+    def part(start: int, stop: int) -> None:
+        some = rows[start:stop]
+        values[start:stop] = pick_last(some, argument(some, 1))
+
+    share(part, len(rows), _EACH // rows.shape[1])
+    return values.reshape((*x.shape[:-1], 1) if keepdims else x.shape[:-1])
 
 
 def pick_last(x: Any, index: Any) -> Any:
