@@ -42,6 +42,39 @@ def wrap_freely(array: Any, backend: Any, inputs: Any = ()) -> Tensor:
     return new_tensor(freely(array, backend, inputs))
 
 
+def wrap_gradients(found: list, backends: list, told: list, given: Any) -> list:
+    """`wrap_freely` for gradients (or None) that may lie in the memory of `given` storages.
+
+    Writes to these are counted together, as those to one array found twice.
+    """
+    holders: dict[int, Storage] = {}
+    for storage in given:
+        root = storage.root or storage
+        holders[id(_memory(root.laid))] = root
+    results: list[Tensor | None] = []
+    for array, backend, inputs in zip(found, backends, told):
+        if array is None:
+            results.append(None)
+            continue
+        tensor = wrap_freely(array, backend, inputs)
+        made = tensor._storage
+        root = holders.get(id(_memory(array)))
+        if root is None:
+            root = holders.setdefault(id(array), made)
+        if root is not made:
+            made.root = root
+            if type(root) is Lent:
+                root.views.add(made)
+        results.append(tensor)
+    return results
+
+
+def _memory(array: Any) -> Any:
+    """What a view and the array it is of have in common."""
+    base = getattr(array, "base", None)
+    return array if base is None else base
+
+
 def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
     """Run `op` on tensors of one device and record it when an input wants a gradient.
 

@@ -51,7 +51,8 @@ def run_backward(
     Gradients are arrays, or Tensors with `create_graph`, whose graph is recorded unless
     `recording` is off. Leaves accumulate into ``.grad`` if
     `accumulate`. With `wanted`, only what leads to these edges is computed, and the gradients
-    that arrived there are returned (edges that none reached are absent); nobody else holds them.
+    that arrived there are returned (edges that none reached are absent). As in PyTorch they may
+    be views of one another, of the roots' gradients and of what a `Function` returned.
     """
     outer, recorded_outside = current.walk, mode.grad
     current.passes += 1
@@ -195,7 +196,7 @@ class _Walk:
         if leaf.arrival_hooks:
             (g,), owned = self._run_arrival_hooks(leaf, [g], self.accumulate), False
         if not self.accumulate:
-            self._capture(leaf, [g], [owned])
+            self._capture(leaf, [g])
         elif g is not None:
             self._accumulate(leaf, g, owned)
 
@@ -206,10 +207,9 @@ class _Walk:
         if self.wanted is not None:
             # As in PyTorch, hooks change what is captured only where the walk ends.
             ends = not any([edge is not None and edge[0] in useful for edge in node.edges])
-            flags = slot[1::2]
             if ends and node.arrival_hooks:
-                grads, flags = self._run_arrival_hooks(node, grads, False), [False] * len(grads)
-            self._capture(node, grads, flags)
+                grads = self._run_arrival_hooks(node, grads, False)
+            self._capture(node, grads)
             if ends:
                 return
         if node.arrival_hooks:
@@ -249,10 +249,7 @@ class _Walk:
             owned = not create_graph and (
                 gx is not given
                 # Nobody asks of a gradient that stays alone.
-                or (
-                    (child in shared or self.wanted is not None)
-                    and _is_fresh(node, gx, position, results, grads, saved)
-                )
+                or (child in shared and _is_fresh(node, gx, position, results, grads, saved))
             )
             if child in pending or child.several:
                 self._arrive(child, index, gx, owned)
@@ -282,12 +279,10 @@ class _Walk:
     def _namespace(self, node: GraphNode) -> Any:
         return recorded(node.backend) if self.create_graph else node.backend.F
 
-    def _capture(self, node: GraphNode, grads: list, owned: list) -> None:
+    def _capture(self, node: GraphNode, grads: list) -> None:
         assert self.wanted is not None
         for index, g in enumerate(grads):
             if g is not None and (node, index) in self.wanted:
-                if not self.create_graph and not owned[index]:
-                    g = node.backend.F.copy(g)
                 self.captured[node, index] = g
 
     def _accumulate(self, leaf: Leaf, g: Any, owned: bool) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_freely
+from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_gradients
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
@@ -186,20 +186,23 @@ def _vector_products(
         wanted=set(edges),
         accumulate=False,
     )
-    results: list[Tensor | None] = []
+    found = []
     for index, edge in enumerate(edges):
         g = captured.get(edge)
-        if g is not None:
-            told = [x._storage for x in ins[index : index + 1] if isinstance(x, Tensor)]
-            results.append(g if over_tensors else wrap_freely(g, edge[0].backend, told))
-        elif allow_unused:
-            results.append(None)
-        else:
+        if g is None and not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {index} appears to not have been used in the "
                 "graph. Set allow_unused=True if this is the desired behavior."
             )
-    return results
+        found.append(g)
+    if over_tensors:
+        return found
+    return wrap_gradients(
+        found,
+        [node.backend for node, _ in edges],
+        [(x._storage,) if isinstance(x, Tensor) else () for x in ins],
+        [g._storage for g in grads if g is not None],
+    )
 
 
 def _batched(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, wrap_freely
+from tensorflow_lite_clone.autograd.apply import current_edge, wrap_gradients
 from tensorflow_lite_clone.autograd.engine import run_backward
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
@@ -163,14 +163,12 @@ def vector_products(
         wanted={edge for edge in edges if edge is not None},
         accumulate=False,
     )
-    results: list[Tensor | None] = []
-    for x, edge in zip(inputs, edges):
-        g = None if edge is None else captured.get(edge)
-        if g is not None and not over_tensors:
-            assert edge is not None
-            g = wrap_freely(g, edge[0].backend, (x._storage,))
-        results.append(g)
-    return results
+    found = [None if edge is None else captured.get(edge) for edge in edges]
+    if over_tensors:
+        return found
+    backends = [None if edge is None else edge[0].backend for edge in edges]
+    told = [(x._storage,) for x in inputs]
+    return wrap_gradients(found, backends, told, [vector._storage for vector in vectors])
 
 
 def forward_products(

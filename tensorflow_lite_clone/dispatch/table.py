@@ -35,6 +35,11 @@ def override(name: str, backend: str) -> Callable[[Callable[..., Any]], Callable
     return register
 
 
+def serves(name: str, backend: Any) -> bool:
+    """Whether a backend has an implementation of its own, which may decline calls all the same."""
+    return any([(name, layer) in overrides for layer in (backend.name, *backend.accelerators)])
+
+
 def _forget() -> None:
     """Let everything be resolved anew: what calls a composite may have taken in its formula."""
     with hooks.changing:

@@ -69,6 +69,82 @@ def lstm_cell_step_backward(F, gh, gc, gates, c, c_new):
     return F.astype(F.concat(ggates, axis=-1), dtype), F.astype(s * f, dtype)
 
 
+class LstmSequence(Op):
+    """`LstmCellStep` over all steps of float32 or float64, the last one first if `backwards`.
+
+    gates is the input's part, (steps, n, 4 hidden), w is (4 hidden, hidden), h and c are (n,
+    hidden). Gives all hidden states and cells, (steps, n, hidden), and sigmoid or tanh of the
+    gates, (steps, 4, n, hidden) in the order i, f, o, g.
+    """
+
+    nondifferentiable = (2,)
+    hints = (2,)
+    renewable = True
+
+    def forward(F, gates, w, h, c, *, backwards):
+        turned = F.matrix_transpose(w)
+        found = {}
+        for step in _order(gates, backwards):
+            i, f, g, o = _parts(gates[step, ...] + F.matmul(h, turned), 4)
+            i, f, g, o = F.sigmoid(i), F.sigmoid(f), F.tanh(g), F.sigmoid(o)
+            c = f * c + i * g
+            h = o * F.tanh(c)
+            found[step] = h, c, F.stack([i, f, o, g])
+        return tuple([F.stack(parts) for parts in zip(*[found[step] for step in sorted(found)])])
+
+    def backward(F, g, gates, w, h, c, out0, out1, out2, *, backwards):
+        return F.lstm_sequence_backward(*g, gates, w, h, c, out0, out1, out2, backwards=backwards)
+
+
+@composite
+def lstm_sequence_backward(F, gh, gc, gates, w, h, c, out, cells, after, *, backwards):
+    """`lstm_cell_step_backward` from the last step to the first one.
+
+    The weight's gradient is one product over all steps. Without `after` the gates are calculated
+    again, so that this has derivatives.
+    """
+    before = _shifted(F, h, out, backwards)
+    if after is None:
+        i, f, g, o = _parts(gates + F.matmul(before, F.matrix_transpose(w)), 4)
+        i, f, g, o = F.sigmoid(i), F.sigmoid(f), F.tanh(g), F.sigmoid(o)
+    else:
+        i, f, o, g = [after[:, gate, ...] for gate in range(4)]
+    t, c = F.tanh(cells), _shifted(F, c, cells, backwards)
+    found = {}
+    to_h = to_c = None
+    for step in reversed(_order(gates, backwards)):
+        at = (step, ...)
+        to_h = gh[at] if to_h is None else gh[at] + to_h
+        s = gc[at] + F.tanh_backward(to_h * o[at], t[at])
+        s = s if to_c is None else s + to_c
+        found[step] = F.concat(
+            [
+                F.sigmoid_backward(s * g[at], i[at]),
+                F.sigmoid_backward(s * c[at], f[at]),
+                F.tanh_backward(s * i[at], g[at]),
+                F.sigmoid_backward(to_h * t[at], o[at]),
+            ],
+            axis=-1,
+        )
+        to_h, to_c = F.matmul(found[step], w), s * f[at]
+    ggates = F.stack([found[step] for step in sorted(found)])
+    rows = F.reshape(ggates, (-1, ggates.shape[-1]))
+    gw = F.matmul(F.matrix_transpose(rows), F.reshape(before, (-1, before.shape[-1])))
+    return ggates, gw, to_h, to_c
+
+
+def _order(gates: Any, backwards: bool) -> range:
+    steps = range(gates.shape[0])
+    return steps[::-1] if backwards else steps
+
+
+def _shifted(F: Any, start: Any, states: Any, backwards: bool) -> Any:
+    """The state before each step."""
+    if backwards:
+        return F.concat([states[1:, ...], start[None, ...]], axis=0)
+    return F.concat([start[None, ...], states[:-1, ...]], axis=0)
+
+
 class GruCellStep(Op):
     """h' = (1 - z) n + z h with n = tanh(x_n + r h_n), from the gates before their activation.
 

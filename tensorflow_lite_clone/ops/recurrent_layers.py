@@ -1,8 +1,8 @@
 """Recurrent networks over whole sequences: layers and directions of the cells in `recurrent`.
 
 The products with the input are one `linear` per layer and direction, for all steps at once; a step
-adds the product with the hidden state. Packed sequences have the rows of one step after another,
-of ever fewer sequences.
+adds the product with the hidden state. A device may serve all steps of an LSTM as one op. Packed
+sequences have the rows of one step after another, of ever fewer sequences.
 Sources: those of the cells; Schuster and Paliwal, "Bidirectional recurrent neural networks" (1997);
 Sak, Senior and Beaufays, "Long short-term memory based recurrent neural network architectures"
 (2014) for projected hidden states.
@@ -17,12 +17,13 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch.table import serves
 from tensorflow_lite_clone.ops.activation import relu
 from tensorflow_lite_clone.ops.dropout import dropout
 from tensorflow_lite_clone.ops.join import cat, stack
 from tensorflow_lite_clone.ops.matmul import addmm, linear
 from tensorflow_lite_clone.ops.pointwise import tanh
-from tensorflow_lite_clone.ops.recurrent import GruCellStep, LstmCellStep
+from tensorflow_lite_clone.ops.recurrent import GruCellStep, LstmCellStep, LstmSequence
 from tensorflow_lite_clone.ops.slices import split_with_sizes
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -93,6 +94,21 @@ def _direction(step: _Step, steps: Sequence[Tensor], state: Any) -> tuple[list[T
     return outputs, _joined([state, *reversed(over)])
 
 
+def _at_once(*operands: Tensor) -> bool:
+    """Whether the device has a form of its own for all steps together, and nobody watches them."""
+    first = operands[0]._storage
+    kind = first.laid.dtype
+    return (
+        serves("lstm_sequence", first.backend)
+        and not hooks.functions
+        and not hooks.backwards
+        and kind.kind == "f"
+        and kind.itemsize >= 4
+        and all([x._storage.laid.dtype == kind for x in operands])
+        and all([x._storage.backend is first.backend for x in operands])
+    )
+
+
 def _sequence(
     make: Callable[..., _Step],
     folds_bias: bool,
@@ -106,6 +122,10 @@ def _sequence(
     w_ih, w_hh, b_ih, b_hh, w_hr = cell
     bias = b_ih + b_hh if folds_bias and b_ih is not None else b_ih
     gates = linear(x, w_ih, bias)
+    if make is _lstm_step and sizes is None and w_hr is None and _at_once(gates, w_hh, *state):
+        out, cells, _ = apply(LstmSequence, gates, w_hh, *state, backwards=backwards)
+        end = 0 if backwards else -1
+        return out, out[end], cells[end]
     steps = gates.unbind(0) if sizes is None else split_with_sizes(gates, sizes)
     order = -1 if backwards else 1
     out, state = _direction(make(w_hh, b_hh, w_hr), steps[::order], state)

@@ -388,17 +388,46 @@ def test_grads_of_views_and_expansions():
     same(script)
 
 
-def test_results_of_grad_can_be_written():
+def test_results_of_grad_are_views():
     def script(lib):
-        x, y = vector(lib), vector(lib)
-        gx, gy = lib.autograd.grad((x + y).sum(), [x, y])
-        gx[0] = 9
-        (gz,) = lib.autograd.grad((x - y).sum(), [x])
-        return gx, gy, gz
+        x, y, v = vector(lib), vector(lib), lib.ones(3)
+        gx, gy = lib.autograd.grad(x + y, [x, y], v)
+        gx[0] = 9  # is v's, and gy's
+        (gz,) = lib.autograd.grad(x.sum(), [x])
+        w = vector(lib).reshape(3, 1).expand(3, 4)
+        (gw,) = lib.autograd.grad(w.t().contiguous(), [w], lib.rand(4, 3))
+        versions = [t._version for t in (gx, gy, v)]
+        (gs,) = lib.autograd.grad(x[:2], [x], v[:2])
+        return gx, gy, gz, v, gz.stride(), gw.stride(), versions, gs
 
-    if tlc.is_grad_enabled():
-        ours = script(tlc)
-        assert ours[1].tolist() == [1, 1, 1]
+    same(script)
+
+
+def test_expanded_results_of_grad_refuse_writes():
+    def script(lib):
+        x = vector(lib)
+        lib.autograd.grad(x.sum(), [x])[0].add_(1)
+
+    raises(script)
+
+
+def test_saved_results_of_grad_see_writes_to_what_they_are_views_of():
+    def script(lib):
+        x, v, w = vector(lib), lib.ones(3), vector(lib)
+        (g,) = lib.autograd.grad(x.reshape(3, 1), [x], v.reshape(3, 1))
+        y = (w * g).sum()
+        v.add_(1)
+        y.backward()
+
+    raises(script)
+
+
+def test_leaves_never_take_the_given_gradient_in_another_shape():
+    v = tlc.ones(24)
+    x = tlc.rand(6, 4, requires_grad=True)
+    x.reshape(24).backward(v)
+    x.grad.add_(1)
+    assert v.tolist() == [1.0] * 24
 
 
 def test_retained_gradients_are_of_their_own():

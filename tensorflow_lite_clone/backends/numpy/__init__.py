@@ -6,9 +6,12 @@ from tensorflow_lite_clone.backends.numpy import activation as _activation  # no
 from tensorflow_lite_clone.backends.numpy import attention as _attention  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import batch_norm as _batch_norm  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import convolution as _convolution  # noqa: F401
+from tensorflow_lite_clone.backends.numpy import gathering as _gathering  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import losses, softmax  # noqa: F401  their overrides
 from tensorflow_lite_clone.backends.numpy import normalization as _normalization  # noqa: F401
+from tensorflow_lite_clone.backends.numpy import optimizer as _optimizer  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import pooling as _pooling  # noqa: F401
+from tensorflow_lite_clone.backends.numpy import recurrent as _recurrent  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import resampling as _resampling  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.backend import backend
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,20 @@ from tensorflow_lite_clone.backends.numpy import kit, memory
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
+
+
+
+def _references() -> int:
+    """What `getrefcount` counts where only a view and a variable hold the view's memory.
+
+    Python's versions differ in whether they count the argument.
+    """
+    array = np.empty(2)[:1]
+    memory = array.base
+    return getrefcount(memory)
+
+
+_REFERENCES = _references()
 
 # PyTorch never warns about infinities and NaNs; NumPy would on every log(0).
 np.seterr(all="ignore")
@@ -109,7 +124,19 @@ class NumpyBackend(Backend):
 
     def owns_memory(self, array: Any) -> bool:
         # it is none of ours if a gradient is on its way to another device
-        return isinstance(array, np.ndarray) and array.base is None
+        if not isinstance(array, np.ndarray):
+            return False
+        memory = array.base
+        if memory is None:
+            return True
+        # A new array in another shape: nobody but `array` (and this function) holds its memory.
+        return (
+            type(memory) is np.ndarray
+            and memory.base is None
+            and memory.size == array.size
+            and array.flags.c_contiguous
+            and getrefcount(memory) <= _REFERENCES
+        )
 
 
 _cpu = NumpyBackend()

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.threads import share
+
 # Elements handled at a time where every one needs a 64-bit position.
 _BLOCK = 1 << 20
 # From this many elements on a row is added faster alone than through positions, and from that
@@ -15,6 +17,8 @@ _LONG_ROW = 2048
 _FEW_ROWS, _WIDE_ROW = 16, 32
 # A copy along strides goes in blocks when more cache lines than this lie in a row.
 _MANY_LINES = 512
+# Elements from which on threads share a copy.
+_SHARED = 1 << 20
 
 
 class _Window:
@@ -74,7 +78,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
         try:
             return np.reshape(x, shape, copy=False)
         except ValueError:
-            return _copy_in_blocks(x).reshape(shape)
+            return copy(x).reshape(shape)
     return x.reshape(shape)
 
 
@@ -103,25 +107,33 @@ def flip(x: Any, /, *, axis: Any = None) -> Any:
 
 
 def copy(x: Any) -> Any:
-    if x.ndim < 2 or x.shape[-1] < _MANY_LINES or x.strides[-1] == x.itemsize:
-        return np.array(x, order="C")
-    return _copy_in_blocks(x)
-
-
-def _copy_in_blocks(x: Any) -> Any:
-    """A contiguous copy of what is not: in squares, so that every cache line is read once."""
+    if x.size < _SHARED or x.shape[0] < 2:
+        if x.ndim < 2 or x.shape[-1] < _MANY_LINES or x.strides[-1] == x.itemsize:
+            return np.array(x, order="C")
+        out = np.empty(x.shape, x.dtype)
+        _copy_in_blocks(x, out)
+        return out
     out = np.empty(x.shape, x.dtype)
+
+    def part(start: int, stop: int) -> None:
+        _copy_in_blocks(x[start:stop], out[start:stop])
+
+    share(part, len(x), max(_SHARED * len(x) // (2 * x.size), 1))
+    return out
+
+
+def _copy_in_blocks(x: Any, out: Any) -> None:
+    """Copy along strides in blocks as wide as a cache line, so that each is written once."""
     sizes = [(stride, axis) for axis, (stride, n) in enumerate(zip(x.strides, x.shape)) if n > 1]
     _, axis = min(sizes, default=(0, x.ndim - 1))
-    before, between = (slice(None),) * axis, (slice(None),) * (x.ndim - axis - 2)
-    if axis == x.ndim - 1:
+    if axis == x.ndim - 1 or x.shape[-1] < _MANY_LINES:
         out[...] = x
-        return out
-    for i in range(0, x.shape[axis], 128):
-        for j in range(0, x.shape[-1], 64):
-            part = (*before, slice(i, i + 128), *between, slice(j, j + 64))
+        return
+    before, between = (slice(None),) * axis, (slice(None),) * (x.ndim - axis - 2)
+    for i in range(0, x.shape[axis], 1024):
+        for j in range(0, x.shape[-1], 16):
+            part = (*before, slice(i, i + 1024), *between, slice(j, j + 16))
             out[part] = x[part]
-    return out
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
@@ -229,11 +241,15 @@ def _add_rows(x: Any, rows: Any, value: Any) -> None:
             here = np.arange(rows.size)
             last[rows] = here
             final = last[rows] == here
-            if final.all():
-                x[rows] += value
+            which = np.flatnonzero(final)
+            some = rows[which]
+            total = x.take(some, 0)
+            total += value.take(which, 0)
+            x[some] = total
+            if which.size == rows.size:
                 return
-            x[rows[final]] += value[final]
-            rows, value = rows[~final], value[~final]
+            which = np.flatnonzero(~final)
+            rows, value = rows[which], value.take(which, 0)
     if width >= _LONG_ROW:
         for row, addend in zip(rows.tolist(), value):
             x[row] += addend

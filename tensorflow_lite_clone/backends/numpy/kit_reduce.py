@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+from functools import cache
+from math import prod as _product
 from typing import Any
 
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
+from tensorflow_lite_clone.backends.numpy.threads import share
 
 _f32 = np.dtype(np.float32)
 _f64 = np.dtype(np.float64)
 _i64 = np.dtype(np.int64)
+_MANY = 1 << 16  # elements from which on BLAS adds up
+_EACH = 1 << 20  # elements that a thread searches
 
 
 def _narrow(x: Any) -> bool:
@@ -21,11 +26,47 @@ def _narrow(x: Any) -> bool:
     return x.itemsize == 2 and x.dtype.kind in "fV"
 
 
+@cache
+def _run(length: int) -> int:
+    """The largest divisor of `length` up to 256; 0 if that is short."""
+    found = [n for n in range(64, 257) if length % n == 0]
+    return found[-1] if found else 0
+
+
+def _total(x: Any, axis: Any, keepdims: bool) -> Any:
+    """The sum of floats.
+
+    What lies in a row is first added up in runs, by a product with ones: BLAS does that in a fifth
+    of the time, and its errors in such short runs are those of NumPy's pairwise sums.
+    """
+    if x.size < _MANY or x.dtype.kind != "f" or not x.flags.c_contiguous:
+        return np.add.reduce(x, axis, None, None, keepdims)
+    ndim = x.ndim
+    axes = range(ndim) if axis is None else axis if axis.__class__ is tuple else (axis,)
+    reduced = {a % ndim for a in axes}
+    kept = ndim  # from here on all axes are reduced
+    while kept and kept - 1 in reduced:
+        kept -= 1
+    length = _product(x.shape[kept:])
+    run = _run(length) if kept < ndim else 0
+    if not run:
+        return np.add.reduce(x, axis, None, None, keepdims)
+    total = x.reshape(-1, run) @ np.ones(run, x.dtype)
+    count = length // run
+    if 1 < count <= 64:
+        total, count = total.reshape(-1, count) @ np.ones(count, x.dtype), 1
+    total = total.reshape(*x.shape[:kept], count)
+    total = np.add.reduce(total, tuple([a for a in reduced if a < kept]) + (kept,))
+    if keepdims:
+        return total.reshape([1 if a in reduced else n for a, n in enumerate(x.shape)])
+    return total
+
+
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if dtype is None:
         if _narrow(x):
             return np.add.reduce(x, axis, _f32, None, keepdims).astype(x.dtype)
-        return np.add.reduce(x, axis, None, None, keepdims)
+        return _total(x, axis, keepdims)
     native = NATIVE.get(dtype, dtype)
     if x.dtype.kind == "b" and native == _i64:
         if axis.__class__ is tuple and len(axis) == x.ndim:
@@ -41,7 +82,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if _narrow(x):
         total = np.add.reduce(x, axis, _f32, None, keepdims)
         return (total / (x.size // (total.size or 1))).astype(x.dtype)
-    total = np.add.reduce(x, axis, None, None, keepdims)
+    total = _total(x, axis, keepdims)
     return total / (x.size // (total.size or 1))
 
 
@@ -54,15 +95,13 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if _searches(x, axis):
-        values = pick_last(x, x.argmax(-1))
-        return values[..., None] if keepdims else values
+        return _found(np.ndarray.argmax, x, keepdims)
     return np.maximum.reduce(x, axis, None, None, keepdims)
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if _searches(x, axis):
-        values = pick_last(x, x.argmin(-1))
-        return values[..., None] if keepdims else values
+        return _found(np.ndarray.argmin, x, keepdims)
     return np.minimum.reduce(x, axis, None, None, keepdims)
 
 
@@ -74,6 +113,22 @@ def _searches(x: Any, axis: Any) -> bool:
         axis = axis[0]
     last = x.ndim - 1
     return last > 0 and axis in (last, -1) and x.dtype.kind == "f" and x.flags.c_contiguous
+
+
+def _found(argument: Any, x: Any, keepdims: bool) -> Any:
+    """The extremes of rows, by their places."""
+    if x.size < 2 * _EACH:
+        values = pick_last(x, argument(x, -1))
+        return values[..., None] if keepdims else values
+    rows = x.reshape(-1, x.shape[-1])
+    values = np.empty(len(rows), x.dtype)
+
+    def part(start: int, stop: int) -> None:
+        some = rows[start:stop]
+        values[start:stop] = pick_last(some, argument(some, 1))
+
+    share(part, len(rows), _EACH // rows.shape[1])
+    return values.reshape((*x.shape[:-1], 1) if keepdims else x.shape[:-1])
 
 
 def pick_last(x: Any, index: Any) -> Any:

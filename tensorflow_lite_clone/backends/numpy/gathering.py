@@ -1,0 +1,104 @@
+"""Reads and sums at places along an axis; the last one block by block, for few 64-bit positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.backends.numpy.kit_index import add_at
+from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.dispatch.table import override
+
+_LEAST = 1 << 13  # places that are worth it
+_BLOCK = 1 << 17  # places at a time
+_EACH = 1 << 18  # places for each thread
+
+_positions = np.dtype(np.intp)
+
+
+def _declined(shape: tuple, index: Any, axis: int) -> bool:
+    return (
+        index.size < _LEAST
+        or axis != len(shape) - 1
+        or index.shape[:-1] != shape[:-1]
+        or not index.flags.c_contiguous
+    )
+
+
+def _by_rows(index: Any, size: int, work: Callable[[slice, Any], object]) -> None:
+    """Call ``work(rows, places)`` for all rows of an index into rows of `size` elements.
+
+    The places are those in the memory of these rows.
+    """
+    width = index.shape[-1]
+    rows = index.reshape(-1, width)
+    step = min(max(_BLOCK // width, 1), len(rows))
+    begins = np.arange(0, step * size, size)[:, None]
+
+    def part(start: int, stop: int) -> None:
+        with scratch(step * width, _positions) as memory:
+            for first in range(start, stop, step):
+                some = slice(first, min(first + step, stop))
+                count = some.stop - first
+                places = memory[: count * width].reshape(count, width)
+                work(some, np.add(rows[some], begins[:count], out=places))
+
+    share(part, len(rows), max(_EACH // width, 1))
+
+
+@override("gather", backend="numpy")
+def gather(F: Any, x: Any, index: Any, *, axis: int, shape: tuple) -> Any:
+    if _declined(shape, index, axis) or not x.flags.c_contiguous:
+        return NotImplemented
+    table = x.reshape(-1, shape[-1])
+    out = np.empty(index.shape, x.dtype)
+    result = out.reshape(-1, index.shape[-1])
+
+    def work(rows: slice, places: Any) -> None:
+        # The indices are known to be within bounds: who gathers has checked them.
+        table[rows].reshape(-1).take(places, out=result[rows], mode="wrap")
+
+    _by_rows(index, shape[-1], work)
+    return out
+
+
+def _summable(x: Any) -> bool:
+    return x.dtype.kind in "fi" and x.itemsize >= 4
+
+
+@override("scatter_add_to", backend="numpy")
+def scatter_add_to(F: Any, x: Any, index: Any, src: Any, *, axis: int) -> Any:
+    if (
+        _declined(x.shape, index, axis)
+        or not x.flags.c_contiguous
+        or not _summable(x)
+        or src.shape != index.shape
+    ):
+        return NotImplemented
+    table = x.reshape(-1, x.shape[-1])
+    source = src.reshape(-1, src.shape[-1])
+
+    def work(rows: slice, places: Any) -> None:
+        np.add.at(table[rows].reshape(-1), places.reshape(-1), source[rows].reshape(-1))
+
+    _by_rows(index, x.shape[-1], work)
+    return None
+
+
+@override("gather_backward", backend="numpy")
+def gather_backward(F: Any, g: Any, index: Any, *, axis: int, shape: tuple) -> Any:
+    if _declined(shape, index, axis) or not _summable(g):
+        return NotImplemented
+    out = np.zeros(shape, g.dtype)
+    F.scatter_add_to(out, index, g, axis=axis)
+    return out
+
+
+@override("index_select_backward", backend="numpy")
+def index_select_backward(F: Any, g: Any, index: Any, *, axis: int, shape: tuple) -> Any:
+    out = np.zeros(shape, g.dtype)  # not copied, as `index_add` has to
+    add_at(out, (*(slice(None),) * axis, index), g)
+    return out

@@ -1,0 +1,220 @@
+"""Steps of optimizers in place: in blocks whose intermediate results stay in the cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.dispatch.table import override
+
+_BLOCK = 1 << 18  # elements of a parameter at a time
+_FEW = 1 << 12  # elements for which NumPy finds memory as fast as we do
+_LEAST = 1 << 19  # elements for each thread: calls for blocks are handed over one by one
+
+
+def _updated(formula: Callable[..., object], lists: tuple[list, ...]) -> None:
+    """Call ``formula(i, room, *blocks)`` for all blocks of the i-th arrays of the lists.
+
+    `room` is what an intermediate result may be written to, or None.
+    """
+    pieces: list[tuple] = []
+    total = 0
+    for i, arrays in enumerate(zip(*lists)):
+        first = arrays[0]
+        size = first.size
+        if (size <= _FEW and first.ndim) or not all([x.flags.c_contiguous for x in arrays]):
+            pieces.append((total, i, 0, arrays))
+        else:
+            flat = [x.reshape(-1) for x in arrays]
+            if size <= _BLOCK:
+                pieces.append((total, i, size, flat))
+            else:
+                for start in range(0, size, _BLOCK):
+                    blocks = [x[start : start + _BLOCK] for x in flat]
+                    pieces.append((total + start, i, blocks[0].size, blocks))
+        total += size
+    dtype = lists[0][0].dtype
+
+    def work(start: int, stop: int) -> None:
+        with scratch(_BLOCK, dtype) as memory:
+            for place, i, size, blocks in pieces:
+                if start <= place < stop:
+                    formula(i, memory[:size] if size else None, *blocks)
+
+    share(work, max(total, 1), _LEAST)
+
+
+def _fits(lists: tuple[list, ...], found_inf: Any, *numbers: Any) -> bool:
+    """Whether all arrays are of one dtype, float32 or float64, and all numbers are Python's."""
+    if found_inf is not None or not all([isinstance(x, (float, int)) for x in numbers]):
+        return False
+    dtype = lists[0][0].dtype
+    if dtype.kind != "f" or dtype.itemsize == 2:
+        return False
+    return all([x.dtype == dtype for arrays in lists for x in arrays])
+
+
+def _decayed(g: Any, p: Any, weight_decay: float, maximize: bool) -> Any:
+    if maximize:
+        g = np.negative(g)
+    if weight_decay:
+        decay = p * weight_decay
+        decay += g
+        return decay
+    return g
+
+
+@override("sgd_step", backend="numpy")
+def sgd_step(
+    F: Any,
+    params: list,
+    grads: list,
+    buffers: list,
+    *,
+    lr: Any,
+    momentum: Any,
+    dampening: Any,
+    weight_decay: Any,
+    nesterov: bool,
+    maximize: bool,
+    first: list[bool],
+    found_inf: Any = None,
+) -> Any:
+    lists = (params, grads, buffers) if momentum else (params, grads)
+    if not _fits(lists, found_inf, lr, momentum, dampening, weight_decay):
+        return NotImplemented
+
+    def formula(i: int, room: Any, p: Any, g: Any, b: Any = None) -> None:
+        g = _decayed(g, p, weight_decay, maximize)
+        if b is not None:
+            if first[i]:
+                b[...] = g
+            else:
+                b *= momentum
+                b += np.multiply(g, 1 - dampening, room) if dampening else g
+            if nesterov:
+                step = np.multiply(b, momentum, room)
+                step += g
+                g = step
+            else:
+                g = b
+        p -= np.multiply(g, lr, room)
+
+    _updated(formula, lists)
+    return None
+
+
+@override("adam_step", backend="numpy")
+def adam_step(
+    F: Any,
+    params: list,
+    grads: list,
+    means: list,
+    squares: list,
+    maxima: list,
+    *,
+    steps: list,
+    lr: Any,
+    betas: tuple,
+    eps: float,
+    weight_decay: Any,
+    decoupled: bool,
+    amsgrad: bool,
+    maximize: bool,
+    found_inf: Any = None,
+) -> Any:
+    lists = (params, grads, means, squares, *([maxima] if amsgrad else []))
+    if not _fits(lists, found_inf, lr, eps, weight_decay, *betas, *steps):
+        return NotImplemented
+    beta1, beta2 = betas
+    rates = {}
+    for step in set(steps):
+        root = math.sqrt(1 - beta2**step)
+        rates[step] = lr * root / (1 - beta1**step), eps * root
+
+    def formula(i: int, room: Any, p: Any, g: Any, m: Any, v: Any, largest: Any = None) -> None:
+        if not decoupled:
+            g = _decayed(g, p, weight_decay, maximize)
+        else:
+            if maximize:
+                g = np.negative(g)
+            if weight_decay:
+                p *= 1 - lr * weight_decay
+        change = np.subtract(g, m, room)
+        change *= 1 - beta1
+        m += change
+        v *= beta2
+        np.multiply(g, 1 - beta2, change)
+        change *= g
+        v += change
+        if amsgrad:
+            v = np.maximum(largest, v, out=largest)
+        # lr m / s1 / (sqrt(v) / s2 + eps), s2 taken out of the denominator
+        rate, small = rates[steps[i]]
+        np.sqrt(v, change)
+        change += small
+        np.divide(m, change, change)
+        change *= rate
+        p -= change
+
+    _updated(formula, lists)
+    return None
+
+
+@override("rmsprop_step", backend="numpy")
+def rmsprop_step(
+    F: Any,
+    params: list,
+    grads: list,
+    squares: list,
+    averages: list,
+    buffers: list,
+    *,
+    lr: Any,
+    alpha: Any,
+    eps: float,
+    weight_decay: Any,
+    momentum: Any,
+    centered: bool,
+    maximize: bool,
+    found_inf: Any = None,
+) -> Any:
+    states = [averages] * centered + [buffers] * bool(momentum)
+    lists = (params, grads, squares, *states)
+    if not _fits(lists, found_inf, lr, alpha, eps, weight_decay, momentum):
+        return NotImplemented
+
+    def formula(i: int, room: Any, p: Any, g: Any, v: Any, *rest: Any) -> None:
+        g = _decayed(g, p, weight_decay, maximize)
+        v *= alpha
+        change = np.multiply(g, 1 - alpha, room)
+        change *= g
+        v += change
+        if centered:
+            average = rest[0]
+            np.subtract(g, average, change)
+            change *= 1 - alpha
+            average += change
+            np.multiply(average, average, change)
+            np.subtract(v, change, change)
+            np.sqrt(change, change)
+        else:
+            np.sqrt(v, change)
+        change += eps
+        np.divide(g, change, change)
+        if momentum:
+            buffer = rest[-1]
+            buffer *= momentum
+            buffer += change
+            np.multiply(buffer, lr, change)
+        else:
+            change *= lr
+        p -= change
+
+    _updated(formula, lists)
+    return None

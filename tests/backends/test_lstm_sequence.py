@@ -1,0 +1,54 @@
+"""An LSTM as one op against torch: both directions, second derivatives, written outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.dispatch.table import served
+
+
+def results(lib, bidirectional, steps=5, twice=False):
+    rng = np.random.default_rng(0)
+    net = lib.nn.LSTM(3, 4, bidirectional=bidirectional).double()
+    with lib.no_grad():
+        for param in net.parameters():
+            param.copy_(lib.tensor(rng.standard_normal(tuple(param.shape))))
+    ways = 1 + bidirectional
+    x, h, c = [
+        lib.tensor(rng.standard_normal(shape), requires_grad=True)
+        for shape in ((steps, 2, 3), (ways, 2, 4), (ways, 2, 4))
+    ]
+    out, (last_h, last_c) = net(x, (h, c))
+    factor = lib.tensor(rng.standard_normal(tuple(out.shape)))
+    loss = (out * factor).sum() + (last_c**2).sum() + last_h.sum()
+    wanted = [x, h, c, *net.parameters()]
+    found = lib.autograd.grad(loss, wanted, create_graph=twice)
+    if twice:
+        found = [*found, *lib.autograd.grad(sum((g**2).sum() for g in found), wanted)]
+    return [t.detach().numpy() for t in (out, last_h, last_c, *found)]
+
+
+@pytest.mark.parametrize(
+    "options", [(False,), (True,), (True, 1), (False, 5, True), (True, 3, True)]
+)
+def test_against_torch(options):
+    before = served["lstm_sequence", "numpy"]
+    for ours, theirs in zip(results(tlc, *options), results(torch, *options), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-10)
+    assert served["lstm_sequence", "numpy"] == before + 1 + options[0]
+
+
+def test_outputs_may_be_written_to():
+    def gradient(change):
+        tlc.manual_seed(0)
+        net = tlc.nn.LSTM(3, 4)
+        out = net(tlc.ones(5, 2, 3))[0]
+        change(out).sum().backward()
+        return net.weight_hh_l0.grad.numpy()
+
+    np.testing.assert_allclose(
+        gradient(lambda out: out.mul_(2)), gradient(lambda out: out * 2), rtol=1e-6
+    )

@@ -1,0 +1,58 @@
+"""Sums by products with ones, extremes and copies by threads: what large arrays alone get."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensorflow_lite_clone.backends.numpy import kit, kit_index, kit_reduce
+from tensorflow_lite_clone.core.flags import flags
+
+SHAPES = [(3, 128), (2, 3, 192), (5, 64, 64), (2, 4, 7, 320), (1, 16384), (3, 127)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sums(monkeypatch, shape, dtype):
+    monkeypatch.setattr(kit_reduce, "_MANY", 1)
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    x[0, 0] = 1e4
+    last = len(shape) - 1
+    for axis in (None, -1, last, (0, last), tuple(range(len(shape))), (last, last - 1), 0, ()):
+        for keepdims in (False, True):
+            for ours, theirs in ((kit.sum, np.sum), (kit.mean, np.mean)):
+                found = ours(x, axis=axis, keepdims=keepdims)
+                want = theirs(x, axis=axis, keepdims=keepdims, dtype=np.float64)
+                assert found.shape == want.shape and found.dtype == dtype
+                scale = np.abs(x).astype("f8")
+                bound = theirs(scale, axis=axis, keepdims=keepdims) * 8 * np.finfo(dtype).eps
+                assert (np.abs(found - want) <= bound).all()
+
+
+def test_sums_of_what_is_not_finite(monkeypatch):
+    monkeypatch.setattr(kit_reduce, "_MANY", 1)
+    x = np.ones((4, 128), "f4")
+    x[0, 3], x[1, 5], x[2, 7], x[2, 8] = np.inf, np.nan, np.inf, -np.inf
+    np.testing.assert_array_equal(kit.sum(x, axis=1), [np.inf, np.nan, np.nan, 128])
+
+
+def test_extremes(monkeypatch):
+    monkeypatch.setattr(kit_reduce, "_EACH", 16)
+    monkeypatch.setattr(flags, "threads", 3)
+    x = np.random.default_rng(0).standard_normal((4, 7, 9)).astype("f4")
+    x[1, 2, 3] = np.nan
+    for ours, theirs in ((kit.max, np.max), (kit.min, np.min)):
+        for keepdims in (False, True):
+            want = theirs(x, axis=-1, keepdims=keepdims)
+            np.testing.assert_array_equal(ours(x, axis=-1, keepdims=keepdims), want)
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0)])
+def test_copies(monkeypatch, axes):
+    monkeypatch.setattr(kit_index, "_SHARED", 8)
+    monkeypatch.setattr(flags, "threads", 3)
+    for shape in ((5, 140, 600), (1, 9, 11), (2, 0, 3)):
+        x = np.arange(np.prod(shape), dtype="i4").reshape(shape).transpose(axes)
+        copied = kit.copy(x)
+        assert copied.flags.c_contiguous and copied.flags.owndata
+        np.testing.assert_array_equal(copied, x)

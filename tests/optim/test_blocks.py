@@ -1,0 +1,51 @@
+"""Steps of the CPU in blocks and by several threads: against torch, and the same for any number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.backends.numpy import optimizer as blocks
+from tensorflow_lite_clone.core.flags import flags
+from tests.optim.cases import CASES, assert_same, optimizer_of, parameters, plain, run
+
+SHAPES = [(30, 4), (50,), (), (2, 30, 2)]
+SERVED = [(name, options) for name, options in CASES if name in ("SGD", "Adam", "AdamW", "RMSprop")]
+
+
+@pytest.fixture(params=[1, 3])
+def small_blocks(request, monkeypatch):
+    for name, value in (("_BLOCK", 16), ("_FEW", 2), ("_LEAST", 32)):
+        monkeypatch.setattr(blocks, name, value)
+    monkeypatch.setattr(flags, "threads", request.param)
+
+
+def turned(lib, params):
+    """The parameters, the first one lying by columns."""
+    params[0] = lib.nn.Parameter(params[0].detach().t().contiguous().t())
+    return params
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(("name", "options"), SERVED)
+def test_steps(name, options):
+    def result(lib):
+        params = turned(lib, parameters(lib, "float64", SHAPES))
+        optimizer = optimizer_of(lib, params, name, options)
+        run(lib, params, optimizer, range(5))
+        return plain(params), plain(optimizer.state_dict())
+
+    assert_same(list(result(tlc)), list(result(torch)), 1e-13)
+
+
+def test_gradients_are_not_written_to():
+    for name, options in SERVED:
+        param = tlc.nn.Parameter(tlc.ones(5))
+        param.grad = g = tlc.full((5,), 2.0)
+        optimizer = getattr(tlc.optim, name)([param], **options)
+        for _ in range(2):
+            optimizer.step()
+        assert param.grad is g
+        np.testing.assert_array_equal(g.numpy(), np.full(5, 2, "f4"))
