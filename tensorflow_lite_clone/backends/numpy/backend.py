@@ -15,7 +15,6 @@ from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 
 
-
 def _references() -> int:
     """What `getrefcount` counts where only a view and a variable hold the view's memory.
 

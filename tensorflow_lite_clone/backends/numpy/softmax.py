@@ -98,7 +98,7 @@ def log_softmax(F: Any, x: Any, *, axis: int) -> Any:
             source = np.subtract(source, top, part)
         np.subtract(source, sums[:, None], part)
         if top is None:
-            np.minimum(part, 0, part)  # which rounding may have passed
+            np.minimum(part, 0, out=part)  # which rounding may have passed
 
     by_rows(work, *rows.shape, products=True)
     return y
