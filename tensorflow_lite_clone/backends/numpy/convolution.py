@@ -19,6 +19,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.convolution_columns import (
     Windows,
     columns,
+    lengthened,
     long_lines,
 )
 from tensorflow_lite_clone.backends.numpy.convolution_depthwise import (
@@ -29,7 +30,6 @@ from tensorflow_lite_clone.backends.numpy.convolution_depthwise import (
 from tensorflow_lite_clone.backends.numpy.convolution_folding import folded_products
 from tensorflow_lite_clone.backends.numpy.convolution_stacked import (
     is_stacked,
-    lengthened,
     stacked_convolution,
     stacked_weight,
 )
@@ -44,6 +44,7 @@ _f32 = np.dtype(np.float32)
 # be too small for its weight, and where its result, to be added up, would be large.
 _MERGE_BELOW, _MERGE_SUMS_BELOW = 64, 512
 _MANY_TIMES = 4  # as many channels
+_LONG = 3  # times as many numbers in a window as there are results
 _LEAST_TIME = 150_000  # ns of work in each thread's part
 
 
@@ -64,6 +65,10 @@ def _serves_blas(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_depthwise(w: Ints, groups: int) -> bool:
     return groups > 1 and w[0] == groups and w[1] == 1
+
+
+def _is_long(w: Ints, groups: int) -> bool:
+    return math.prod(w[1:]) * groups > _LONG * w[0]
 
 
 def _least(w: Ints, windows: int) -> int:
@@ -90,7 +95,7 @@ def conv(
 ) -> np.ndarray:
     windows = Windows(
         windows_size(x.shape[2:], w.shape[2:], stride, padding, dilation), w.shape[2:], stride,
-        padding, dilation,
+        padding, dilation, _is_long(w.shape, groups),
     )  # fmt: skip
     y = np.empty((len(x), w.shape[0], *windows.count), x.dtype)
     if not y.size:
@@ -160,8 +165,9 @@ def conv_backward_weight(
     dilation: Ints,
     groups: int,
 ) -> np.ndarray:
-    windows = Windows(g.shape[2:], kernel, stride, padding, dilation)
     shape = (g.shape[1], x.shape[1] // groups, *kernel)
+    long = _is_long(shape, groups)
+    windows = Windows(g.shape[2:], kernel, stride, padding, dilation, long)
     sums: dict[int, np.ndarray] = {}  # by the first sample
 
     def work(part: slice) -> None:
@@ -188,17 +194,17 @@ def _summed(g: np.ndarray, x: np.ndarray, windows: Windows, groups: int) -> np.n
     total = np.zeros((groups, o, rows), g.dtype)
     for block, part, matrix in columns(x, windows, merge):
         m, length = len(matrix), matrix.shape[-1]
-        upstream = g[block, :, part]
+        upstream, images = g[block, :, part], (part.stop - part.start, *sizes)
         if merge:
             upstream = upstream.swapaxes(0, 1)
         with scratch(groups * o * m * length, g.dtype) as memory:
             if merge:
-                upstream = lengthened(upstream, sizes, memory)
+                upstream = lengthened(upstream, images, memory)
                 total += np.matmul(
                     upstream.reshape(groups, o, m * length), _merged(matrix, groups).swapaxes(1, 2)
                 )
                 continue
-            upstream = lengthened(upstream, sizes, memory).reshape(m, groups, o, length)
+            upstream = lengthened(upstream, images, memory).reshape(m, groups, o, length)
             for one in np.matmul(upstream, matrix.reshape(m, groups, rows, length).swapaxes(2, 3)):
                 total += one
     return total
@@ -271,7 +277,8 @@ def _by_remainders(
         weight = np.ascontiguousarray(swapped[(..., *[taken for taken, _, _ in seen])])
         wanted = tuple([len(range(r, k, s)) for r, k, s in zip(remainder, size, stride)])
         before, spread = zip(*[(before, step) for _, before, step in seen])
-        windows = Windows(wanted, weight.shape[2:], (1,) * len(stride), before, spread)
+        long = _is_long(weight.shape, groups)
+        windows = Windows(wanted, weight.shape[2:], (1,) * len(stride), before, spread, long)
         if weight.size == 0 or math.prod(wanted):
             result.append((places, weight, windows))
     return result

@@ -30,19 +30,24 @@ Block = tuple[slice, slice, np.ndarray]
 
 
 class Windows(NamedTuple):
-    """Where windows lie: `count` of them, the first one `before` the input's first place."""
+    """Where windows lie: `count` of them, the first one `before` the input's first place.
+
+    `long` ones may lie in longer lines than `count` says, see `long_lines`: that is worth while
+    where a window has far more numbers than the result.
+    """
 
     count: Ints
     kernel: Ints
     stride: Ints
     before: Ints
     dilation: Ints
+    long: bool = False
 
 
 def long_lines(space: Ints, windows: Windows) -> Ints:
     """The sizes, but the first one, that `columns` gives the grid of windows: `count` or more."""
     count = windows.count
-    if max(windows.stride) == 1 and max(windows.kernel[1:], default=1) > 1:
+    if windows.long and max(windows.stride) == 1 and max(windows.kernel[1:], default=1) > 1:
         covered = padded_size(count, windows.kernel, windows.stride, windows.dilation)
         sizes = tuple(
             [
@@ -55,14 +60,14 @@ def long_lines(space: Ints, windows: Windows) -> Ints:
     return count[1:]
 
 
-def columns(x: np.ndarray, windows: Windows, merge: bool) -> Iterator[Block]:
+def columns(x: np.ndarray, windows: Windows, merge: bool, whole: bool = False) -> Iterator[Block]:
     """Blocks of samples and lines (of the first axis of the grid), with the columns of windows.
 
     x is (n, c, *space); a block is (samples, c, places in the window, windows), where the windows
-    are those of lines of `long_lines`. The next block uses its memory again. Blocks that `merge`
-    have all lines, and lie in memory as (c, places, samples, windows).
+    are those of lines of `long_lines`. The next block uses its memory again. Blocks that
+    `merge` lie in memory as (c, places, samples, windows). They and `whole` ones have all lines.
     """
-    count, kernel, stride, before, dilation = windows
+    count, kernel, stride, before, dilation, _ = windows
     space = x.shape[2:]
     fits = all([(c - 1) * s < n for n, c, s in zip(space, count, stride)])
     if math.prod(kernel) == 1 and not any(before) and fits and not merge:
@@ -76,7 +81,8 @@ def columns(x: np.ndarray, windows: Windows, merge: bool) -> Iterator[Block]:
     steps = contiguous_strides(total)
     slack = sum([d * (k - 1) * step for d, k, step in zip(dilation, kernel, steps)][1:])
     channels, places, line = x.shape[1], math.prod(kernel), math.prod(sizes)
-    samples, lines = _block_size(len(x), channels * places * line * x.itemsize, count[0], merge)
+    a_line = channels * places * line * x.itemsize
+    samples, lines = _block_size(len(x), a_line, count[0], merge or whole)
     kept = [slice(0, max(t - b, 0)) for t, b in zip(total, before)]
     inside = [slice(b, b + n) for b, n in zip(before, space)]
     length = math.prod(total) + slack
@@ -113,9 +119,19 @@ def columns(x: np.ndarray, windows: Windows, merge: bool) -> Iterator[Block]:
                 yield block, part, target
 
 
-def _block_size(n: int, a_line: int, count: int, merge: bool) -> tuple[int, int]:
+def _block_size(n: int, a_line: int, count: int, whole: bool) -> tuple[int, int]:
     """How many samples are worked on at a time, and how many lines of them, by bytes of a line."""
     fitting = max(_BYTES // max(a_line, 1), 1)
-    if merge or fitting >= count:
+    if whole or fitting >= count:
         return max(1, min(n, fitting // count)), count
     return 1, fitting
+
+
+def lengthened(g: np.ndarray, sizes: Ints, memory: np.ndarray) -> np.ndarray:
+    """g (m, o, *count) in images of `sizes`, zeros at their ends: itself, or in `memory`."""
+    if g.shape[2:] == sizes:
+        return g
+    memory.fill(0)
+    longer = memory.reshape(*g.shape[:2], *sizes)
+    longer[(..., *[slice(0, count) for count in g.shape[2:]])] = g
+    return longer

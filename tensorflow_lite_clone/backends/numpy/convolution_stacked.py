@@ -14,6 +14,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.convolution_columns import (
     Windows,
     columns,
+    lengthened,
     long_lines,
 )
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
@@ -28,6 +29,7 @@ def is_stacked(outputs: int, space: Ints, windows: Windows) -> bool:
     k, d, before = windows.kernel[0], windows.dilation[0], windows.before[0]
     return (
         k > 1
+        and windows.long
         and outputs * k <= _MOST_ROWS
         and max(windows.stride) == 1
         and windows.count[0] == space[0]
@@ -47,7 +49,7 @@ def stacked_convolution(y: np.ndarray, x: np.ndarray, w: np.ndarray, windows: Wi
     line = math.prod(sizes)
     middle = lines.index(0)
     wanted = (..., *[slice(0, count) for count in windows.count])
-    for block, _, windows_of in columns(x, one_line, merge=False):
+    for block, _, windows_of in columns(x, one_line, merge=False, whole=True):
         m, length = len(windows_of), windows_of.shape[-1]
         with scratch(m * k * o * length, y.dtype) as memory:
             results = memory.reshape(m, k * o, length)
@@ -69,10 +71,11 @@ def stacked_weight(g: np.ndarray, x: np.ndarray, windows: Windows) -> np.ndarray
     line = math.prod(sizes)
     rows = x.shape[1] * math.prod(one_line.kernel)
     gw = np.zeros((len(lines), o, rows), g.dtype)
-    for block, _, windows_of in columns(x, one_line, merge=False):
+    for block, _, windows_of in columns(x, one_line, merge=False, whole=True):
         m, length = len(windows_of), windows_of.shape[-1]
         with scratch(m * o * length, g.dtype) as memory:
-            upstream = lengthened(g[block], sizes, memory).reshape(m, o, length)
+            upstream = lengthened(g[block], (windows.count[0], *sizes), memory)
+            upstream = upstream.reshape(m, o, length)
             matrix = windows_of.reshape(m, rows, length).swapaxes(1, 2)
             for number, offset in enumerate(lines):
                 if abs(offset) * line < length:
@@ -83,20 +86,10 @@ def stacked_weight(g: np.ndarray, x: np.ndarray, windows: Windows) -> np.ndarray
     return gw.reshape(shape).transpose(1, 2, 0, 3).reshape(o, x.shape[1], *windows.kernel)
 
 
-def lengthened(g: np.ndarray, sizes: Ints, memory: np.ndarray) -> np.ndarray:
-    """g (m, o, *count) in lines of `sizes`, zeros at their ends: itself, or in `memory`."""
-    if g.shape[3:] == sizes:
-        return g
-    memory.fill(0)
-    longer = memory.reshape(*g.shape[:3], *sizes)
-    longer[(..., *[slice(0, count) for count in g.shape[2:]])] = g
-    return longer
-
-
 def _split(windows: Windows) -> tuple[Windows, list[int]]:
     """Windows of one line, and the offset of each line of the kernel."""
-    count, kernel, stride, before, dilation = windows
-    one_line = Windows(count, (1, *kernel[1:]), stride, (0, *before[1:]), dilation)
+    count, kernel, stride, before, dilation, long = windows
+    one_line = Windows(count, (1, *kernel[1:]), stride, (0, *before[1:]), dilation, long)
     return one_line, [i * dilation[0] - before[0] for i in range(kernel[0])]
 
 
