@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -124,7 +125,7 @@ def _correlate(
     o, rows = len(w) // groups, math.prod(w.shape[1:])
     weight = w.reshape(groups, o, rows)
     sizes = long_lines(x.shape[2:], windows)
-    merge = math.prod(windows.count) < _MERGE_BELOW
+    merge = len(x) > 1 and math.prod(windows.count) < _MERGE_BELOW
     direct = y.flags.c_contiguous and sizes == y.shape[3:] and not merge
     line = math.prod(sizes)
     wanted = [slice(0, count) for count in y.shape[3:]]
@@ -190,7 +191,7 @@ def _summed(g: np.ndarray, x: np.ndarray, windows: Windows, groups: int) -> np.n
     """The sum (groups, o / groups, rows) of the products of g (n, o, *count) with columns."""
     o, rows = g.shape[1] // groups, x.shape[1] // groups * math.prod(windows.kernel)
     sizes = long_lines(x.shape[2:], windows)
-    merge = math.prod(windows.count) < _MERGE_SUMS_BELOW
+    merge = len(x) > 1 and math.prod(windows.count) < _MERGE_SUMS_BELOW
     total = np.zeros((groups, o, rows), g.dtype)
     for block, part, matrix in columns(x, windows, merge):
         m, length = len(matrix), matrix.shape[-1]
@@ -230,16 +231,26 @@ def conv_backward_input(
     if not g.size:
         gx.fill(0)
         return gx
-    taken = _by_remainders(w, size, count, stride, padding, dilation, groups, n)
+    o, c = w.shape[:2]
+    taken = _by_remainders(size, count, w.shape[2:], stride, padding, dilation)
+    if max(w.shape[2:]) > 1 and (o > _MANY_TIMES * channels or n * math.prod(count) < o):
+        taken = ()  # g has many more channels than the input, or w has many elements
+    if taken:
+        swapped = w.reshape(groups, o // groups, *w.shape[1:]).swapaxes(1, 2)
+        swapped = swapped.reshape(channels, o // groups, *w.shape[2:])
+    phases = []
+    for targets, places, windows in taken:
+        weight = np.ascontiguousarray(swapped[(..., *places)])
+        phases.append((targets, weight, windows._replace(long=_is_long(weight.shape, groups))))
 
     def work(part: slice) -> None:
         if _is_depthwise(w.shape, groups):
             depthwise_input(gx[part], g[part], w, stride, padding, dilation)
             return
-        if not taken:
+        if not phases:
             folded_products(gx[part], g[part], w, stride, padding, dilation, groups)
-        for places, weight, windows in taken:
-            target = gx[(part, _all, *places)]
+        for targets, weight, windows in phases:
+            target = gx[(part, _all, *targets)]
             if weight.size:
                 _correlate(target, g[part], weight, windows, groups)
             else:
@@ -249,49 +260,44 @@ def conv_backward_input(
     return gx
 
 
-def _by_remainders(
-    w: np.ndarray, size: Ints, count: Ints, stride: Ints, padding: Ints, dilation: Ints,
-    groups: int, n: int,
-) -> list[tuple[tuple[slice, ...], np.ndarray, Windows]]:  # fmt: skip
-    """For each remainder by the stride: these places of the input, their weight and windows of g.
+Slices = tuple[slice, ...]
 
-    They see the same places of windows, so that their gradient is a convolution of g with stride 1.
-    Empty where `folded_products` are the better way: where that would need a crop of g, where g
-    has many more channels than the input, and where w has many elements.
+
+@lru_cache(1024)
+def _by_remainders(
+    size: Ints, count: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> tuple[tuple[Slices, Slices, Windows], ...]:
+    """For each remainder by the stride: places of the input, places of the kernel, windows of g.
+
+    Such places of the input see the same places of windows, so that their gradient is a convolution
+    of g with stride 1. Empty where that would need a crop of g: `folded_products` serve there.
     """
-    o, c, *kernel = w.shape
-    if math.prod(kernel) > 1 and (o > _MANY_TIMES * c * groups or n * math.prod(count) < o):
-        return []
-    swapped = w.reshape(groups, o // groups, c, *kernel).swapaxes(1, 2)
-    swapped = swapped.reshape(groups * c, o // groups, *kernel)
     axes = [
         [_seen(*setting) for setting in zip(range(s), (s,) * s, (k,) * s, (p,) * s, (d,) * s)]
         for s, k, p, d in zip(stride, kernel, padding, dilation)
     ]
-    if any([before < 0 for axis in axes for _, before, _ in axis]):
-        return []
+    if any([before < 0 for axis in axes for _, _, before, _ in axis]):
+        return ()
     result = []
     for remainder in product(*map(range, stride)):
-        seen = [axis[r] for axis, r in zip(axes, remainder)]
-        places = tuple([slice(r, None, s) for r, s in zip(remainder, stride)])
-        weight = np.ascontiguousarray(swapped[(..., *[taken for taken, _, _ in seen])])
-        wanted = tuple([len(range(r, k, s)) for r, k, s in zip(remainder, size, stride)])
-        before, spread = zip(*[(before, step) for _, before, step in seen])
-        long = _is_long(weight.shape, groups)
-        windows = Windows(wanted, weight.shape[2:], (1,) * len(stride), before, spread, long)
-        if weight.size == 0 or math.prod(wanted):
-            result.append((places, weight, windows))
-    return result
+        places, numbers, before, spread = zip(*[axis[r] for axis, r in zip(axes, remainder)])
+        targets = tuple([slice(r, None, s) for r, s in zip(remainder, stride)])
+        wanted = tuple([len(range(r, n, s)) for r, n, s in zip(remainder, size, stride)])
+        windows = Windows(wanted, numbers, (1,) * len(stride), before, spread)
+        if math.prod(wanted):
+            result.append((targets, places, windows))
+    return tuple(result)
 
 
-def _seen(r: int, s: int, k: int, p: int, d: int) -> tuple[slice, int, int]:
+def _seen(r: int, s: int, k: int, p: int, d: int) -> tuple[slice, int, int, int]:
     """Along one axis: the places of a kernel that meet remainder `r` by the stride, last first.
 
-    And how far before, and how far from each other, the places of g lie that they meet.
+    Their number; how far before, and how far from each other, those of g lie that they meet.
     """
     step = s // math.gcd(s, d)
     found = [i for i in range(k) if (r + p - i * d) % s == 0]
     if not found:
-        return slice(0, 0), 0, 1
+        return slice(0, 0), 0, 0, 1
     before = (found[-1] * d - r - p) // s
-    return slice(found[-1], found[0] - 1 if found[0] else None, -step), before, step * d // s
+    places = slice(found[-1], found[0] - 1 if found[0] else None, -step)
+    return places, len(found), before, step * d // s

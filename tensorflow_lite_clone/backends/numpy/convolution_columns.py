@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,7 @@ class Windows(NamedTuple):
     long: bool = False
 
 
+@lru_cache(1024)
 def long_lines(space: Ints, windows: Windows) -> Ints:
     """The sizes, but the first one, that `columns` gives the grid of windows: `count` or more."""
     count = windows.count
@@ -67,48 +69,33 @@ def columns(x: np.ndarray, windows: Windows, merge: bool, whole: bool = False) -
     are those of lines of `long_lines`. The next block uses its memory again. Blocks that
     `merge` lie in memory as (c, places, samples, windows). They and `whole` ones have all lines.
     """
-    count, kernel, stride, before, dilation, _ = windows
-    space = x.shape[2:]
-    fits = all([(c - 1) * s < n for n, c, s in zip(space, count, stride)])
-    if math.prod(kernel) == 1 and not any(before) and fits and not merge:
-        x = x[(..., *[slice(0, (c - 1) * s + 1, s) for c, s in zip(count, stride)])]
-        yield slice(0, len(x)), slice(0, count[0]), x.reshape(*x.shape[:2], 1, math.prod(count))
+    count, kernel = windows.count, windows.kernel
+    plan = _plan(x.shape, x.itemsize, windows, merge, merge or whole)
+    if plan.at_once:
+        seen = [slice(0, (c - 1) * s + 1, s) for c, s in zip(count, windows.stride)]
+        rows = x[(..., *seen)].reshape(*x.shape[:2], 1, math.prod(count))
+        yield slice(0, len(x)), slice(0, count[0]), rows
         return
-    sizes = long_lines(space, windows)
-    flat = sizes != count[1:]
-    covered = padded_size(count, kernel, stride, dilation)
-    total = (covered[0], *sizes) if flat else covered
-    steps = contiguous_strides(total)
-    slack = sum([d * (k - 1) * step for d, k, step in zip(dilation, kernel, steps)][1:])
-    channels, places, line = x.shape[1], math.prod(kernel), math.prod(sizes)
-    a_line = channels * places * line * x.itemsize
-    samples, lines = _block_size(len(x), a_line, count[0], merge or whole)
-    kept = [slice(0, max(t - b, 0)) for t, b in zip(total, before)]
-    inside = [slice(b, b + n) for b, n in zip(before, space)]
-    length = math.prod(total) + slack
+    n, channels, places, length = len(x), x.shape[1], math.prod(kernel), plan.length
+    samples, lines, line = plan.samples, plan.lines, plan.line
     with (
         scratch(samples * channels * length, x.dtype) as padding,
         scratch(samples * channels * places * lines * line, x.dtype) as memory,
     ):
         padding.fill(0)  # what is around the input stays zero
-        padded = padding.reshape(samples, channels, length)
-        grid = padded[..., : math.prod(total)].reshape(samples, channels, *total)
-        for start in range(0, len(x), samples):
-            block = slice(start, min(start + samples, len(x)))
+        grid = padding.reshape(samples, channels, length)[..., : math.prod(plan.total)]
+        grid = grid.reshape(samples, channels, *plan.total)
+        for start in range(0, n, samples):
+            block = slice(start, min(start + samples, n))
             m = block.stop - start
-            grid[(slice(0, m), _all, *inside)] = x[(block, _all, *kept)]
+            grid[(slice(0, m), *plan.inside)] = x[(block, *plan.kept)]
             for first in range(0, count[0], lines):
                 part = slice(first, min(first + lines, count[0]))
-                outer = [step * s for step, s in zip(steps, stride)]
                 number = part.stop - first
-                shape: Ints = (number * line,) if flat else (number, *count[1:])
+                shape = (number * line,) if plan.flat else (number, *count[1:])
                 view = as_strided(
-                    padding,
-                    (m, channels, *kernel, *shape),
-                    (channels * length, length, *[step * d for step, d in zip(steps, dilation)],
-                     *((1,) if flat else outer)),
-                    first * outer[0],
-                )  # fmt: skip
+                    padding, (m, channels, *kernel, *shape), plan.steps, first * plan.next_line
+                )
                 target = memory[: m * channels * places * number * line]
                 if merge:
                     target = target.reshape(channels, places, m, number * line)
@@ -119,12 +106,49 @@ def columns(x: np.ndarray, windows: Windows, merge: bool, whole: bool = False) -
                 yield block, part, target
 
 
-def _block_size(n: int, a_line: int, count: int, whole: bool) -> tuple[int, int]:
-    """How many samples are worked on at a time, and how many lines of them, by bytes of a line."""
+class _Plan(NamedTuple):
+    """How `columns` goes about inputs of one shape."""
+
+    at_once: bool  # the input itself is the columns
+    flat: bool  # the grid has long lines
+    samples: int  # of a block
+    lines: int  # of a block
+    line: int  # windows of a line
+    total: Ints  # the size of the padded input
+    length: int  # elements of it, and what is read behind them
+    steps: Ints  # along samples, channels, a window, and from window to window
+    next_line: int  # from the first line of windows to the second
+    kept: tuple[slice, ...]  # of the input
+    inside: tuple[slice, ...]  # where that lies in the padded one
+
+
+@lru_cache(1024)
+def _plan(shape: Ints, itemsize: int, windows: Windows, merge: bool, whole: bool) -> _Plan:
+    count, kernel, stride, before, dilation, _ = windows
+    (n, channels), space = shape[:2], shape[2:]
+    fits = all([(c - 1) * s < n for n, c, s in zip(space, count, stride)])
+    at_once = math.prod(kernel) == 1 and not any(before) and fits and not merge
+    sizes = long_lines(space, windows)
+    flat = sizes != count[1:]
+    covered = padded_size(count, kernel, stride, dilation)
+    total = (covered[0], *sizes) if flat else covered
+    steps = contiguous_strides(total)
+    inner = [step * d for step, d in zip(steps, dilation)]
+    outer = [step * s for step, s in zip(steps, stride)]
+    length = math.prod(total) + sum([(k - 1) * step for k, step in zip(kernel, inner)][1:])
+    line = math.prod(sizes)
+    a_line = channels * math.prod(kernel) * line * itemsize
     fitting = max(_BYTES // max(a_line, 1), 1)
-    if whole or fitting >= count:
-        return max(1, min(n, fitting // count)), count
-    return 1, fitting
+    samples, lines = max(1, min(n, fitting // max(count[0], 1))), count[0]
+    if fitting < count[0] and not whole:
+        lines = fitting
+    every = (slice(None),)
+    return _Plan(
+        at_once, flat, samples, lines, line, total, length,
+        (channels * length, length, *inner, *((1,) if flat else outer)), outer[0],
+        every + tuple([slice(0, max(t - b, 0)) for t, b in zip(total, before)]),
+        every + tuple([slice(b, b + n) for b, n in zip(before, space)]),
+    )  # fmt: skip
 
 
 def lengthened(g: np.ndarray, sizes: Ints, memory: np.ndarray) -> np.ndarray:

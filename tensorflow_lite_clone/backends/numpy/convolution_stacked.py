@@ -83,7 +83,8 @@ def stacked_weight(g: np.ndarray, x: np.ndarray, windows: Windows) -> np.ndarray
                     seen = matrix[:, start + shift : stop + shift]
                     gw[number] += np.add.reduce(np.matmul(upstream[..., start:stop], seen), 0)
     shape = (len(lines), o, x.shape[1], math.prod(one_line.kernel))
-    return gw.reshape(shape).transpose(1, 2, 0, 3).reshape(o, x.shape[1], *windows.kernel)
+    gw = np.ascontiguousarray(gw.reshape(shape).transpose(1, 2, 0, 3))
+    return gw.reshape(o, x.shape[1], *windows.kernel)
 
 
 def _split(windows: Windows) -> tuple[Windows, list[int]]:

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.core.windows import Ints, padded_size, window_slices
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.table import override
 
-_ELEMENTS = 1 << 16  # of a block
+_ELEMENTS = 1 << 17  # of a block
 _LEAST = 1 << 18  # elements that are worth a thread
 
 
