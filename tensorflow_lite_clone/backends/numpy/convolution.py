@@ -98,7 +98,7 @@ def conv(
         windows_size(x.shape[2:], w.shape[2:], stride, padding, dilation), w.shape[2:], stride,
         padding, dilation, _is_long(w.shape, groups),
     )  # fmt: skip
-    y = np.empty((len(x), w.shape[0], *windows.count), x.dtype)
+    y = np.empty((len(x), w.shape[0], *windows.counts), x.dtype)
     if not y.size:
         return y
     bias = None if b is None else b.reshape(-1, *(1,) * len(stride))
@@ -106,46 +106,56 @@ def conv(
     def work(part: slice) -> None:
         if _is_depthwise(w.shape, groups):
             depthwise(y[part], x[part], w, stride, padding, dilation)
+            if bias is not None:
+                y[part] += bias
         else:
-            _correlate(y[part], x[part], w, windows, groups)
-        if bias is not None:
-            y[part] += bias
+            _correlate(y[part], x[part], w, windows, groups, bias)
 
-    _share_samples(work, len(x), w.shape, math.prod(windows.count))
+    _share_samples(work, len(x), w.shape, math.prod(windows.counts))
     return y
 
 
 def _correlate(
-    y: np.ndarray, x: np.ndarray, w: np.ndarray, windows: Windows, groups: int
+    y: np.ndarray,
+    x: np.ndarray,
+    w: np.ndarray,
+    windows: Windows,
+    groups: int,
+    bias: np.ndarray | None = None,
 ) -> None:
-    """Write to y (n, o, *count) what w (o, c / groups, *kernel) makes of x (n, c, *space)."""
+    """Write to y (n, o, *count) what w (o, c / groups, *kernel) makes of x (n, c, *space).
+
+    `bias` (o, 1, ...) is added while the cache holds a block.
+    """
     if groups == 1 and is_stacked(len(w), x.shape[2:], windows):
-        stacked_convolution(y, x, w, windows)
+        stacked_convolution(y, x, w, windows, bias)
         return
     o, rows = len(w) // groups, math.prod(w.shape[1:])
     weight = w.reshape(groups, o, rows)
     sizes = long_lines(x.shape[2:], windows)
-    merge = len(x) > 1 and math.prod(windows.count) < _MERGE_BELOW
+    merge = len(x) > 1 and math.prod(windows.counts) < _MERGE_BELOW
     direct = y.flags.c_contiguous and sizes == y.shape[3:] and not merge
     line = math.prod(sizes)
     wanted = [slice(0, count) for count in y.shape[3:]]
     for block, part, matrix in columns(x, windows, merge):
         m, length = len(matrix), matrix.shape[-1]
+        lines = slice(part.start * line, part.stop * line)
         if direct:
-            target = y[block].reshape(m, groups, o, -1)[..., part.start * line : part.stop * line]
+            target = y[block].reshape(m, groups, o, -1)[..., lines]
             np.matmul(weight, matrix.reshape(m, groups, rows, length), out=target)
-            continue
-        with scratch(groups * o * m * length, y.dtype) as memory:
-            lines = part.stop - part.start
-            if merge:
-                result = memory.reshape(groups, o, m * length)
-                np.matmul(weight, _merged(matrix, groups), out=result)
-                result = result.reshape(groups * o, m, lines, *sizes).swapaxes(0, 1)
-            else:
-                result = memory.reshape(m, groups, o, length)
-                np.matmul(weight, matrix.reshape(m, groups, rows, length), out=result)
-                result = result.reshape(m, groups * o, lines, *sizes)
-            y[block, :, part] = result[(..., _all, *wanted)]
+        else:
+            with scratch(groups * o * m * length, y.dtype) as memory:
+                if merge:
+                    products = memory.reshape(groups, o, m * length)
+                    np.matmul(weight, _merged(matrix, groups), out=products)
+                    result = products.reshape(groups * o, m, -1, *sizes).swapaxes(0, 1)
+                else:
+                    apart = memory.reshape(m, groups, o, length)
+                    np.matmul(weight, matrix.reshape(m, groups, rows, length), out=apart)
+                    result = apart.reshape(m, groups * o, -1, *sizes)
+                y[block, :, part] = result[(..., _all, *wanted)]
+        if bias is not None:
+            y[block, :, part] += bias
 
 
 def _merged(block: np.ndarray, groups: int) -> np.ndarray:
@@ -180,7 +190,7 @@ def conv_backward_weight(
             result = _summed(g[part], x[part], windows, groups)
         sums[part.start] = result
 
-    _share_samples(work, len(g), shape, math.prod(windows.count))
+    _share_samples(work, len(g), shape, math.prod(windows.counts))
     first, *others = [sums[start] for start in sorted(sums)]
     for other in others:
         first += other
@@ -191,7 +201,7 @@ def _summed(g: np.ndarray, x: np.ndarray, windows: Windows, groups: int) -> np.n
     """The sum (groups, o / groups, rows) of the products of g (n, o, *count) with columns."""
     o, rows = g.shape[1] // groups, x.shape[1] // groups * math.prod(windows.kernel)
     sizes = long_lines(x.shape[2:], windows)
-    merge = len(x) > 1 and math.prod(windows.count) < _MERGE_SUMS_BELOW
+    merge = len(x) > 1 and math.prod(windows.counts) < _MERGE_SUMS_BELOW
     total = np.zeros((groups, o, rows), g.dtype)
     for block, part, matrix in columns(x, windows, merge):
         m, length = len(matrix), matrix.shape[-1]

@@ -31,13 +31,13 @@ Block = tuple[slice, slice, np.ndarray]
 
 
 class Windows(NamedTuple):
-    """Where windows lie: `count` of them, the first one `before` the input's first place.
+    """Where windows lie: `counts` along the axes, the first one `before` the input's first place.
 
-    `long` ones may lie in longer lines than `count` says, see `long_lines`: that is worth while
+    `long` ones may lie in longer lines than `counts` says, see `long_lines`: that is worth while
     where a window has far more numbers than the result.
     """
 
-    count: Ints
+    counts: Ints
     kernel: Ints
     stride: Ints
     before: Ints
@@ -48,7 +48,7 @@ class Windows(NamedTuple):
 @lru_cache(1024)
 def long_lines(space: Ints, windows: Windows) -> Ints:
     """The sizes, but the first one, that `columns` gives the grid of windows: `count` or more."""
-    count = windows.count
+    count = windows.counts
     if windows.long and max(windows.stride) == 1 and max(windows.kernel[1:], default=1) > 1:
         covered = padded_size(count, windows.kernel, windows.stride, windows.dilation)
         sizes = tuple(
@@ -69,7 +69,7 @@ def columns(x: np.ndarray, windows: Windows, merge: bool, whole: bool = False) -
     are those of lines of `long_lines`. The next block uses its memory again. Blocks that
     `merge` lie in memory as (c, places, samples, windows). They and `whole` ones have all lines.
     """
-    count, kernel = windows.count, windows.kernel
+    count, kernel = windows.counts, windows.kernel
     plan = _plan(x.shape, x.itemsize, windows, merge, merge or whole)
     if plan.at_once:
         seen = [slice(0, (c - 1) * s + 1, s) for c, s in zip(count, windows.stride)]

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.windows import Ints, padded_size, window_slices
 
-_ELEMENTS = 1 << 16  # of each of the arrays that are worked on
+_ELEMENTS = 1 << 19  # of each of the arrays that are worked on: a call is to last 0.05 ms
 
 
 def depthwise(

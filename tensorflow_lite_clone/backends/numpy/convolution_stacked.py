@@ -32,15 +32,17 @@ def is_stacked(outputs: int, space: Ints, windows: Windows) -> bool:
         and windows.long
         and outputs * k <= _MOST_ROWS
         and max(windows.stride) == 1
-        and windows.count[0] == space[0]
+        and windows.counts[0] == space[0]
         and before % d == 0
         and before // d < k
-        and _LEAST_WINDOWS <= math.prod(windows.count) <= _MOST_WINDOWS
+        and _LEAST_WINDOWS <= math.prod(windows.counts) <= _MOST_WINDOWS
     )
 
 
-def stacked_convolution(y: np.ndarray, x: np.ndarray, w: np.ndarray, windows: Windows) -> None:
-    """Write to y (n, o, *count) what w (o, c, *kernel) makes of x (n, c, *space)."""
+def stacked_convolution(
+    y: np.ndarray, x: np.ndarray, w: np.ndarray, windows: Windows, bias: np.ndarray | None
+) -> None:
+    """Write to y (n, o, *count) what w (o, c, *kernel) makes of x (n, c, *space), and add `bias`."""
     o, c, k = w.shape[:3]
     one_line, lines = _split(windows)
     rows = math.prod(w.shape[1:]) // k
@@ -48,19 +50,21 @@ def stacked_convolution(y: np.ndarray, x: np.ndarray, w: np.ndarray, windows: Wi
     sizes = long_lines(x.shape[2:], one_line)
     line = math.prod(sizes)
     middle = lines.index(0)
-    wanted = (..., *[slice(0, count) for count in windows.count])
+    wanted = (..., *[slice(0, count) for count in windows.counts])
     for block, _, windows_of in columns(x, one_line, merge=False, whole=True):
         m, length = len(windows_of), windows_of.shape[-1]
         with scratch(m * k * o * length, y.dtype) as memory:
-            results = memory.reshape(m, k * o, length)
-            np.matmul(matrix, windows_of.reshape(m, rows, length), out=results)
-            results = results.reshape(m, k, o, length)
+            products = memory.reshape(m, k * o, length)
+            np.matmul(matrix, windows_of.reshape(m, rows, length), out=products)
+            results = products.reshape(m, k, o, length)
             total = results[:, middle]
             for number, offset in enumerate(lines):
                 if offset and abs(offset) * line < length:
                     start, stop, shift = _reach(offset * line, length)
                     total[..., start:stop] += results[:, number, :, start + shift : stop + shift]
-            y[block] = total.reshape(m, o, windows.count[0], *sizes)[wanted]
+            y[block] = total.reshape(m, o, windows.counts[0], *sizes)[wanted]
+        if bias is not None:
+            y[block] += bias
 
 
 def stacked_weight(g: np.ndarray, x: np.ndarray, windows: Windows) -> np.ndarray:
@@ -74,7 +78,7 @@ def stacked_weight(g: np.ndarray, x: np.ndarray, windows: Windows) -> np.ndarray
     for block, _, windows_of in columns(x, one_line, merge=False, whole=True):
         m, length = len(windows_of), windows_of.shape[-1]
         with scratch(m * o * length, g.dtype) as memory:
-            upstream = lengthened(g[block], (windows.count[0], *sizes), memory)
+            upstream = lengthened(g[block], (windows.counts[0], *sizes), memory)
             upstream = upstream.reshape(m, o, length)
             matrix = windows_of.reshape(m, rows, length).swapaxes(1, 2)
             for number, offset in enumerate(lines):
