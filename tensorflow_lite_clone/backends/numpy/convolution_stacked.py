@@ -42,7 +42,7 @@ def is_stacked(outputs: int, space: Ints, windows: Windows) -> bool:
 def stacked_convolution(
     y: np.ndarray, x: np.ndarray, w: np.ndarray, windows: Windows, bias: np.ndarray | None
 ) -> None:
-    """Write to y (n, o, *count) what w (o, c, *kernel) makes of x (n, c, *space), and add `bias`."""
+    """Write to y (n, o, *count) what w (o, c, *kernel) and `bias` make of x (n, c, *space)."""
     o, c, k = w.shape[:3]
     one_line, lines = _split(windows)
     rows = math.prod(w.shape[1:]) // k
