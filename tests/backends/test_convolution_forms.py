@@ -131,6 +131,9 @@ def test_pools(kernel: tuple, stride: tuple, padding: tuple, ceil: bool) -> None
     more = {**options, "size": x.shape[2:], "ceil_mode": ceil, "include": False, "divisor": None}
     y = same("avg_pool", (x,), more)
     same("avg_pool_backward", (y,), more)
+    for divisor in (None, 5):
+        whole = {**more, "kernel": x.shape[2:], "padding": (0, 0), "divisor": divisor}
+        same("avg_pool", (x,), whole)
 
 
 def same(op: str, arrays: tuple, options: dict) -> Any:

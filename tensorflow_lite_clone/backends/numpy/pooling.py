@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from tensorflow_lite_clone.dispatch.table import override
 
 _ELEMENTS = 1 << 17  # of a block
 _LEAST = 1 << 18  # elements that are worth a thread
+_GLOBAL = 1 << 10  # of a window, whose sum in a product is as good as NumPy's
 
 
 def _in_blocks(generic: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
@@ -44,7 +46,16 @@ def max_pool(F: Any, x: np.ndarray, **parameters: Any) -> tuple[np.ndarray, np.n
 
 
 @override("avg_pool", backend="numpy")
-def avg_pool(F: Any, x: np.ndarray, **parameters: Any) -> np.ndarray:
+def avg_pool(
+    F: Any, x: np.ndarray, *, size: Ints, kernel: Ints, padding: Ints, **others: Any
+) -> np.ndarray:
+    length = math.prod(size)
+    if kernel == size and not any(padding) and x.dtype.char in "fd" and length <= _GLOBAL:
+        # a product with ones is five times as fast as many short sums
+        total = np.matmul(x.reshape(-1, length), np.ones(length, x.dtype))
+        total /= others["divisor"] or length
+        return total.reshape(*x.shape[:2], *(1,) * len(size))
+    parameters = {"size": size, "kernel": kernel, "padding": padding, **others}
     forward = TABLE["avg_pool"].forward  # type: ignore[union-attr]
     return _in_blocks(lambda x: forward(F, x, **parameters), x)
 
