@@ -1,15 +1,69 @@
-"""The gradient of the maximum over windows on the CPU, a few samples at a time."""
+"""Pools on the CPU: a few samples at a time, which stay in the cache, in several threads."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.core.windows import Ints, padded_size, window_slices
+from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.table import override
 
-_BYTES = 1 << 18
+_ELEMENTS = 1 << 17  # of a block
+_LEAST = 1 << 18  # elements that are worth a thread
+_GLOBAL = 1 << 10  # of a window, whose sum in a product is as good as NumPy's
+
+
+def _in_blocks(generic: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """The op's generic form, block by block."""
+    n, size = len(x), x.size
+    step = max(1, _ELEMENTS * n // size) if size else n
+    if step >= n:
+        return generic(x)
+    first = generic(x[:step])
+    result = np.empty((n, *first.shape[1:]), first.dtype)
+    result[:step] = first
+
+    def work(start: int, stop: int) -> None:
+        for begin in range((start + 1) * step, min((stop + 1) * step, n), step):
+            block = slice(begin, begin + step)
+            result[block] = generic(x[block])
+
+    blocks = -(-n // step) - 1
+    share(work, blocks, -(-_LEAST * n // (step * max(size, result.size))))
+    return result
+
+
+@override("max_pool", backend="numpy")
+def max_pool(F: Any, x: np.ndarray, **parameters: Any) -> tuple[np.ndarray, np.ndarray]:
+    forward = TABLE["max_pool"].forward  # type: ignore[union-attr]
+    return _in_blocks(lambda x: forward(F, x, **parameters)[0], x), np.empty(0, np.uint8)
+
+
+@override("avg_pool", backend="numpy")
+def avg_pool(
+    F: Any, x: np.ndarray, *, size: Ints, kernel: Ints, padding: Ints, **others: Any
+) -> np.ndarray:
+    length = math.prod(size)
+    if kernel == size and not any(padding) and x.dtype.char in "fd" and length <= _GLOBAL:
+        # a product with ones is five times as fast as many short sums
+        total = np.matmul(x.reshape(-1, length), np.ones(length, x.dtype))
+        total /= others["divisor"] or length
+        return total.reshape(*x.shape[:2], *(1,) * len(size))
+    parameters = {"size": size, "kernel": kernel, "padding": padding, **others}
+    forward = TABLE["avg_pool"].forward  # type: ignore[union-attr]
+    return _in_blocks(lambda x: forward(F, x, **parameters), x)
+
+
+@override("avg_pool_backward", backend="numpy")
+def avg_pool_backward(F: Any, x: np.ndarray, **parameters: Any) -> np.ndarray:
+    forward = TABLE["avg_pool_backward"].forward  # type: ignore[union-attr]
+    return _in_blocks(lambda x: forward(F, x, **parameters), x)
 
 
 @override("max_pool_backward", backend="numpy")
@@ -37,29 +91,40 @@ def max_pool_backward(
     apart = all([s >= d * (k - 1) + 1 for s, k, d in zip(stride, kernel, dilation)])
     places = [slices for _, slices in window_slices(kernel, count, stride, dilation)]
     gx = np.empty(x.shape, x.dtype)
-    step = max(1, _BYTES // max(x[0].nbytes, 1))
-    values = sums = None
-    for start in range(0, len(x), step):
-        block = slice(start, start + step)
-        source, target, tops, upstream = x[block], gx[block], y[block], g[block]
-        if not direct:
-            if values is None:
-                values = np.full((len(source), x.shape[1], *total), -np.inf, x.dtype)
-                sums = np.empty(values.shape, x.dtype)
-            values[: len(source)][inside] = source[part_of_x]
-            source, target = values[: len(source)], sums[: len(source)]
-        target.fill(0)
-        taken = np.zeros(tops.shape, np.bool_)
-        wins = np.empty(tops.shape, np.bool_)
-        for slices in places:
-            place = (..., *slices)
-            np.equal(source[place], tops, out=wins)
-            np.greater(wins, taken, out=wins)  # the first of equal values wins
-            np.logical_or(taken, wins, out=taken)
-            if apart:
-                np.multiply(upstream, wins, out=target[place])
-            else:
-                target[place] += upstream * wins
-        if not direct:
-            gx[block] = target[inside]
+    step = max(1, min(len(x), _ELEMENTS // max(x[0].size, 1)))
+    shape = (step, x.shape[1], *total)
+
+    def work(start: int, stop: int) -> None:
+        needed = 0 if direct else int(np.prod(shape))
+        with (
+            scratch(2 * needed, x.dtype) as memory,
+            scratch(2 * y[:step].size, np.dtype(np.bool_)) as flags,
+            scratch(y[:step].size, x.dtype) as part_of_g,
+        ):
+            memory[:needed] = -np.inf
+            for begin in range(start, stop, step):
+                block = slice(begin, min(begin + step, stop))
+                source, target, tops, upstream = x[block], gx[block], y[block], g[block]
+                if not direct:
+                    values, sums = memory.reshape(2, *shape)[:, : len(source)]
+                    values[inside] = source[part_of_x]
+                    source, target = values, sums
+                target.fill(0)
+                taken, wins = flags[: 2 * tops.size].reshape(2, *tops.shape)
+                share_of_g = part_of_g[: tops.size].reshape(tops.shape)
+                taken.fill(False)
+                for slices in places:
+                    place = (..., *slices)
+                    np.equal(source[place], tops, out=wins)
+                    np.greater(wins, taken, out=wins)  # the first of equal values wins
+                    np.logical_or(taken, wins, out=taken)
+                    if apart:
+                        np.multiply(upstream, wins, out=target[place])
+                    else:
+                        np.multiply(upstream, wins, out=share_of_g)
+                        target[place] += share_of_g
+                if not direct:
+                    gx[block] = target[inside]
+
+    share(work, len(x), -(-_LEAST * len(x) // x.size))
     return gx
