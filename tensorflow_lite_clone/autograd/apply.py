@@ -209,10 +209,15 @@ def record(
     node.dtypes = array.dtype
     saves = op.plans[mask].saves
     if saves:
-        node.saved = saved = [storages[i] if i >= 0 else output._storage for i in saves]
+        node.saved = saved = []
+        node.versions = versions = []
+        for place in saves:
+            storage = storages[place] if place >= 0 else output._storage
+            saved.append(storage)
+            versions.append(-1 if storage is None else (storage.root or storage).version)
         if saved_hooks:
             pack_all(saved)
-        node.versions = [-1 if s is None else (s.root or s).version for s in saved]
+            node.versions = [-1 if s is None else (s.root or s).version for s in saved]
     else:
         node.saved = node.versions = _NOTHING
     if creation_hooks:

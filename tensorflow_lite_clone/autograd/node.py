@@ -156,8 +156,11 @@ class Node(GraphNode):
         """
         op = self.op
         plan = op.plans[self.mask]
-        F = recorded(self.backend) if create_graph else self.backend.F
-        forms = None if create_graph else self.backend.gradients
+        backend = self.backend
+        if create_graph:
+            F, forms = recorded(backend), None
+        else:
+            F, forms = backend.F, backend.gradients
         saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
         g = self._differentiable(grads, F) if self.several else grads[0]
         parameters = self.parameters
@@ -187,10 +190,12 @@ class Node(GraphNode):
                     chosen = {name: parameters[name] for name in names}
                 values = [saved[place] for place in places]
                 results[position] = function(F, g, *values, **chosen)
-            elif places:
-                results[position] = function(F, g, *[saved[place] for place in places])
-            else:
+            elif not places:
                 results[position] = function(F, g)
+            elif len(places) == 1:
+                results[position] = function(F, g, saved[places[0]])
+            else:
+                results[position] = function(F, g, *[saved[place] for place in places])
         if shared:
             for positions, function, places, names in shared:
                 if needed is not None and not any([needed[position] for position in positions]):
@@ -214,11 +219,6 @@ class Node(GraphNode):
             kept.append(g)
         return kept[0] if len(kept) == 1 else tuple(kept)
 
-    def release(self) -> None:
-        """Free what was saved; a second backward through here is then an error."""
-        if self.saved:
-            self.saved = None
-
     def _unpack(self, saves: tuple[int, ...], create_graph: bool) -> list:
         if self.saved is None:
             raise RuntimeError(
@@ -230,17 +230,15 @@ class Node(GraphNode):
             )
         if not create_graph:
             values: list[Any] = []
-            index = 0
-            for storage in self.saved:
+            for storage, version in zip(self.saved, self.versions):
                 if storage is None:
                     values.append(None)
-                elif (storage.root or storage).version == self.versions[index]:
+                elif (storage.root or storage).version == version:
                     values.append(storage.laid)
-                elif self.op.renewable and saves[index] < 0:
-                    values.append(self._renewed(saves, ~saves[index]))
+                elif self.op.renewable and saves[len(values)] < 0:
+                    values.append(self._renewed(saves, ~saves[len(values)]))
                 else:
-                    self._complain(saves[index], storage, self.versions[index])
-                index += 1
+                    self._complain(saves[len(values)], storage, version)
             return values
         values = []
         for place, storage, version in zip(saves, self.saved, self.versions, strict=True):
