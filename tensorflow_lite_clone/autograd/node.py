@@ -154,6 +154,7 @@ class Node(GraphNode):
 
         `needed` says which inputs' gradients lead anywhere; None: all that were wanted.
         """
+        results: list[Any]
         op = self.op
         plan = op.plans[self.mask]
         backend = self.backend
@@ -164,6 +165,21 @@ class Node(GraphNode):
         saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
         g = self._differentiable(grads, F) if self.several else grads[0]
         parameters = self.parameters
+        if plan.only is not None and needed is None:
+            position, function, places, names = plan.only
+            if forms is not None:
+                function = forms[function]
+            if not names:
+                gx = function(F, g, *saved)  # it is the only one that anything was saved for
+            elif len(names) == len(parameters):
+                gx = function(F, g, *saved, **parameters)
+            else:
+                gx = function(F, g, *saved, **{name: parameters[name] for name in names})
+            if len(self.edges) == 1:
+                return (gx,)
+            results = [None] * len(self.edges)
+            results[position] = gx
+            return results
         if op.joint is not None:
             _, names, wants_needs = op.joint
             chosen = {name: parameters[name] for name in names}
@@ -173,7 +189,7 @@ class Node(GraphNode):
                     chosen["needs"] = tuple([a and b for a, b in zip(plan.needs, needed)])
             result = op.backward(F, g, *saved, **chosen)
             return result if type(result) is tuple else (result,)
-        results: list[Any] = [None] * len(self.edges)
+        results = [None] * len(self.edges)
         steps, shared = plan.steps, plan.shared
         if plan.whole is not None and (
             needed is None or all([needed[position] for position in plan.whole.inputs])

@@ -53,6 +53,7 @@ class Plan(NamedTuple):
     needs: tuple[bool, ...]
     shared: tuple[Shared, ...] = ()
     whole: Shared | None = None  # all that the steps and the shared ones do, at once
+    only: Step | None = None  # the step, where there is nothing but this one
 
 
 class _Plans(dict):
@@ -164,7 +165,8 @@ class Op:
         )
         if whole:
             return Plan(places, steps, needs, shared[:-1], shared[-1])
-        return Plan(places, steps, needs, shared)
+        only = steps[0] if len(steps) == 1 and not shared else None
+        return Plan(places, steps, needs, shared, only=only)
 
     @classmethod
     def _position(cls, name: str) -> int:
