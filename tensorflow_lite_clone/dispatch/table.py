@@ -34,20 +34,26 @@ class Tally:
 
 #: How often an override served a call, and how often it declined.
 served, declined = Tally(), Tally()
+#: Those of them that never decline: they are called directly, and not counted.
+unfailing: set[tuple[str, str]] = set()
 #: Every `Raw` namespace made, so that a new override reaches running code.
 namespaces: list[Any] = []
 
 
-def override(name: str, backend: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def override(
+    name: str, backend: str, declines: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register ``function(F, *arrays, **parameters)`` as `backend`'s implementation of an op.
 
     It has the signature of the generic forward (or composite) and may decline a call by
     returning ``NotImplemented``: the generic then runs, and the decline is counted. `backend` may
-    also be one of the `accelerators` that a backend names: theirs are asked before its own.
+    also be one of the `accelerators` that a backend names: theirs are asked before its own. One that
+    never `declines` is called without more ado.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         overrides[name, backend] = function
+        (unfailing.discard if declines else unfailing.add)((name, backend))
         _forget()
         return function
 
@@ -82,7 +88,10 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
     for layer in (backend.name, *backend.accelerators):
         if (special := overrides.get((name, layer))) is not None:
             special = backend.guarded(backend.foreign(partial(special, backend.F)))
-            generic = _with_fallback((name, layer), special, generic)
+            if (name, layer) in unfailing:
+                generic = special
+            else:
+                generic = _with_fallback((name, layer), special, generic)
     return generic
 
 

@@ -5,8 +5,8 @@ They share memory with their input and have the strides PyTorch gives them.
 
 from __future__ import annotations
 
-import math
 import warnings
+from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, view_of
@@ -131,8 +131,8 @@ def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
     if type(shape) is not tuple:
         shape = sizes_of(args)
     try:
-        product = math.prod(shape)
-        least = min(shape, default=0)
+        product = prod(shape)
+        least = min(shape) if shape else 0
         if least >= 0:
             if product == size:
                 return shape
@@ -240,7 +240,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if start == end and ndim:
         return input
-    middle = math.prod(shape[start : end + 1])
+    middle = prod(shape[start : end + 1])
     return reshape(input, (*shape[:start], middle, *shape[end + 1 :]))
 
 

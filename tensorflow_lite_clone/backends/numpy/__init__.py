@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorflow_lite_clone.backends.numpy import attention as _attention  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import convolution as _convolution  # noqa: F401
+from tensorflow_lite_clone.backends.numpy import direct as _direct  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import losses, softmax  # noqa: F401  their overrides
 from tensorflow_lite_clone.backends.numpy import pooling as _pooling  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import resampling as _resampling  # noqa: F401
