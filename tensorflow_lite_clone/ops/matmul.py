@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
@@ -437,9 +439,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     A one-dimensional weight gives (...). Raises RuntimeError when sizes or dtypes do not fit.
     """
     try:
-        if weight._storage.laid.ndim == 2 and input._storage.laid.ndim:
-            if bias is not None and bias._storage.laid.ndim > 1:
+        w, x = weight._storage.laid, input._storage.laid
+        if w.ndim == 2 and x.ndim:
+            b = w if bias is None else bias._storage.laid
+            if b.ndim > 1 and bias is not None:
                 return _linear_with_matrix(input, weight, bias)
+            if x.dtype is w.dtype is b.dtype and not autocast:
+                return apply(Linear, input, weight, bias)
             return product("linear", Linear, input, weight, bias)
     except ValueError:
         raise _linear_misfit(input, weight, bias) from None

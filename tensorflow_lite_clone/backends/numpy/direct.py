@@ -5,6 +5,7 @@ They never decline.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -50,3 +51,21 @@ def view(F: Any, x: Any, *, shape: tuple, source: tuple) -> Any:
     if x.flags.c_contiguous and (1 not in shape or 1 not in source):
         return x.reshape(shape)
     return TABLE["view"].forward(F, x, shape=shape, source=source)  # type: ignore[union-attr]
+
+
+@override("linear", backend="numpy", declines=False)
+def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
+    y = F.matmul(x, w.T)
+    if b is not None:
+        y += b
+    return y
+
+
+@override("linear_backward_weight", backend="numpy", declines=False)
+def linear_backward_weight(F: Any, g: Any, x: Any) -> Any:
+    if x.ndim != 2:
+        rows = prod(x.shape[:-1])
+        g, x = g.reshape(rows, g.shape[-1]), x.reshape(rows, x.shape[-1])
+    if x.dtype.kind == "c":
+        x = x.conj()
+    return F.matmul(g.T, x), F.sum(g, 0)
