@@ -19,9 +19,10 @@ from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.core.shape import reduced_axes
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.storage import Storage, as_told
+from tensorflow_lite_clone.storage import Storage, as_told, births
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
+_new = object.__new__
 Edge = tuple[GraphNode, int]
 _accumulating = threading.Lock()
 
@@ -187,8 +188,8 @@ class _Walk:
     def _settle(self, leaf: Any) -> None:
         """Count one arrival (or its absence) at a leaf, and finish the leaf after the last."""
         missing = self.missing
-        missing[leaf] -= 1
-        if missing[leaf]:
+        left = missing[leaf] = missing[leaf] - 1
+        if left:
             return
         slot = self.pending.pop(leaf, None)
         if slot is None:
@@ -324,7 +325,14 @@ class _Walk:
                     g = backend.F.copy(g)
                 if backend.lays and len(g.shape) == 4:
                     g = as_told(g, tensor._storage)
-                tensor._grad = new_tensor(Storage(g, backend))
+                made = _new(Storage)
+                made.array = g
+                made.backend = backend
+                made.version = 0
+                made.root = None
+                tensor._grad = new_tensor(made)
+                for born in births:
+                    born(made)
             else:
                 storage = present._storage
                 storage.laid = backend.add_to(storage.laid, g)

@@ -48,18 +48,18 @@ def _roots(
         shape, native = node.shapes, node.dtypes
         if node.several:
             shape, native = shape[edge[1]], native[edge[1]]
-        dtype = node.backend.dtypes[native]
         if g is None:
             if (shape and math.prod(shape) != 1) or not isinstance(output, Tensor):
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if dtype.kind != "f":
+            if native.kind != "f" and node.backend.dtypes[native].kind != "f":
                 raise RuntimeError(
                     "grad can be implicitly created only for real scalar outputs but got "
-                    f"{dtype!r}"
+                    f"{node.backend.dtypes[native]!r}"
                 )
             ones = node.backend.F.ones(shape, dtype=native)
             roots.append((edge, wrap(ones, node.backend) if create_graph else ones))
             continue
+        dtype = node.backend.dtypes[native]
         if not isinstance(g, Tensor):
             raise TypeError(
                 f"gradients can be either Tensors or None, but got {type(g).__name__}"

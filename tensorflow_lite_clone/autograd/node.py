@@ -16,6 +16,7 @@ from tensorflow_lite_clone.storage import Storage, freely
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 next_sequence_number = itertools.count().__next__
+_NO_PARAMETERS: dict = {}
 #: Called with every new node: anomaly detection.
 creation_hooks: list[Any] = []
 
@@ -154,7 +155,6 @@ class Node(GraphNode):
 
         `needed` says which inputs' gradients lead anywhere; None: all that were wanted.
         """
-        results: list[Any]
         op = self.op
         plan = op.plans[self.mask]
         backend = self.backend
@@ -165,21 +165,6 @@ class Node(GraphNode):
         saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
         g = self._differentiable(grads, F) if self.several else grads[0]
         parameters = self.parameters
-        if plan.only is not None and needed is None:
-            position, function, places, names = plan.only
-            if forms is not None:
-                function = forms[function]
-            if not names:
-                gx = function(F, g, *saved)  # it is the only one that anything was saved for
-            elif len(names) == len(parameters):
-                gx = function(F, g, *saved, **parameters)
-            else:
-                gx = function(F, g, *saved, **{name: parameters[name] for name in names})
-            if len(self.edges) == 1:
-                return (gx,)
-            results = [None] * len(self.edges)
-            results[position] = gx
-            return results
         if op.joint is not None:
             _, names, wants_needs = op.joint
             chosen = {name: parameters[name] for name in names}
@@ -189,7 +174,7 @@ class Node(GraphNode):
                     chosen["needs"] = tuple([a and b for a, b in zip(plan.needs, needed)])
             result = op.backward(F, g, *saved, **chosen)
             return result if type(result) is tuple else (result,)
-        results = [None] * len(self.edges)
+        results: list[Any] = [None] * len(self.edges)
         steps, shared = plan.steps, plan.shared
         if plan.whole is not None and (
             needed is None or all([needed[position] for position in plan.whole.inputs])
@@ -200,26 +185,24 @@ class Node(GraphNode):
                 continue
             if forms is not None:
                 function = forms[function]
-            if names:
-                chosen = parameters  # all of them, or those that the function takes
-                if len(names) < len(parameters):
-                    chosen = {name: parameters[name] for name in names}
+            values = saved
+            if len(places) != len(saved) or len(places) > 1:
                 values = [saved[place] for place in places]
-                results[position] = function(F, g, *values, **chosen)
-            elif not places:
-                results[position] = function(F, g)
-            elif len(places) == 1:
-                results[position] = function(F, g, saved[places[0]])
+            if not names:
+                results[position] = function(F, g, *values)
+            elif len(names) == len(parameters):
+                results[position] = function(F, g, *values, **parameters)
             else:
-                results[position] = function(F, g, *[saved[place] for place in places])
-        if shared:
-            for positions, function, places, names in shared:
-                if needed is not None and not any([needed[position] for position in positions]):
-                    continue
                 chosen = {name: parameters[name] for name in names}
-                found = function(F, g, *[saved[place] for place in places], **chosen)
-                for position, result in zip(positions, found, strict=True):
-                    results[position] = result
+                results[position] = function(F, g, *values, **chosen)
+        for positions, function, places, names in shared:
+            if needed is not None and not any([needed[position] for position in positions]):
+                continue
+            values = [saved[place] for place in places]
+            chosen = {name: parameters[name] for name in names} if names else _NO_PARAMETERS
+            found = function(F, g, *values, **chosen)
+            for position, result in zip(positions, found, strict=True):
+                results[position] = result
         return results
 
     def _differentiable(self, grads: list, F: Any) -> Any:

@@ -53,7 +53,6 @@ class Plan(NamedTuple):
     needs: tuple[bool, ...]
     shared: tuple[Shared, ...] = ()
     whole: Shared | None = None  # all that the steps and the shared ones do, at once
-    only: Step | None = None  # the step, where there is nothing but this one
 
 
 class _Plans(dict):
@@ -165,8 +164,7 @@ class Op:
         )
         if whole:
             return Plan(places, steps, needs, shared[:-1], shared[-1])
-        only = steps[0] if len(steps) == 1 and not shared else None
-        return Plan(places, steps, needs, shared, only=only)
+        return Plan(places, steps, needs, shared)
 
     @classmethod
     def _position(cls, name: str) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
@@ -15,6 +14,7 @@ from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, product, times
+from tensorflow_lite_clone.ops._single import apply_to_three
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -441,11 +441,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     try:
         w, x = weight._storage.laid, input._storage.laid
         if w.ndim == 2 and x.ndim:
-            b = w if bias is None else bias._storage.laid
-            if b.ndim > 1 and bias is not None:
+            if bias is None:
+                return product("linear", Linear, input, weight, None)
+            b = bias._storage.laid
+            if b.ndim > 1:
                 return _linear_with_matrix(input, weight, bias)
             if x.dtype is w.dtype is b.dtype and not autocast:
-                return apply(Linear, input, weight, bias)
+                return apply_to_three(Linear, input, weight, bias)
             return product("linear", Linear, input, weight, bias)
     except ValueError:
         raise _linear_misfit(input, weight, bias) from None
