@@ -6,6 +6,7 @@ They share memory with their input and have the strides PyTorch gives them.
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -72,7 +73,7 @@ class Permute(Op):
         return F.permute_dims(x, axes)
 
     def backward_x(F, g, *, axes):
-        return F.permute_dims(g, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+        return F.permute_dims(g, _inverse(axes))
 
 
 class Transpose(Op):
@@ -124,6 +125,12 @@ class Expand(Op):
 
     def backward_x(F, g, *, shape):
         return g  # the engine sums over what was repeated
+
+
+@lru_cache(1024)
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of dimensions that undoes the order `axes`."""
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 
 def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
@@ -277,6 +284,12 @@ def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Dimensions in the order `dims`; RuntimeError unless each is named once."""
     ndim = storage_of("permute", input).laid.ndim
     order = sizes_of(args, "dims", dims)
+    return apply_view(Permute, input, axes=_ordered(order, ndim))
+
+
+@lru_cache(1024)
+def _ordered(order: tuple[int, ...], ndim: int) -> tuple[int, ...]:
+    """The dims of `permute` in ``[0, ndim)``; torch's RuntimeErrors where they do not fit."""
     if len(order) != ndim:
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the "
@@ -286,9 +299,10 @@ def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     axes = tuple([dim if 0 <= dim < ndim else normalize_dim(dim, ndim) for dim in order])
     if len(set(axes)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return apply_view(Permute, input, axes=axes)
+    return axes
 
 
+@lru_cache(1024)
 def _exchanged(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
     first, second = normalize_dim(dim0, ndim), normalize_dim(dim1, ndim)
     axes = list(range(ndim))
@@ -303,7 +317,8 @@ def transpose(
 ) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged."""
     ndim = storage_of("transpose", input).laid.ndim
-    dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
+    if dim0 is None or dim1 is None:
+        dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
     return apply_view(Transpose, input, axes=_exchanged(ndim, dim0, dim1))
 
 

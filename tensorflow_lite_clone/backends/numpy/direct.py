@@ -53,6 +53,12 @@ def view(F: Any, x: Any, *, shape: tuple, source: tuple) -> Any:
     return TABLE["view"].forward(F, x, shape=shape, source=source)  # type: ignore[union-attr]
 
 
+@override("permute", backend="numpy", declines=False)
+@override("transpose", backend="numpy", declines=False)
+def permute(F: Any, x: Any, *, axes: tuple) -> Any:
+    return x.transpose(axes)
+
+
 @override("linear", backend="numpy", declines=False)
 def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
     y = F.matmul(x, w.T)
