@@ -22,6 +22,7 @@ from tensorflow_lite_clone.core.shape import (
 from tensorflow_lite_clone.core.strides import expanded, sizes_of, unsqueezed, view_strides
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.tensor import Tensor
@@ -151,6 +152,16 @@ def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
         return infer_size(sizes_of(args), size)
 
 
+def _viewed(input: Tensor, array: Any, backend: Any, shape: tuple, source: tuple) -> Tensor:
+    """`apply_view` for `View`, the usual one."""
+    try:
+        call = View.calls[backend]
+    except KeyError:
+        call = prepared(View, backend)
+    part = call(array, shape=shape, source=source)
+    return view_of(View, input, part, {"shape": shape, "source": source})
+
+
 @public("method")
 def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None) -> Tensor:
     """This memory in another shape (``view(2, -1)``), or read as another dtype.
@@ -177,7 +188,7 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return apply_view(View, self, shape=wanted, source=source)
+    return _viewed(self, array, backend, wanted, source)
 
 
 def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
@@ -220,7 +231,7 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
     if backend.is_contiguous(array) or (
         view_strides(source, backend.strides(array), wanted) is not None
     ):
-        return apply_view(View, input, shape=wanted, source=source)
+        return _viewed(input, array, backend, wanted, source)
     return apply(UnsafeView, input, shape=wanted, source=source)
 
 

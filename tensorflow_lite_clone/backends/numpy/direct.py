@@ -53,6 +53,18 @@ def view(F: Any, x: Any, *, shape: tuple, source: tuple) -> Any:
     return TABLE["view"].forward(F, x, shape=shape, source=source)  # type: ignore[union-attr]
 
 
+@override("unsqueeze", backend="numpy", declines=False)
+def unsqueeze(F: Any, x: Any, *, axis: int) -> Any:
+    if x.flags.c_contiguous:
+        return x.reshape(*x.shape[:axis], 1, *x.shape[axis:])
+    return TABLE["unsqueeze"].forward(F, x, axis=axis)  # type: ignore[union-attr]
+
+
+@override("squeeze", backend="numpy", declines=False)
+def squeeze(F: Any, x: Any, *, axis: tuple, shape: tuple) -> Any:
+    return x.squeeze(axis)
+
+
 @override("permute", backend="numpy", declines=False)
 @override("transpose", backend="numpy", declines=False)
 def permute(F: Any, x: Any, *, axes: tuple) -> Any:
