@@ -19,7 +19,7 @@ from tensorflow_lite_clone.autograd.node import (
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.dispatch.table import prepared, run
+from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.storage import Lent, Storage, as_laid, freely
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 

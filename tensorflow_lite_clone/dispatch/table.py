@@ -47,8 +47,8 @@ def override(
 
     It has the signature of the generic forward (or composite) and may decline a call by
     returning ``NotImplemented``: the generic then runs, and the decline is counted. `backend` may
-    also be one of the `accelerators` that a backend names: theirs are asked before its own. One that
-    never `declines` is called without more ado.
+    also be one of the `accelerators` that a backend names: theirs are asked before its own. One
+    that never `declines` is called without more ado.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

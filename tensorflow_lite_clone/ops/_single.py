@@ -46,18 +46,50 @@ def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
     return output
 
 
-def apply_to_three(op: type[Op], x: Tensor, w: Tensor, b: Tensor) -> Tensor:
-    """`apply` for a differentiable op with three inputs, one output that is no view, and no
+def apply_to_two(op: type[Op], x: Tensor, y: Tensor) -> Tensor:
+    """`apply` for a differentiable op with two inputs, one output that is no view, and no
     parameters; outside of autocast."""
-    first, second, third = x._storage, w._storage, b._storage
+    first, second = x._storage, y._storage
+    backend = first.backend
+    if second.backend is not backend:
+        return apply(op, x, y)
+    try:
+        call = op.calls[backend]
+    except KeyError:
+        call = prepared(op, backend)
+    result = call(first.array, second.array)
+    if not mode.grad:
+        return _recorded(op, result, backend, (), 0, ())
+    one = x._edge if x._view is None else current_edge(x)
+    two = y._edge if y._view is None else current_edge(y)
+    mask = (one is not None) + 2 * (two is not None)
+    return _recorded(op, result, backend, (one, two), mask, (first, second))
+
+
+def apply_to_three(op: type[Op], x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    """`apply_to_two` with a third input."""
+    first, second, third = x._storage, y._storage, z._storage
     backend = first.backend
     if second.backend is not backend or third.backend is not backend:
-        return apply(op, x, w, b)
+        return apply(op, x, y, z)
     try:
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
     result = call(first.array, second.array, third.array)
+    if not mode.grad:
+        return _recorded(op, result, backend, (), 0, ())
+    one = x._edge if x._view is None else current_edge(x)
+    two = y._edge if y._view is None else current_edge(y)
+    three = z._edge if z._view is None else current_edge(z)
+    mask = (one is not None) + 2 * (two is not None) + 4 * (three is not None)
+    return _recorded(op, result, backend, (one, two, three), mask, (first, second, third))
+
+
+def _recorded(
+    op: type[Op], result: Any, backend: Any, edges: tuple, mask: int, storages: tuple
+) -> Tensor:
+    """The tensor of an op's result, in the graph if an input is, which `mask` says."""
     if type(result) is not backend.array_type:
         result = backend.asarray(result)
     made = _new(Storage)
@@ -69,13 +101,8 @@ def apply_to_three(op: type[Op], x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     output._storage = made
     output._edge = None
     output._view = None
-    if mode.grad:
-        one = x._edge if x._view is None else current_edge(x)
-        two = w._edge if w._view is None else current_edge(w)
-        three = b._edge if b._view is None else current_edge(b)
-        mask = (one is not None) + 2 * (two is not None) + 4 * (three is not None)
-        if mask:
-            record(output, op, backend, (one, two, three), mask, (first, second, third))
+    if mask:
+        record(output, op, backend, edges, mask, storages)
     return output
 
 
