@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
@@ -217,7 +218,7 @@ def record(
     backend: Any,
     edges: tuple,
     mask: int,
-    storages: tuple,
+    storages: Sequence[Any],
     parameters: dict = _NO_PARAMETERS,
 ) -> None:
     """Record `op` as the maker of its one `output`; `storages` are those of its inputs."""
@@ -256,7 +257,7 @@ def record_several(
     backend: Any,
     edges: tuple,
     mask: int,
-    storages: tuple,
+    storages: Sequence[Any],
     parameters: dict,
 ) -> None:
     """`record` for an op with several outputs."""

@@ -121,7 +121,7 @@ def reduction(
         name = general.__name__
 
         @functools.wraps(general)
-        def function(input=None, dim=None, keepdim=False, **others):  # type: ignore[no-untyped-def]
+        def function(input=None, dim=None, keepdim=False, **others):
             if others:
                 others = in_torch_words(others)
             elif isinstance(input, Tensor):

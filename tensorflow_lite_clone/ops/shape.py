@@ -74,7 +74,7 @@ class Permute(Op):
         return F.permute_dims(x, axes)
 
     def backward_x(F, g, *, axes):
-        return F.permute_dims(g, _inverse(axes))
+        return F.permute_dims(g, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
 
 
 class Transpose(Op):
@@ -126,12 +126,6 @@ class Expand(Op):
 
     def backward_x(F, g, *, shape):
         return g  # the engine sums over what was repeated
-
-
-@lru_cache(1024)
-def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The order of dimensions that undoes the order `axes`."""
-    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 
 def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
