@@ -161,13 +161,12 @@ def reduction(
             elif input is not None:
                 expect_tensor(name, input)
             # What was not given stays away, for the complaints about missing or double arguments.
-            if input is not None:
-                others = {"input": input, **others}
-            if dim is not None:
-                others = {"dim": dim, **others}
+            given = {"input": input, "dim": dim} if input is not None else {"dim": dim}
+            if dim is None:
+                del given["dim"]
             if keepdim is not False:
-                others = {"keepdim": keepdim, **others}
-            return general(**others)
+                given["keepdim"] = keepdim
+            return general(**given, **others)
 
         return function
 
