@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
@@ -19,7 +20,7 @@ from tensorflow_lite_clone.autograd.node import (
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.dispatch.table import run
+from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.storage import Lent, Storage, as_laid, freely
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
@@ -83,25 +84,44 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
     """
     if autocast:
         inputs = cast_inputs(op, inputs)
-    storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
-    backend = common_backend(storages, op)
+    backend = None
+    storages: list[Any] = []
+    arrays: list[Any] = []
+    for tensor in inputs:
+        if tensor is None:
+            storages.append(None)
+            arrays.append(None)
+            continue
+        storage = tensor._storage
+        if storage.backend is not backend:
+            if backend is not None:
+                return apply(op, *together(inputs, op), **parameters)
+            backend = storage.backend
+        storages.append(storage)
+        arrays.append(storage.laid)
     if backend is None:
-        inputs = together(inputs, op)
-        storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
-        backend = common_backend(storages, op)
-    any_layout = op.any_layout and backend.lays
-    if any_layout:
-        arrays = as_laid(storages)
-    else:
-        arrays = [None if storage is None else storage.array for storage in storages]
-    result = run(op, backend, arrays, parameters)
+        raise RuntimeError(f"'{op.name}' expected at least one tensor")
+    any_layout = False
+    if backend.lays:
+        any_layout = op.any_layout
+        if any_layout:
+            arrays = as_laid(storages)
+        else:
+            arrays = [None if storage is None else storage.array for storage in storages]
+    try:
+        call = op.calls[backend]
+    except KeyError:
+        call = prepared(op, backend)
+    result = call(*arrays, **parameters)
     if type(result) is not tuple:
         if op.view:
             return view_of(op, inputs[0], result, parameters)
         if any_layout:
             output = wrap_freely(result, backend, storages)
         else:
-            output = _wrap_output(result, backend, None)
+            if type(result) is not backend.array_type:
+                result = backend.asarray(result)
+            output = new_tensor(Storage(result, backend))
         if op.differentiable and mode.grad:
             edges, mask = edges_of(inputs)
             if mask:
@@ -131,17 +151,23 @@ appliers["apply"] = apply
 def apply_view(op: type[Op], input: Tensor, **parameters: Any) -> Tensor:
     """`apply` for an op with one input whose one output is a view of it."""
     storage = input._storage
-    return view_of(op, input, run(op, storage.backend, (storage.array,), parameters), parameters)
+    backend = storage.backend
+    try:
+        call = op.calls[backend]
+    except KeyError:
+        call = prepared(op, backend)
+    return view_of(op, input, call(storage.array, **parameters), parameters)
 
 
 def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
     """The tensor of a view of `input` that `op` made; recorded if the input wants a gradient."""
     storage = input._storage
+    root = storage.root or storage
     made = _new(Storage)
     made.array = array
     made.backend = storage.backend
     made.version = 0
-    made.root = root = storage.root or storage
+    made.root = root
     if type(root) is Lent:
         root.views.add(made)
     output = _new(Tensor)
@@ -225,7 +251,7 @@ def record(
     backend: Any,
     edges: tuple,
     mask: int,
-    storages: tuple,
+    storages: Sequence[Any],
     parameters: dict = _NO_PARAMETERS,
 ) -> None:
     """Record `op` as the maker of its one `output`; `storages` are those of its inputs."""
@@ -242,10 +268,15 @@ def record(
     node.dtypes = array.dtype
     saves = op.plans[mask].saves
     if saves:
-        node.saved = saved = [storages[i] if i >= 0 else output._storage for i in saves]
+        node.saved = saved = []
+        node.versions = versions = []
+        for place in saves:
+            storage = storages[place] if place >= 0 else output._storage
+            saved.append(storage)
+            versions.append(-1 if storage is None else (storage.root or storage).version)
         if saved_hooks:
             pack_all(saved)
-        node.versions = [-1 if s is None else (s.root or s).version for s in saved]
+            node.versions = [-1 if s is None else (s.root or s).version for s in saved]
     else:
         node.saved = node.versions = _NOTHING
     if creation_hooks:
@@ -259,7 +290,7 @@ def record_several(
     backend: Any,
     edges: tuple,
     mask: int,
-    storages: tuple,
+    storages: Sequence[Any],
     parameters: dict,
 ) -> None:
     """`record` for an op with several outputs."""

@@ -12,16 +12,17 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import wrap, wrap_freely
+from tensorflow_lite_clone.autograd.apply import wrap_freely
 from tensorflow_lite_clone.autograd.hooks import check_replacements
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.core.shape import reduced_axes
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.storage import Storage, as_told
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.storage import Storage, as_told, births
+from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
+_new = object.__new__
 Edge = tuple[GraphNode, int]
 _accumulating = threading.Lock()
 
@@ -87,7 +88,7 @@ class _Walk:
 
     __slots__ = (
         "accumulate", "callbacks", "captured", "create_graph", "missing", "notes", "pending",
-        "retain_graph", "shared", "useful", "wanted",
+        "plain", "retain_graph", "shared", "useful", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -97,6 +98,7 @@ class _Walk:
         self.create_graph = create_graph
         self.wanted = wanted
         self.accumulate = accumulate
+        self.plain = wanted is None and not create_graph
         self.callbacks: Any = ()  # a list once there are any
         self.notes: dict[Any, Any] = {}  # of hooks, for the time of this pass
         self.pending: dict[Any, list] = {}
@@ -126,32 +128,33 @@ class _Walk:
 
     def _plan(self, starts: list) -> list:
         """The nodes to visit, the first one last; counts how many gradients each leaf awaits."""
-        useful = self.useful
+        useful, shared, missing = self.useful, self.shared, self.missing
         nodes: list[Any] = []
-        leaves: list[Any] = []
         stack = starts.copy()
         while stack:
             node = stack.pop()
+            if node in useful:
+                shared.add(node)
+                if node in missing:
+                    missing[node] += 1
+                continue
+            useful.add(node)
             if type(node) is Leaf:
-                leaves.append(node)
-            elif node not in useful:
-                useful.add(node)
-                nodes.append(node)
-                for edge in node.edges:
-                    if edge is not None:
-                        stack.append(edge[0])
-            else:
-                self.shared.add(node)
+                missing[node] = 1
+                continue
+            nodes.append(node)
+            for edge in node.edges:
+                if edge is not None:
+                    stack.append(edge[0])
         nodes.sort(key=_by_age)
         if self.wanted is not None:
             nodes = self._restrict(nodes)
             edges = [edge[0] for node in nodes for edge in node.edges if edge is not None]
-            leaves = [leaf for leaf in starts + edges if type(leaf) is Leaf and leaf in useful]
-        missing = self.missing
-        for leaf in leaves:
-            missing[leaf] = missing.get(leaf, 0) + 1
-        useful.update(missing)
-        self.shared.update(missing)
+            missing.clear()
+            for leaf in starts + edges:
+                if type(leaf) is Leaf and leaf in useful:
+                    missing[leaf] = missing.get(leaf, 0) + 1
+        shared.update(missing)
         return nodes
 
     def _restrict(self, nodes: list) -> list:
@@ -186,8 +189,8 @@ class _Walk:
     def _settle(self, leaf: Any) -> None:
         """Count one arrival (or its absence) at a leaf, and finish the leaf after the last."""
         missing = self.missing
-        missing[leaf] -= 1
-        if missing[leaf]:
+        left = missing[leaf] = missing[leaf] - 1
+        if left:
             return
         slot = self.pending.pop(leaf, None)
         if slot is None:
@@ -202,33 +205,23 @@ class _Walk:
 
     def _visit(self, node: Any, slot: list) -> None:
         """Compute a node's input gradients and hand them on."""
-        grads = slot[::2]
-        useful = self.useful
-        if self.wanted is not None:
-            # As in PyTorch, hooks change what is captured only where the walk ends.
-            ends = not any([edge is not None and edge[0] in useful for edge in node.edges])
-            if ends and node.arrival_hooks:
-                grads = self._run_arrival_hooks(node, grads, False)
-            self._capture(node, grads)
-            if ends:
-                return
-        if node.arrival_hooks:
-            grads = self._run_arrival_hooks(node, grads, True)
         create_graph = self.create_graph
-        pending, shared = self.pending, self.shared
         saved = node.saved
-        needed = None
-        if self.wanted is not None:
-            needed = tuple([edge is not None and edge[0] in useful for edge in node.edges])
-        backend = node.backend
-        gradients = node.gradients if backend.alone else backend.guarded(node.gradients)
-        if hooks.backwards:
-            call = lambda grads: gradients(grads, create_graph, needed)
-            results = hooks.run_backward(node, call, grads)
+        if (
+            self.plain
+            and not node.arrival_hooks
+            and not node.hooks
+            and not hooks.backwards
+            and node.backend.alone
+        ):
+            grads = slot[:1] if len(slot) == 2 else slot[::2]
+            results = node.gradients(grads, False)
         else:
-            results = gradients(grads, create_graph, needed)
-        if node.hooks:
-            results = self._run_hooks(node, results, grads)
+            found = self._visit_with_hooks(node, slot)
+            if found is None:
+                return
+            grads, results = found
+        pending, shared, useful = self.pending, self.shared, self.useful
         position = -1
         for edge in node.edges:
             position += 1
@@ -256,7 +249,35 @@ class _Walk:
             else:
                 pending[child] = [gx, owned]
         if not self.retain_graph and node.saved:
-            node.release()
+            node.saved = None
+
+    def _visit_with_hooks(self, node: Any, slot: list) -> tuple[list, Any] | None:
+        """The gradients that arrived and those of the inputs; None where the walk ends."""
+        grads = slot[::2]
+        useful = self.useful
+        needed = None
+        if self.wanted is not None:
+            # As in PyTorch, hooks change what is captured only where the walk ends.
+            needed = tuple([edge is not None and edge[0] in useful for edge in node.edges])
+            ends = not any(needed)
+            if ends and node.arrival_hooks:
+                grads = self._run_arrival_hooks(node, grads, False)
+            self._capture(node, grads)
+            if ends:
+                return None
+        if node.arrival_hooks:
+            grads = self._run_arrival_hooks(node, grads, True)
+        create_graph = self.create_graph
+        backend = node.backend
+        gradients = node.gradients if backend.alone else backend.guarded(node.gradients)
+        if hooks.backwards:
+            call = lambda grads: gradients(grads, create_graph, needed)
+            results = hooks.run_backward(node, call, grads)
+        else:
+            results = gradients(grads, create_graph, needed)
+        if node.hooks:
+            results = self._run_hooks(node, results, grads)
+        return grads, results
 
     def _reduce(self, gx: Any, child: GraphNode, shape: tuple) -> Any:
         """Sum out the axes along which the input was broadcast."""
@@ -299,7 +320,14 @@ class _Walk:
                     g = backend.F.copy(g)
                 if backend.lays and len(g.shape) == 4:
                     g = as_told(g, tensor._storage)
-                tensor._grad = wrap(g, backend)
+                made = _new(Storage)
+                made.array = g
+                made.backend = backend
+                made.version = 0
+                made.root = None
+                tensor._grad = new_tensor(made)
+                for born in births:
+                    born(made)
             else:
                 storage = present._storage
                 storage.laid = backend.add_to(storage.laid, g)
@@ -344,15 +372,16 @@ class _Walk:
 
 def _is_fresh(node: Any, gx: Any, position: int, results: Any, grads: list, saved: Any) -> bool:
     """Whether nobody else holds this gradient's memory: no view, no input, not given twice."""
-    if not node.makes_new_gradients or not node.backend.owns_memory(gx):
+    if not node.makes_new_gradients or not node.backend.owns_memory(gx) or gx is grads[0]:
         return False
-    if gx is grads[0] or (len(grads) > 1 and any([gx is g for g in grads])):
+    if len(grads) > 1 and any([gx is g for g in grads]):
         return False
     if len(results) > 1:
         for other, value in enumerate(results):
             if gx is value and other != position:
                 return False
-    for storage in saved or ():
-        if isinstance(storage, Storage) and gx is storage.laid:
-            return False
+    if saved:
+        for storage in saved:
+            if isinstance(storage, Storage) and gx is storage.laid:
+                return False
     return True

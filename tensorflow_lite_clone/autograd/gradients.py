@@ -33,29 +33,33 @@ def _roots(
     if len(outputs) != len(grads):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     roots = []
-    for index, (output, g) in enumerate(zip(outputs, grads, strict=True)):
+    index = -1
+    for output, g in zip(outputs, grads, strict=True):
+        index += 1
         if isinstance(output, GradientEdge):
             edge: Any = (output.node, output.output_nr)
         else:
-            edge = current_edge(output)
+            edge = output._edge if output._view is None else current_edge(output)
         if edge is None:
             raise RuntimeError(
                 f"element {index} of tensors does not require grad and does not have a grad_fn"
             )
         node = edge[0]
-        shape, native = node.shape_of(edge[1]), node.dtype_of(edge[1])
-        dtype = node.backend.dtypes[native]
+        shape, native = node.shapes, node.dtypes
+        if node.several:
+            shape, native = shape[edge[1]], native[edge[1]]
         if g is None:
             if (shape and math.prod(shape) != 1) or not isinstance(output, Tensor):
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if dtype.kind != "f":
+            if native.kind != "f" and node.backend.dtypes[native].kind != "f":
                 raise RuntimeError(
                     "grad can be implicitly created only for real scalar outputs but got "
-                    f"{dtype!r}"
+                    f"{node.backend.dtypes[native]!r}"
                 )
             ones = node.backend.F.ones(shape, dtype=native)
             roots.append((edge, wrap(ones, node.backend) if create_graph else ones))
             continue
+        dtype = node.backend.dtypes[native]
         if not isinstance(g, Tensor):
             raise TypeError(
                 f"gradients can be either Tensors or None, but got {type(g).__name__}"
@@ -80,6 +84,8 @@ def _roots(
 def _as_sequence(value: Any) -> tuple:
     if value is None:
         return ()
+    if type(value) is tuple:
+        return value
     return (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
 
 

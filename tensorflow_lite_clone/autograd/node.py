@@ -16,6 +16,7 @@ from tensorflow_lite_clone.storage import Storage, freely
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 next_sequence_number = itertools.count().__next__
+_NO_PARAMETERS: dict = {}
 #: Called with every new node: anomaly detection.
 creation_hooks: list[Any] = []
 
@@ -156,8 +157,11 @@ class Node(GraphNode):
         """
         op = self.op
         plan = op.plans[self.mask]
-        F = recorded(self.backend) if create_graph else self.backend.F
-        forms = None if create_graph else self.backend.gradients
+        backend = self.backend
+        if create_graph:
+            F, forms = recorded(backend), None
+        else:
+            F, forms = backend.F, backend.gradients
         saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
         g = self._differentiable(grads, F) if self.several else grads[0]
         parameters = self.parameters
@@ -181,24 +185,24 @@ class Node(GraphNode):
                 continue
             if forms is not None:
                 function = forms[function]
-            if names:
-                chosen = parameters  # all of them, or those that the function takes
-                if len(names) < len(parameters):
-                    chosen = {name: parameters[name] for name in names}
+            values = saved
+            if len(places) != len(saved) or len(places) > 1:
                 values = [saved[place] for place in places]
-                results[position] = function(F, g, *values, **chosen)
-            elif places:
-                results[position] = function(F, g, *[saved[place] for place in places])
+            if not names:
+                results[position] = function(F, g, *values)
+            elif len(names) == len(parameters):
+                results[position] = function(F, g, *values, **parameters)
             else:
-                results[position] = function(F, g)
-        if shared:
-            for positions, function, places, names in shared:
-                if needed is not None and not any([needed[position] for position in positions]):
-                    continue
                 chosen = {name: parameters[name] for name in names}
-                found = function(F, g, *[saved[place] for place in places], **chosen)
-                for position, result in zip(positions, found, strict=True):
-                    results[position] = result
+                results[position] = function(F, g, *values, **chosen)
+        for positions, function, places, names in shared:
+            if needed is not None and not any([needed[position] for position in positions]):
+                continue
+            values = [saved[place] for place in places]
+            chosen = {name: parameters[name] for name in names} if names else _NO_PARAMETERS
+            found = function(F, g, *values, **chosen)
+            for position, result in zip(positions, found, strict=True):
+                results[position] = result
         return results
 
     def _differentiable(self, grads: list, F: Any) -> Any:
@@ -214,11 +218,6 @@ class Node(GraphNode):
             kept.append(g)
         return kept[0] if len(kept) == 1 else tuple(kept)
 
-    def release(self) -> None:
-        """Free what was saved; a second backward through here is then an error."""
-        if self.saved:
-            self.saved = None
-
     def _unpack(self, saves: tuple[int, ...], create_graph: bool) -> list:
         if self.saved is None:
             raise RuntimeError(
@@ -230,17 +229,15 @@ class Node(GraphNode):
             )
         if not create_graph:
             values: list[Any] = []
-            index = 0
-            for storage in self.saved:
+            for storage, version in zip(self.saved, self.versions):
                 if storage is None:
                     values.append(None)
-                elif (storage.root or storage).version == self.versions[index]:
+                elif (storage.root or storage).version == version:
                     values.append(storage.laid)
-                elif self.op.renewable and saves[index] < 0:
-                    values.append(self._renewed(saves, ~saves[index]))
+                elif self.op.renewable and saves[len(values)] < 0:
+                    values.append(self._renewed(saves, ~saves[len(values)]))
                 else:
-                    self._complain(saves[index], storage, self.versions[index])
-                index += 1
+                    self._complain(saves[len(values)], storage, version)
             return values
         values = []
         for place, storage, version in zip(saves, self.saved, self.versions, strict=True):

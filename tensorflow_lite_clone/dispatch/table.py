@@ -12,23 +12,48 @@ from tensorflow_lite_clone.dispatch.op import TABLE, Op, is_op
 
 #: (op name, backend name) -> the backend's own implementation
 overrides: dict[tuple[str, str], Callable[..., Any]] = {}
-#: How often an override served a call, and how often it declined, by (op name, backend name).
-served: Counter[tuple[str, str]] = Counter()
-declined: Counter[tuple[str, str]] = Counter()
+
+
+class Tally:
+    """Counts by (op name, backend name), each in a list of its own: adding to it costs little."""
+
+    def __init__(self) -> None:
+        self._cells: dict[tuple[str, str], list[int]] = {}
+
+    def cell(self, key: tuple[str, str]) -> list[int]:
+        """The list whose only item is the count of `key`."""
+        return self._cells.setdefault(key, [0])
+
+    def __getitem__(self, key: tuple[str, str]) -> int:
+        return self._cells[key][0] if key in self._cells else 0
+
+    def copy(self) -> Counter[tuple[str, str]]:
+        """The counts as they are now."""
+        return Counter({key: cell[0] for key, cell in tuple(self._cells.items())})
+
+
+#: How often an override served a call, and how often it declined.
+served, declined = Tally(), Tally()
+#: Those of them that never decline: they are called directly, and not counted.
+unfailing: set[tuple[str, str]] = set()
 #: Every `Raw` namespace made, so that a new override reaches running code.
 namespaces: list[Any] = []
 
 
-def override(name: str, backend: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def override(
+    name: str, backend: str, declines: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register ``function(F, *arrays, **parameters)`` as `backend`'s implementation of an op.
 
     It has the signature of the generic forward (or composite) and may decline a call by
     returning ``NotImplemented``: the generic then runs, and the decline is counted. `backend` may
-    also be one of the `accelerators` that a backend names: theirs are asked before its own.
+    also be one of the `accelerators` that a backend names: theirs are asked before its own. One
+    that never `declines` is called without more ado.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         overrides[name, backend] = function
+        (unfailing.discard if declines else unfailing.add)((name, backend))
         _forget()
         return function
 
@@ -68,19 +93,24 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
     for layer in (backend.name, *backend.accelerators):
         if (special := overrides.get((name, layer))) is not None:
             special = backend.guarded(backend.foreign(partial(special, backend.F)))
-            generic = _with_fallback((name, layer), special, generic)
+            if (name, layer) in unfailing:
+                generic = special
+            else:
+                generic = _with_fallback((name, layer), special, generic)
     return generic
 
 
 def _with_fallback(
     key: tuple[str, str], special: Callable[..., Any], generic: Callable[..., Any]
 ) -> Callable[..., Any]:
+    serving, declining = served.cell(key), declined.cell(key)
+
     def call(*arrays: Any, **parameters: Any) -> Any:
         result = special(*arrays, **parameters)
         if result is NotImplemented:
-            declined[key] += 1
+            declining[0] += 1
             return generic(*arrays, **parameters)
-        served[key] += 1
+        serving[0] += 1
         return result
 
     return call

@@ -30,9 +30,7 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
                 return function(*args)
             for word in kwargs:
                 if word in _NUMPY or word == "dtype":
-                    kwargs = {_NUMPY.get(key, key): value for key, value in kwargs.items()}
-                    if kwargs.get("dtype") is not None:
-                        kwargs["dtype"] = as_dtype(kwargs["dtype"])
+                    kwargs = in_torch_words(kwargs)
                     break
             return function(*args, **kwargs)
         except AttributeError:
@@ -40,6 +38,14 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return wrapper
+
+
+def in_torch_words(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments under PyTorch's names, with a dtype of the package's own."""
+    kwargs = {_NUMPY.get(key, key): value for key, value in kwargs.items()}
+    if kwargs.get("dtype") is not None:
+        kwargs["dtype"] = as_dtype(kwargs["dtype"])
+    return kwargs
 
 
 def expect_tensor(name: str, value: Any, word: str = "input", position: int = 1) -> None:

@@ -1,12 +1,17 @@
-"""A flat way to apply ops with one input and one output: half the overhead of `apply`."""
+"""Flat ways to apply ops with one output, mostly to one input: half the overhead of `apply`."""
 
 from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, current_edge, record
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
+from tensorflow_lite_clone.ops._arguments import axes_of, expect_tensor, in_torch_words
 from tensorflow_lite_clone.storage import Free, Storage
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -39,3 +44,130 @@ def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
     if edge is not None and mode.grad:
         record(output, op, backend, (edge,), 1, (storage,), parameters)
     return output
+
+
+def apply_to_two(op: type[Op], x: Tensor, y: Tensor) -> Tensor:
+    """`apply` for a differentiable op with two inputs, one output that is no view, and no
+    parameters; outside of autocast."""
+    first, second = x._storage, y._storage
+    backend = first.backend
+    if second.backend is not backend:
+        return apply(op, x, y)
+    try:
+        call = op.calls[backend]
+    except KeyError:
+        call = prepared(op, backend)
+    result = call(first.array, second.array)
+    if not mode.grad:
+        return _recorded(op, result, backend, (), 0, ())
+    one = x._edge if x._view is None else current_edge(x)
+    two = y._edge if y._view is None else current_edge(y)
+    mask = (one is not None) + 2 * (two is not None)
+    return _recorded(op, result, backend, (one, two), mask, (first, second))
+
+
+def apply_to_three(op: type[Op], x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    """`apply_to_two` with a third input."""
+    first, second, third = x._storage, y._storage, z._storage
+    backend = first.backend
+    if second.backend is not backend or third.backend is not backend:
+        return apply(op, x, y, z)
+    try:
+        call = op.calls[backend]
+    except KeyError:
+        call = prepared(op, backend)
+    result = call(first.array, second.array, third.array)
+    if not mode.grad:
+        return _recorded(op, result, backend, (), 0, ())
+    one = x._edge if x._view is None else current_edge(x)
+    two = y._edge if y._view is None else current_edge(y)
+    three = z._edge if z._view is None else current_edge(z)
+    mask = (one is not None) + 2 * (two is not None) + 4 * (three is not None)
+    return _recorded(op, result, backend, (one, two, three), mask, (first, second, third))
+
+
+def _recorded(
+    op: type[Op], result: Any, backend: Any, edges: tuple, mask: int, storages: tuple
+) -> Tensor:
+    """The tensor of an op's result, in the graph if an input is, which `mask` says."""
+    if type(result) is not backend.array_type:
+        result = backend.asarray(result)
+    made = _new(Storage)
+    made.array = result
+    made.backend = backend
+    made.version = 0
+    made.root = None
+    output = _new(Tensor)
+    output._storage = made
+    output._edge = None
+    output._view = None
+    if mask:
+        record(output, op, backend, edges, mask, storages)
+    return output
+
+
+def reduction(
+    op: type[Op], refuses: str, *, whole: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
+    """Serve the usual calls of a reduction, ``(input, dim, keepdim)``, without detours.
+
+    All others go to the decorated function: those with more arguments (NumPy's words for them among
+    these), of tensors without elements or of a kind in `refuses`, and with `whole` those with a
+    `dim`.
+    """
+    calls = op.calls
+
+    def decorate(general: Callable[..., Any]) -> Any:
+        name = general.__name__
+
+        @functools.wraps(general)
+        def function(input=None, dim=None, keepdim=False, **others):
+            if others:
+                others = in_torch_words(others)
+            elif isinstance(input, Tensor):
+                storage = input._storage
+                array = storage.laid
+                shape = array.shape
+                if (
+                    array.size
+                    and array.dtype.kind not in refuses
+                    and (dim is None or not whole)
+                    and not autocast
+                    and storage.__class__ is not Free
+                ):
+                    axis = axes_of(dim, len(shape))
+                    backend = storage.backend
+                    try:
+                        call = calls[backend]
+                    except KeyError:
+                        call = prepared(op, backend)
+                    result = call(array, axis=axis, keepdims=keepdim, shape=shape)
+                    if type(result) is not backend.array_type:
+                        result = backend.asarray(result)
+                    made = _new(Storage)
+                    made.array = result
+                    made.backend = backend
+                    made.version = 0
+                    made.root = None
+                    output = _new(Tensor)
+                    output._storage = made
+                    output._edge = None
+                    output._view = None
+                    edge = input._edge if input._view is None else current_edge(input)
+                    if edge is not None and mode.grad:
+                        parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
+                        record(output, op, backend, (edge,), 1, (storage,), parameters)
+                    return output
+            elif input is not None:
+                expect_tensor(name, input)
+            # What was not given stays away, for the complaints about missing or double arguments.
+            given = {"input": input, "dim": dim} if input is not None else {"dim": dim}
+            if dim is None:
+                del given["dim"]
+            if keepdim is not False:
+                given["keepdim"] = keepdim
+            return general(**given, **others)
+
+        return function
+
+    return decorate

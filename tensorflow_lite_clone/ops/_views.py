@@ -59,5 +59,8 @@ def number_of(array: Any, backend: Any) -> Any:
 
 def storage_of(name: str, input: Any) -> Any:
     """A Tensor's storage; torch's TypeError for anything else."""
-    expect_tensor(name, input)
-    return input._storage
+    try:
+        return input._storage
+    except AttributeError:
+        expect_tensor(name, input)
+        raise

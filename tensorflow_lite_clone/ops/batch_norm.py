@@ -159,9 +159,12 @@ def batch_norm_eval_backward(F, g, x, w, mean, variance, *, eps, needs):
 
 def expect_per_channel(channels: int, *tensors: Tensor | None) -> None:
     """Raise RuntimeError for running statistics, weight or bias of another number of elements."""
-    names = "running_mean", "running_var", "weight", "bias"
-    for name, tensor in zip(names, tensors, strict=True):
-        if tensor is not None and tensor._storage.laid.shape != (channels,):
+    wanted = (channels,)
+    place = -1
+    for tensor in tensors:
+        place += 1
+        if tensor is not None and tensor._storage.laid.shape != wanted:
+            name = ("running_mean", "running_var", "weight", "bias")[place]
             raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
 
 
@@ -192,9 +195,10 @@ def batch_norm(
     """
     if momentum is None:
         raise TypeError("batch_norm(): argument 'momentum' must be float, not NoneType")
-    if input.ndim < 2:
-        raise RuntimeError(f"batch_norm expected at least 2 dimensions, got {input.ndim}")
-    channels = input._storage.laid.shape[1]
+    shape = input._storage.laid.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"batch_norm expected at least 2 dimensions, got {len(shape)}")
+    channels = shape[1]
     expect_per_channel(channels, running_mean, running_var, weight, bias)
     if eps < 0 or (training and eps == 0):
         wanted = "positive during training" if training else "non-negative"

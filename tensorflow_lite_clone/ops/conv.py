@@ -221,6 +221,23 @@ def _check_windows(shape: tuple, w: tuple, padding: Ints, dilation: Ints) -> Non
         )
 
 
+@lru_cache(4096)
+def _usual(
+    name: str, ndim: int, shape: tuple, w: tuple, bias: tuple | None, stride: Any, padding: Any,
+    dilation: Any, groups: int,
+) -> tuple[Ints, Ints, Ints] | None:  # fmt: skip
+    """Stride, padding and dilation of a convolution as tuples, all checked, where the input comes
+    in batches and the padding in numbers; None otherwise."""
+    if isinstance(padding, str) or len(shape) != ndim + 2 or len(w) != ndim + 2:
+        return None
+    stride = _setting(stride, ndim, name, "stride", 1)
+    dilation = _setting(dilation, ndim, name, "dilation", 1)
+    _check_sizes(shape, w, bias, groups, False)
+    padding = _setting(padding, ndim, name, "padding", 0)
+    _check_windows(shape, w, padding, dilation)
+    return stride, padding, dilation
+
+
 def _by_sizes(values: Any) -> str:
     return "(" + " x ".join(map(str, values)) + ")"
 
@@ -247,6 +264,19 @@ def _convolution(ndim: int) -> Any:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
+        try:
+            settings = _usual(
+                name, ndim, input._storage.laid.shape, weight._storage.laid.shape, _shape_of(bias),
+                stride, padding, dilation, groups,
+            )  # fmt: skip
+        except (AttributeError, TypeError):  # no tensors, or settings in lists
+            settings = None
+        if settings is not None:
+            stride, padding, dilation = settings
+            return product(
+                name, Conv, input, weight, bias, stride=stride, padding=padding,
+                dilation=dilation, groups=groups,
+            )  # fmt: skip
         expect_tensors(name, input, weight, bias)
         stride = _setting(stride, ndim, name, "stride", 1)
         dilation = _setting(dilation, ndim, name, "dilation", 1)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.dtypes import int32, int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -86,15 +87,17 @@ def embedding(
     first. `sparse` is accepted, gradients are dense. Raises IndexError outside of the table.
     """
     expect_tensors("embedding", input, weight)
-    if weight.ndim != 2:
+    table = weight._storage.laid
+    if table.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    if input.dtype.name not in ("int64", "int32"):
+    dtype = input.dtype
+    if dtype is not int64 and dtype is not int32:
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
             f"Long, Int; but got torch.{input.dtype.short_name}Tensor instead (while checking "
             "arguments for embedding)"
         )
-    rows = weight.shape[0]
+    rows = table.shape[0]
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
             raise AssertionError("padding_idx must be within num_embeddings")

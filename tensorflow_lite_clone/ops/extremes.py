@@ -16,7 +16,7 @@ from tensorflow_lite_clone.ops._arguments import (
     restored,
 )
 from tensorflow_lite_clone.ops._results import result_type
-from tensorflow_lite_clone.ops._single import apply_single
+from tensorflow_lite_clone.ops._single import apply_single, reduction
 from tensorflow_lite_clone.tensor import Tensor
 
 _Max = result_type("max", "values", "indices")
@@ -174,7 +174,7 @@ def _extreme(name: str, op: type[Op], input: Tensor, dim: Any, keepdim: bool) ->
 
 
 @public("torch", "method")
-@numpy_names
+@reduction(Amax, "c", whole=True)
 def max(
     input: Tensor,
     dim: Any = None,
@@ -197,7 +197,7 @@ def max(
 
 
 @public("torch", "method")
-@numpy_names
+@reduction(Amin, "c", whole=True)
 def min(
     input: Tensor,
     dim: Any = None,

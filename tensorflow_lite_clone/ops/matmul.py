@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
@@ -13,6 +14,7 @@ from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, product, times
+from tensorflow_lite_clone.ops._single import apply_to_three, apply_to_two
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -87,16 +89,23 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     Raises RuntimeError when sizes or dtypes do not fit.
     """
     try:
-        x, y = input._storage.laid.ndim, other._storage.laid.ndim
+        left, right = input._storage.laid, other._storage.laid
+        x, y = left.ndim, right.ndim
     except (AttributeError, NotImplementedError):
         expect_tensors("matmul", input, other)
         for product_of in other_layouts:
             return product_of(input, other)
         raise
+    if x == y == 2 and left.dtype is right.dtype and left.dtype.kind == "f" and not autocast:
+        try:
+            result = apply_to_two(Mm, input, other)
+        except ValueError:
+            raise _misfit(input.shape, other.shape) from None
+        return result if out is None else write_out("matmul", out, result)
     if (
         x > 2
         and y > 2
-        and not (input._storage.laid.size and other._storage.laid.size)
+        and not (left.size and right.size)
         and (input.dtype is not other.dtype or input.dtype.kind == "b")
     ):  # PyTorch does not look at the dtypes of nothing
         result = cast(matmul(cast(input, float32), cast(other, float32)), other.dtype)
@@ -437,9 +446,15 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     A one-dimensional weight gives (...). Raises RuntimeError when sizes or dtypes do not fit.
     """
     try:
-        if weight._storage.laid.ndim == 2 and input._storage.laid.ndim:
-            if bias is not None and bias._storage.laid.ndim > 1:
+        w, x = weight._storage.laid, input._storage.laid
+        if w.ndim == 2 and x.ndim:
+            if bias is None:
+                return product("linear", Linear, input, weight, bias)
+            b = bias._storage.laid
+            if b.ndim > 1:
                 return _linear_with_matrix(input, weight, bias)
+            if x.dtype is w.dtype is b.dtype and not autocast:
+                return apply_to_three(Linear, input, weight, bias)
             return product("linear", Linear, input, weight, bias)
     except ValueError:
         raise _linear_misfit(input, weight, bias) from None

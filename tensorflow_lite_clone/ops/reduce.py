@@ -20,7 +20,7 @@ from tensorflow_lite_clone.ops._arguments import (
     with_dtype,
 )
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.ops._single import apply_single
+from tensorflow_lite_clone.ops._single import apply_single, reduction
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -30,7 +30,7 @@ class Sum(Op):
     any_layout = True
     label = reduction_label("Sum")
 
-    def forward(F, x, *, axis, keepdims, dtype, shape):
+    def forward(F, x, *, axis, keepdims, shape, dtype=None):
         return F.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def backward_x(F, g, *, axis, keepdims, shape):
@@ -38,7 +38,7 @@ class Sum(Op):
 
 
 @public("torch", "method")
-@numpy_names
+@reduction(Sum, "biu")
 def sum(
     input: Tensor,
     dim: Any = None,
@@ -56,7 +56,9 @@ def sum(
     elif dtype.category < input.dtype.category:
         input = cast(input, dtype)
     axis = axes_of(dim, len(shape))
-    parameters = {"axis": axis, "keepdims": keepdim, "dtype": dtype, "shape": shape}
+    parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
+    if dtype is not None:
+        parameters["dtype"] = dtype
     result = apply_single(Sum, input, parameters)
     return result if out is None else delivered("sum", result, out)
 
@@ -76,7 +78,7 @@ class Mean(Op):
 
 
 @public("torch", "method")
-@numpy_names
+@reduction(Mean, "biu")
 def mean(
     input: Tensor,
     dim: Any = None,

@@ -5,8 +5,9 @@ They share memory with their input and have the strides PyTorch gives them.
 
 from __future__ import annotations
 
-import math
 import warnings
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, view_of
@@ -21,6 +22,7 @@ from tensorflow_lite_clone.core.shape import (
 from tensorflow_lite_clone.core.strides import expanded, sizes_of, unsqueezed, view_strides
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.tensor import Tensor
@@ -131,8 +133,8 @@ def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
     if type(shape) is not tuple:
         shape = sizes_of(args)
     try:
-        product = math.prod(shape)
-        least = min(shape, default=0)
+        product = prod(shape)
+        least = min(shape) if shape else 0
         if least >= 0:
             if product == size:
                 return shape
@@ -142,6 +144,16 @@ def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
         return infer_size(shape, size)
     except TypeError:
         return infer_size(sizes_of(args), size)
+
+
+def _viewed(input: Tensor, array: Any, backend: Any, shape: tuple, source: tuple) -> Tensor:
+    """`apply_view` for `View`, the usual one."""
+    try:
+        call = View.calls[backend]
+    except KeyError:
+        call = prepared(View, backend)
+    part = call(array, shape=shape, source=source)
+    return view_of(View, input, part, {"shape": shape, "source": source})
 
 
 @public("method")
@@ -170,7 +182,7 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return apply_view(View, self, shape=wanted, source=source)
+    return _viewed(self, array, backend, wanted, source)
 
 
 def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
@@ -213,7 +225,7 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
     if backend.is_contiguous(array) or (
         view_strides(source, backend.strides(array), wanted) is not None
     ):
-        return apply_view(View, input, shape=wanted, source=source)
+        return _viewed(input, array, backend, wanted, source)
     return apply(UnsafeView, input, shape=wanted, source=source)
 
 
@@ -240,7 +252,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if start == end and ndim:
         return input
-    middle = math.prod(shape[start : end + 1])
+    middle = prod(shape[start : end + 1])
     return reshape(input, (*shape[:start], middle, *shape[end + 1 :]))
 
 
@@ -277,6 +289,12 @@ def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Dimensions in the order `dims`; RuntimeError unless each is named once."""
     ndim = storage_of("permute", input).laid.ndim
     order = sizes_of(args, "dims", dims)
+    return apply_view(Permute, input, axes=_ordered(order, ndim))
+
+
+@lru_cache(1024)
+def _ordered(order: tuple[int, ...], ndim: int) -> tuple[int, ...]:
+    """The dims of `permute` in ``[0, ndim)``; torch's RuntimeErrors where they do not fit."""
     if len(order) != ndim:
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the "
@@ -286,9 +304,10 @@ def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     axes = tuple([dim if 0 <= dim < ndim else normalize_dim(dim, ndim) for dim in order])
     if len(set(axes)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return apply_view(Permute, input, axes=axes)
+    return axes
 
 
+@lru_cache(1024)
 def _exchanged(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
     first, second = normalize_dim(dim0, ndim), normalize_dim(dim1, ndim)
     axes = list(range(ndim))
@@ -303,7 +322,8 @@ def transpose(
 ) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged."""
     ndim = storage_of("transpose", input).laid.ndim
-    dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
+    if dim0 is None or dim1 is None:
+        dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
     return apply_view(Transpose, input, axes=_exchanged(ndim, dim0, dim1))
 
 

@@ -52,6 +52,15 @@ class Hooked:
         @functools.wraps(func)
         def step(*args: Any, **kwargs: Any) -> Any:
             self = args[0]
+            if not (
+                self._optimizer_step_pre_hooks
+                or self._optimizer_step_post_hooks
+                or _global_optimizer_pre_hooks
+                or _global_optimizer_post_hooks
+            ):
+                result = func(*args, **kwargs)
+                self._optimizer_step_code()
+                return result
             for hook in (
                 *_global_optimizer_pre_hooks.values(),
                 *self._optimizer_step_pre_hooks.values(),

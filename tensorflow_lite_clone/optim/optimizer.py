@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
-from tensorflow_lite_clone.autograd.mode import enable_grad, set_grad_enabled
+from tensorflow_lite_clone.autograd.apply import recording
+from tensorflow_lite_clone.autograd.mode import enable_grad, mode
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.live import live
 from tensorflow_lite_clone.ops.update import by_device, update, zero_each
@@ -188,7 +189,7 @@ class Optimizer(Hooked):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+        with recording(bool(self.defaults.get("differentiable")) and not mode.inference):
             for group in self.param_groups:
                 params = [param for param in group["params"] if param._grad is not None]
                 if params:

@@ -122,7 +122,7 @@ class Recorder:
     def stop(self) -> None:
         """Note no more."""
         self._exit.close()
-        self.fallbacks = table.declined - self._declined
+        self.fallbacks = table.declined.copy() - self._declined
         if self.device:
             for marks in _all_marks():
                 marks.settle()

@@ -37,7 +37,7 @@ def test_kernels_serve_a_step(name: str) -> None:
     step()
     before = table.served.copy()
     step()
-    ran = {op for (op, kind), count in table.served.items() if count > before[op, kind]}
+    ran = {op for (op, kind), count in table.served.copy().items() if count > before[op, kind]}
     assert set(KERNELS[name].split()) - ran == set()
 
 

@@ -6,6 +6,7 @@ from tensorflow_lite_clone.backends.numpy import activation as _activation  # no
 from tensorflow_lite_clone.backends.numpy import attention as _attention  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import batch_norm as _batch_norm  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import convolution as _convolution  # noqa: F401
+from tensorflow_lite_clone.backends.numpy import direct as _direct  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import gathering as _gathering  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import losses, softmax  # noqa: F401  their overrides
 from tensorflow_lite_clone.backends.numpy import normalization as _normalization  # noqa: F401

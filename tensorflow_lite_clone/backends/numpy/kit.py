@@ -44,6 +44,7 @@ from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
     flip,
     getitem,
     matrix_transpose,
+    ones,
     permute_dims,
     reshape,
     squeeze,

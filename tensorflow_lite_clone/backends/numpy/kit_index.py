@@ -106,6 +106,13 @@ def flip(x: Any, /, *, axis: Any = None) -> Any:
     return np.array(np.flip(x, axis), order="C")  # torch's tensors have no negative strides
 
 
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    # numpy.ones does the same in five times the time, where there are few
+    out = np.empty(shape, dtype)
+    out.fill(1)
+    return out
+
+
 def copy(x: Any) -> Any:
     if x.size < _SHARED or x.shape[0] < 2:
         if x.ndim < 2 or x.shape[-1] < _MANY_LINES or x.strides[-1] == x.itemsize:

@@ -1,0 +1,89 @@
+"""Ops that are one word of NumPy's in the usual case: without the layers between, which cost more.
+
+They never decline.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.dispatch.op import TABLE
+from tensorflow_lite_clone.dispatch.table import override
+
+
+@override("sum", backend="numpy", declines=False)
+def sum(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple, dtype: Any = None) -> Any:
+    if dtype is None and x.itemsize > 2:
+        if len(axis) == x.ndim and not keepdims and x.dtype.kind in "fc":
+            # Into an array, as NumPy's own numbers would have to be made arrays.
+            return np.add.reduce(x, axis, None, np.empty((), x.dtype))
+        return np.add.reduce(x, axis, None, None, keepdims)
+    return F.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+@override("mean", backend="numpy", declines=False)
+def mean(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
+    if x.itemsize > 2:
+        total = np.add.reduce(x, axis, None, None, keepdims)
+        return total / (x.size // (total.size or 1))
+    return F.mean(x, axis=axis, keepdims=keepdims)
+
+
+@override("amax", backend="numpy", declines=False)
+def amax(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
+    if len(axis) == x.ndim and not keepdims:
+        return np.maximum.reduce(x, axis, None, np.empty((), x.dtype))
+    return F.max(x, axis=axis, keepdims=keepdims)
+
+
+@override("amin", backend="numpy", declines=False)
+def amin(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
+    if len(axis) == x.ndim and not keepdims:
+        return np.minimum.reduce(x, axis, None, np.empty((), x.dtype))
+    return F.min(x, axis=axis, keepdims=keepdims)
+
+
+@override("view", backend="numpy", declines=False)
+def view(F: Any, x: Any, *, shape: tuple, source: tuple) -> Any:
+    if x.flags.c_contiguous and (1 not in shape or 1 not in source):
+        return x.reshape(shape)
+    return TABLE["view"].forward(F, x, shape=shape, source=source)  # type: ignore[union-attr]
+
+
+@override("unsqueeze", backend="numpy", declines=False)
+def unsqueeze(F: Any, x: Any, *, axis: int) -> Any:
+    if x.flags.c_contiguous:
+        return x.reshape(*x.shape[:axis], 1, *x.shape[axis:])
+    return TABLE["unsqueeze"].forward(F, x, axis=axis)  # type: ignore[union-attr]
+
+
+@override("squeeze", backend="numpy", declines=False)
+def squeeze(F: Any, x: Any, *, axis: tuple, shape: tuple) -> Any:
+    return x.squeeze(axis)
+
+
+@override("permute", backend="numpy", declines=False)
+@override("transpose", backend="numpy", declines=False)
+def permute(F: Any, x: Any, *, axes: tuple) -> Any:
+    return x.transpose(axes)
+
+
+@override("linear", backend="numpy", declines=False)
+def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
+    y = F.matmul(x, w.T)
+    if b is not None:
+        y += b
+    return y
+
+
+@override("linear_backward_weight", backend="numpy", declines=False)
+def linear_backward_weight(F: Any, g: Any, x: Any) -> Any:
+    if x.ndim != 2:
+        rows = prod(x.shape[:-1])
+        g, x = g.reshape(rows, g.shape[-1]), x.reshape(rows, x.shape[-1])
+    if x.dtype.kind == "c":
+        x = x.conj()
+    return F.matmul(g.T, x), F.sum(g, 0)

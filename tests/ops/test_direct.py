@@ -1,0 +1,78 @@
+"""Usual calls take short ways: what must not change on them, and which calls must not take them."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+import torch
+
+import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.backends.numpy.backend import NumpyBackend
+from tensorflow_lite_clone.dispatch import table
+from tensorflow_lite_clone.dispatch.op import TABLE, Op
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32", "bool"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 3)])
+def test_reductions_of_every_dtype(name: str, dtype: str, shape: tuple) -> None:
+    def found(lib):
+        x = (lib.arange(float(prod(shape))) - 2).reshape(shape).to(getattr(lib, dtype))
+        try:
+            result = getattr(x, name)()
+        except (RuntimeError, IndexError) as error:
+            return type(error)
+        return str(result.dtype), tuple(result.shape), str(result.item())
+
+    assert found(tlc) == found(torch)
+
+
+def test_arguments_of_reductions() -> None:
+    x = tlc.arange(6.0).reshape(2, 3)
+    assert x.sum(axis=1, keepdims=True).tolist() == [[3], [12]]
+    assert tlc.sum(x=x, dim=0).tolist() == [3, 5, 7]
+    assert x.mean((0, 1)).item() == 2.5 and x.max(1)[1].tolist() == [2, 2]
+    assert x.sum(0, dtype=tlc.float64).dtype is tlc.float64
+    with pytest.raises(TypeError, match="multiple values"):
+        x.sum(0, axis=1)
+    with pytest.raises(TypeError, match="input"):
+        tlc.sum()
+    with pytest.raises(TypeError, match="must be Tensor"):
+        tlc.sum([1.0])
+    with pytest.raises(TypeError, match="unexpected"):
+        x.sum(other=1)
+
+
+def test_overrides_that_never_decline() -> None:
+    class Twice(Op):
+        def forward(F, x):
+            return x + x
+
+    cpu = NumpyBackend()
+    key = ("twice", "numpy")
+    try:
+        table.override("twice", backend="numpy")(lambda F, x: NotImplemented)
+        assert table.run(Twice, cpu, (3,), {}) == 6
+        assert (table.served[key], table.declined[key]) == (0, 1)
+        table.override("twice", backend="numpy", declines=False)(lambda F, x: -x)
+        assert table.run(Twice, cpu, (3,), {}) == -3
+        assert (table.served[key], table.declined[key]) == (0, 1)
+        table.override("twice", backend="numpy")(lambda F, x: 5 * x)
+        assert table.run(Twice, cpu, (3,), {}) == 15
+        assert table.served.copy()[key] == 1
+    finally:
+        table.overrides.pop(key, None)
+        table.unfailing.discard(key)
+        del TABLE["twice"]
+
+
+def test_views_that_may_not_be_used_are_left_alone_without_gradients() -> None:
+    """Products look at the graph only where they are recorded."""
+    base = tlc.ones(4, 4, requires_grad=True) * 1
+    part = base.split(2)[0]
+    with tlc.no_grad():
+        base.mul_(2)
+        assert (part @ base)[0, 0].item() == 16
+    with pytest.raises(RuntimeError, match="view"):
+        part @ base
