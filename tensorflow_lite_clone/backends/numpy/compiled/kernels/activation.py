@@ -1,0 +1,162 @@
+"""Activations and their gradients in blocks that threads take."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import prange
+
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import (
+    exp,
+    normal,
+)
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import (
+    sigmoid as _sigmoid,
+)
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import formula, kernel, loop
+
+_f = np.float32
+_BLOCK = 4096
+_ONE, _HALF, _ZERO = _f(1), _f(0.5), _f(0)
+_DENSITY = _f(1 / math.sqrt(2 * math.pi))
+_RATE, _CUBIC = _f(math.sqrt(2 / math.pi)), _f(0.044715)
+
+
+@loop
+def _block(x, number):
+    return x[number * _BLOCK : (number + 1) * _BLOCK]
+
+
+@loop
+def _blocks(x):
+    return (x.size + _BLOCK - 1) // _BLOCK
+
+
+@formula
+def _gelu(x):
+    return x * normal(x)[0]
+
+
+@formula
+def _gelu_slope(x):
+    distribution, density = normal(x)
+    return distribution + x * (density * _DENSITY)
+
+
+@formula
+def _tanh_argument(x):
+    """Twice the argument of the hyperbolic tangent: 1 + tanh(u) is 2 sigmoid(2 u)."""
+    return (_RATE + _RATE) * x * (_ONE + _CUBIC * (x * x))
+
+
+@formula
+def _gelu_tanh(x):
+    return x / (_ONE + exp(-_tanh_argument(x)))
+
+
+@formula
+def _gelu_tanh_slope(x):
+    s = _sigmoid(_tanh_argument(x))
+    rate = (_RATE + _RATE) * (_ONE + _f(3) * _CUBIC * (x * x))
+    return s + x * s * (_ONE - s) * rate
+
+
+@formula
+def _silu(x):
+    return x / (_ONE + exp(-x))
+
+
+@formula
+def _silu_slope(x):
+    s = _sigmoid(x)
+    return s * (_ONE + x * (_ONE - s))
+
+
+@kernel
+def gelu(x, y):
+    for number in prange(_blocks(x)):
+        a, b = _block(x, number), _block(y, number)
+        for i in range(a.size):
+            b[i] = _gelu(a[i])
+
+
+@kernel
+def gelu_backward(g, x, gx):
+    for number in prange(_blocks(x)):
+        a, b, c = _block(g, number), _block(x, number), _block(gx, number)
+        for i in range(a.size):
+            c[i] = a[i] * _gelu_slope(b[i])
+
+
+@kernel
+def gelu_tanh(x, y):
+    for number in prange(_blocks(x)):
+        a, b = _block(x, number), _block(y, number)
+        for i in range(a.size):
+            b[i] = _gelu_tanh(a[i])
+
+
+@kernel
+def gelu_tanh_backward(g, x, gx):
+    for number in prange(_blocks(x)):
+        a, b, c = _block(g, number), _block(x, number), _block(gx, number)
+        for i in range(a.size):
+            c[i] = a[i] * _gelu_tanh_slope(b[i])
+
+
+@kernel
+def silu(x, y):
+    for number in prange(_blocks(x)):
+        a, b = _block(x, number), _block(y, number)
+        for i in range(a.size):
+            b[i] = _silu(a[i])
+
+
+@kernel
+def silu_backward(g, x, gx):
+    for number in prange(_blocks(x)):
+        a, b, c = _block(g, number), _block(x, number), _block(gx, number)
+        for i in range(a.size):
+            c[i] = a[i] * _silu_slope(b[i])
+
+
+@kernel
+def sigmoid(x, y):
+    for number in prange(_blocks(x)):
+        a, b = _block(x, number), _block(y, number)
+        for i in range(a.size):
+            b[i] = _sigmoid(a[i])
+
+
+@kernel
+def sigmoid_backward(g, y, gx):
+    for number in prange(_blocks(y)):
+        a, b, c = _block(g, number), _block(y, number), _block(gx, number)
+        for i in range(a.size):
+            c[i] = a[i] * ((_ONE - b[i]) * b[i])
+
+
+@kernel
+def tanh_backward(g, y, gx):
+    for number in prange(_blocks(y)):
+        a, b, c = _block(g, number), _block(y, number), _block(gx, number)
+        for i in range(a.size):
+            c[i] = a[i] * (_ONE - b[i] * b[i])
+
+
+@kernel
+def relu(x, y):
+    for number in prange(_blocks(x)):
+        a, b = _block(x, number), _block(y, number)
+        for i in range(a.size):
+            b[i] = _ZERO if a[i] <= _ZERO else a[i]
+
+
+@kernel
+def threshold_backward(g, x, threshold, gx):
+    low = _f(threshold)
+    for number in prange(_blocks(x)):
+        a, b, c = _block(g, number), _block(x, number), _block(gx, number)
+        for i in range(a.size):
+            c[i] = _ZERO if b[i] <= low else a[i]

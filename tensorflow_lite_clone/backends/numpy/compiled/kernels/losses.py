@@ -1,0 +1,33 @@
+"""The cross-entropy of rows; targets are in range or to be ignored."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import exp
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.softmax import log_sum_exp
+
+_ZERO, _ONE = np.float32(0), np.float32(1)
+
+
+@kernel
+def cross_entropy(x, target, ignored, loss, lse):
+    for i in prange(x.shape[0]):
+        top, rest = log_sum_exp(x, i)
+        lse[i] = top + rest
+        label = target[i]
+        loss[i] = _ZERO if label == ignored else rest - (x[i, max(label, 0)] - top)
+
+
+@kernel
+def cross_entropy_backward(g, x, lse, target, ignored, gx):
+    rows, columns = x.shape
+    for i in prange(rows):
+        label = target[i]
+        scale = _ZERO if label == ignored else g[i]
+        for j in range(columns):
+            gx[i, j] = exp(x[i, j] - lse[i]) * scale
+        if label != ignored:
+            gx[i, label] = (exp(x[i, label] - lse[i]) - _ONE) * scale
