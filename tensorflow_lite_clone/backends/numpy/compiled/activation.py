@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.compiled.layer import Kernels, compiled, row_major
+from tensorflow_lite_clone.backends.numpy.compiled.layer import (
+    Kernels,
+    compiled,
+    row_major,
+    run,
+)
 
 _kernels = Kernels("activation")
 _LEAST = 1 << 11
@@ -17,7 +22,7 @@ def _unary(name: str, least: int) -> None:
     @compiled(name, least=least)
     def forward(x: np.ndarray) -> np.ndarray:
         y = np.empty_like(x)
-        getattr(_kernels, name)(x.reshape(-1), y.reshape(-1))
+        run(getattr(_kernels, name), x.size, 1, x.reshape(-1), y.reshape(-1))
         return y
 
 
@@ -29,7 +34,7 @@ def _gradient(name: str, least: int) -> None:
         if g.shape != x.shape or not row_major(x):
             return NotImplemented
         gx = np.empty_like(x)
-        getattr(_kernels, name)(g.reshape(-1), x.reshape(-1), gx.reshape(-1))
+        run(getattr(_kernels, name), x.size, 1, g.reshape(-1), x.reshape(-1), gx.reshape(-1))
         return gx
 
 
@@ -47,5 +52,6 @@ def threshold_backward(g: np.ndarray, x: np.ndarray, *, threshold: float) -> Any
     if g.shape != x.shape or not row_major(x):
         return NotImplemented
     gx = np.empty_like(x)
-    _kernels.threshold_backward(g.reshape(-1), x.reshape(-1), float(threshold), gx.reshape(-1))
+    run(_kernels.threshold_backward, x.size, 1, g.reshape(-1), x.reshape(-1), float(threshold),
+        gx.reshape(-1))  # fmt: skip
     return gx

@@ -1,39 +1,31 @@
 """When a compiled kernel serves a call, and how it is started.
 
-Kernels are compiled when first called, a second or so each, and Numba keeps the machine code on
-disk: in ``__pycache__`` beside the source, where that cannot be written in the user's own cache
-(``~/.cache/numba``), and where neither can be every process compiles anew.
+A kernel is compiled when it is first called, in half a second or so, and Numba keeps the machine
+code on disk: in ``__pycache__`` beside the source, where that cannot be written in the user's own
+cache (``~/.cache/numba``), and where neither can be every process compiles anew.
 
-They run on the threads of Numba's layer: the first that is there of TBB, OpenMP and Numba's own.
-The last cannot be entered by two threads at once, for which there is a lock. OpenMP's threads do
-not survive a fork: a process that was forked from one that has used them leaves all to NumPy.
+Kernels let go of the interpreter's lock, and large work is shared between the same threads that
+NumPy's overrides use (see `threads`). Numba has threads of its own, but those of OpenMP wait for
+work in a way that holds BLAS up: a product of matrices after a kernel took 8 ms instead of 0.2.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.core.flags import flags
+from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.dispatch.table import override
 
 _f32 = np.dtype(np.float32)
+_PART = 1 << 18  # elements that are worth a thread: about 100 us
 #: The elements of its first array from which on an op is served.
 LEAST: dict[str, int] = {}
-
-
-class _State:
-    started = False  # whether threads were started
-    lost = False  # whether they stayed behind in the parent process
-    guard: AbstractContextManager = threading.RLock()
 
 
 def compiled(name: str, *, least: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -51,7 +43,7 @@ def compiled(name: str, *, least: int) -> Callable[[Callable[..., Any]], Callabl
                 x.size < LEAST[name]
                 or x.dtype != _f32
                 or not x.flags.c_contiguous
-                or not usable()
+                or not is_there()
             ):
                 return NotImplemented
             return function(x, *arrays, **parameters)
@@ -66,18 +58,15 @@ def row_major(*arrays: Any) -> bool:
     return all([a is None or (a.dtype == _f32 and a.flags.c_contiguous) for a in arrays])
 
 
-def usable() -> bool:
-    """Whether kernels can run in this process."""
-    return not _State.lost and _numba() is not None
-
-
 @cache
-def _numba() -> Any:
+def is_there() -> bool:
+    """Whether Numba can be imported, which happens here."""
     try:
-        return import_module("numba")
+        import_module("numba")
     except ImportError as error:
         warnings.warn(f"Numba is installed, but of no use: {error}", stacklevel=2)
-        return None
+        return False
+    return True
 
 
 class Kernels:
@@ -88,37 +77,16 @@ class Kernels:
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         kernel = getattr(import_module(self._module), name)
-
-        def launch(*arguments: Any) -> None:
-            _launch(kernel, arguments)
-
-        setattr(self, name, launch)
-        return launch
+        setattr(self, name, kernel)
+        return kernel
 
 
-def _launch(kernel: Callable[..., None], arguments: tuple) -> None:
-    """Run a kernel on `flags.threads` threads."""
-    numba = _numba()
-    before = numba.get_num_threads()
-    wanted = min(flags.threads, numba.config.NUMBA_NUM_THREADS)
-    with _State.guard:
-        if before != wanted:
-            numba.set_num_threads(wanted)
-        try:
-            kernel(*arguments)
-        finally:
-            if before != wanted:
-                numba.set_num_threads(before)
-        if not _State.started:
-            _State.started = True
-            if numba.threading_layer() != "workqueue":
-                _State.guard = nullcontext()
+def run(kernel: Callable[..., None], size: int, each: int, *arguments: Any) -> None:
+    """Call ``kernel(start, stop, *arguments)`` for parts of ``range(size)``, large ones shared.
 
-
-def _forked() -> None:
-    _State.lost = _State.started
-    _State.guard = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    One of the range stands for `each` elements.
+    """
+    if size * each < 2 * _PART:
+        kernel(0, size, *arguments)
+    else:
+        share(lambda start, stop: kernel(start, stop, *arguments), size, max(_PART // each, 1))

@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.compiled.layer import Kernels, compiled, row_major
+from tensorflow_lite_clone.backends.numpy.compiled.layer import (
+    Kernels,
+    compiled,
+    row_major,
+    run,
+)
 
 _kernels = Kernels("losses")
 _LEAST = 1 << 11
@@ -38,7 +43,7 @@ def cross_entropy(
     if not _is_plain(x, target, weight, smoothing) or not _allowed(target, ignore_index):
         return NotImplemented
     losses, lse = np.empty(len(x), x.dtype), np.empty(len(x), x.dtype)
-    _kernels.cross_entropy(x, target, ignore_index, losses, lse)
+    run(_kernels.cross_entropy, *x.shape, x, target, ignore_index, losses, lse)
     if reduction == "none":
         return losses, lse
     loss = np.add.reduce(losses)
@@ -73,7 +78,6 @@ def cross_entropy_backward(
     if reduction == "mean":
         g = g / _count(target, ignore_index)
     gx = np.empty_like(x)
-    _kernels.cross_entropy_backward(
-        np.broadcast_to(g, lse.shape).copy(), x, lse, target, ignore_index, gx
-    )
+    scale = np.broadcast_to(g, lse.shape).copy()
+    run(_kernels.cross_entropy_backward, *x.shape, scale, x, lse, target, ignore_index, gx)
     return gx

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.compiled.layer import Kernels, compiled, row_major
+from tensorflow_lite_clone.backends.numpy.compiled.layer import (
+    Kernels,
+    compiled,
+    row_major,
+    run,
+)
 
 _kernels = Kernels("norms")
 _LEAST = 1 << 11
@@ -27,8 +32,8 @@ def layer_norm(x: np.ndarray, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
     size = prod(x.shape[x.ndim - ndim :])
     rows, y = x.reshape(-1, size), np.empty_like(x)
     mean, rstd = np.empty((2, len(rows), 1), x.dtype)
-    _kernels.layer_norm(rows, _or(w, 1, size), _or(b, 0, size), eps, y.reshape(rows.shape),
-                        mean[:, 0], rstd[:, 0])  # fmt: skip
+    run(_kernels.layer_norm, *rows.shape, rows, _or(w, 1, size), _or(b, 0, size), eps,
+        y.reshape(rows.shape), mean[:, 0], rstd[:, 0])  # fmt: skip
     return y, mean, rstd
 
 
@@ -42,8 +47,8 @@ def layer_norm_backward(
     size = prod(space)
     rows, gx = x.reshape(-1, size), np.empty_like(x)
     parts = np.zeros((2, _PARTS, size), x.dtype)
-    _kernels.layer_norm_backward(g.reshape(rows.shape), rows, _or(w, 1, size), mean[:, 0],
-                                 rstd[:, 0], gx.reshape(rows.shape), parts)  # fmt: skip
+    run(_kernels.layer_norm_backward, _PARTS, x.size // _PARTS, g.reshape(rows.shape), rows,
+        _or(w, 1, size), mean[:, 0], rstd[:, 0], gx.reshape(rows.shape), parts)  # fmt: skip
     gw, gb = np.add.reduce(parts, 1).reshape(2, *space)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
@@ -56,7 +61,8 @@ def rms_norm(x: np.ndarray, w: Any, *, ndim: int, eps: float) -> Any:
     size = prod(x.shape[x.ndim - ndim :])
     rows, y = x.reshape(-1, size), np.empty_like(x)
     scale = np.empty((*lead, *(1,) * ndim), x.dtype)
-    _kernels.rms_norm(rows, _or(w, 1, size), eps, y.reshape(rows.shape), scale.reshape(-1))
+    run(_kernels.rms_norm, *rows.shape, rows, _or(w, 1, size), eps, y.reshape(rows.shape),
+        scale.reshape(-1))  # fmt: skip
     return y, scale
 
 
@@ -70,8 +76,8 @@ def rms_norm_backward(
     size = prod(space)
     rows, gx = x.reshape(-1, size), np.empty_like(x)
     parts = np.zeros((_PARTS, size), x.dtype)
-    _kernels.rms_norm_backward(g.reshape(rows.shape), rows, _or(w, 1, size), scale.reshape(-1),
-                               gx.reshape(rows.shape), parts)  # fmt: skip
+    run(_kernels.rms_norm_backward, _PARTS, x.size // _PARTS, g.reshape(rows.shape), rows,
+        _or(w, 1, size), scale.reshape(-1), gx.reshape(rows.shape), parts)  # fmt: skip
     gw = np.add.reduce(parts, 0).reshape(space)
     return gx if needs[0] else None, gw if needs[1] else None
 
@@ -91,8 +97,8 @@ def group_norm(x: np.ndarray, w: Any, b: Any, *, groups: int, eps: float) -> Any
     n, c, size = _channels(x)
     rows, y = x.reshape(n * groups, c // groups, size), np.empty_like(x)
     mean, rstd = np.empty((2, len(rows), 1), x.dtype)
-    _kernels.group_norm(rows, _or(w, 1, c), _or(b, 0, c), eps, y.reshape(rows.shape),
-                        mean[:, 0], rstd[:, 0])  # fmt: skip
+    run(_kernels.group_norm, len(rows), c // groups * size, rows, _or(w, 1, c), _or(b, 0, c), eps,
+        y.reshape(rows.shape), mean[:, 0], rstd[:, 0])  # fmt: skip
     return y, mean, rstd
 
 
@@ -113,8 +119,8 @@ def group_norm_backward(
     n, c, size = _channels(x)
     rows, gx = x.reshape(n * groups, c // groups, size), np.empty_like(x)
     sums = np.empty((2, n * groups, c // groups), x.dtype)
-    _kernels.group_norm_backward(g.reshape(rows.shape), rows, _or(w, 1, c), mean[:, 0],
-                                 rstd[:, 0], gx.reshape(rows.shape), sums)  # fmt: skip
+    run(_kernels.group_norm_backward, len(rows), c // groups * size, g.reshape(rows.shape), rows,
+        _or(w, 1, c), mean[:, 0], rstd[:, 0], gx.reshape(rows.shape), sums)  # fmt: skip
     gw, gb = np.add.reduce(sums.reshape(2, n, c), 1)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
@@ -135,8 +141,8 @@ def batch_norm(
     n, c, size = _channels(x)
     rows, y = x.reshape(n, c, size), np.empty_like(x)
     mean, variance = np.empty((2, c), x.dtype)
-    _kernels.batch_norm(rows, _or(w, 1, c), _or(b, 0, c), eps, y.reshape(rows.shape), mean,
-                        variance)  # fmt: skip
+    run(_kernels.batch_norm, c, n * size, rows, _or(w, 1, c), _or(b, 0, c), eps,
+        y.reshape(rows.shape), mean, variance)  # fmt: skip
     results = [y, mean, variance]
     if running_mean is not None:
         new = running_mean + (mean - running_mean) * momentum
@@ -157,8 +163,8 @@ def batch_norm_backward(
     n, c, size = _channels(x)
     rows, gx = x.reshape(n, c, size), np.empty_like(x)
     gw, gb = np.empty((2, c), x.dtype)
-    _kernels.batch_norm_backward(g.reshape(rows.shape), rows, _or(w, 1, c), mean, variance, eps,
-                                 gx.reshape(rows.shape), gw, gb)  # fmt: skip
+    run(_kernels.batch_norm_backward, c, n * size, g.reshape(rows.shape), rows, _or(w, 1, c), mean,
+        variance, eps, gx.reshape(rows.shape), gw, gb)  # fmt: skip
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
@@ -168,6 +174,6 @@ def batch_norm_eval(x: np.ndarray, w: Any, b: Any, mean: Any, variance: Any, *, 
         return NotImplemented
     n, c, size = _channels(x)
     y = np.empty_like(x)
-    _kernels.batch_norm_eval(x.reshape(n * c, size), _or(w, 1, c), _or(b, 0, c), mean, variance,
-                             eps, y.reshape(n * c, size))  # fmt: skip
+    run(_kernels.batch_norm_eval, n * c, size, x.reshape(n * c, size), _or(w, 1, c), _or(b, 0, c),
+        mean, variance, eps, y.reshape(n * c, size))  # fmt: skip
     return y

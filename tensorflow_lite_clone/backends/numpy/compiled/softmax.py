@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.compiled.layer import Kernels, compiled
+from tensorflow_lite_clone.backends.numpy.compiled.layer import Kernels, compiled, run
 
 _kernels = Kernels("softmax")
 _LEAST = 1 << 11
@@ -22,7 +22,8 @@ def _forward(name: str) -> None:
         if axis != x.ndim - 1:
             return NotImplemented
         y = np.empty_like(x)
-        getattr(_kernels, name)(_rows(x), _rows(y))
+        rows = _rows(x)
+        run(getattr(_kernels, name), *rows.shape, rows, _rows(y))
         return y
 
 
@@ -32,7 +33,8 @@ def _backward(name: str) -> None:
         if axis != y.ndim - 1 or g.dtype != y.dtype or not y.flags.c_contiguous:
             return NotImplemented
         gx = np.empty_like(y)
-        getattr(_kernels, name)(_rows(g), _rows(y), _rows(gx))
+        rows = _rows(y)
+        run(getattr(_kernels, name), *rows.shape, _rows(g), rows, _rows(gx))
         return gx
 
 

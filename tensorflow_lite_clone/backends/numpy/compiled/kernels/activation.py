@@ -1,11 +1,10 @@
-"""Activations and their gradients in blocks that threads take."""
+"""Activations and their gradients."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numba import prange
 
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import (
     exp,
@@ -14,23 +13,12 @@ from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import (
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import (
     sigmoid as _sigmoid,
 )
-from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import formula, kernel, loop
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import formula, kernel
 
 _f = np.float32
-_BLOCK = 4096
 _ONE, _HALF, _ZERO = _f(1), _f(0.5), _f(0)
 _DENSITY = _f(1 / math.sqrt(2 * math.pi))
 _RATE, _CUBIC = _f(math.sqrt(2 / math.pi)), _f(0.044715)
-
-
-@loop
-def _block(x, number):
-    return x[number * _BLOCK : (number + 1) * _BLOCK]
-
-
-@loop
-def _blocks(x):
-    return (x.size + _BLOCK - 1) // _BLOCK
 
 
 @formula
@@ -74,89 +62,78 @@ def _silu_slope(x):
 
 
 @kernel
-def gelu(x, y):
-    for number in prange(_blocks(x)):
-        a, b = _block(x, number), _block(y, number)
-        for i in range(a.size):
-            b[i] = _gelu(a[i])
+def gelu(start, stop, x, y):
+    a, b = x[start:stop], y[start:stop]
+    for i in range(a.size):
+        b[i] = _gelu(a[i])
 
 
 @kernel
-def gelu_backward(g, x, gx):
-    for number in prange(_blocks(x)):
-        a, b, c = _block(g, number), _block(x, number), _block(gx, number)
-        for i in range(a.size):
-            c[i] = a[i] * _gelu_slope(b[i])
+def gelu_backward(start, stop, g, x, gx):
+    a, b, c = g[start:stop], x[start:stop], gx[start:stop]
+    for i in range(a.size):
+        c[i] = a[i] * _gelu_slope(b[i])
 
 
 @kernel
-def gelu_tanh(x, y):
-    for number in prange(_blocks(x)):
-        a, b = _block(x, number), _block(y, number)
-        for i in range(a.size):
-            b[i] = _gelu_tanh(a[i])
+def gelu_tanh(start, stop, x, y):
+    a, b = x[start:stop], y[start:stop]
+    for i in range(a.size):
+        b[i] = _gelu_tanh(a[i])
 
 
 @kernel
-def gelu_tanh_backward(g, x, gx):
-    for number in prange(_blocks(x)):
-        a, b, c = _block(g, number), _block(x, number), _block(gx, number)
-        for i in range(a.size):
-            c[i] = a[i] * _gelu_tanh_slope(b[i])
+def gelu_tanh_backward(start, stop, g, x, gx):
+    a, b, c = g[start:stop], x[start:stop], gx[start:stop]
+    for i in range(a.size):
+        c[i] = a[i] * _gelu_tanh_slope(b[i])
 
 
 @kernel
-def silu(x, y):
-    for number in prange(_blocks(x)):
-        a, b = _block(x, number), _block(y, number)
-        for i in range(a.size):
-            b[i] = _silu(a[i])
+def silu(start, stop, x, y):
+    a, b = x[start:stop], y[start:stop]
+    for i in range(a.size):
+        b[i] = _silu(a[i])
 
 
 @kernel
-def silu_backward(g, x, gx):
-    for number in prange(_blocks(x)):
-        a, b, c = _block(g, number), _block(x, number), _block(gx, number)
-        for i in range(a.size):
-            c[i] = a[i] * _silu_slope(b[i])
+def silu_backward(start, stop, g, x, gx):
+    a, b, c = g[start:stop], x[start:stop], gx[start:stop]
+    for i in range(a.size):
+        c[i] = a[i] * _silu_slope(b[i])
 
 
 @kernel
-def sigmoid(x, y):
-    for number in prange(_blocks(x)):
-        a, b = _block(x, number), _block(y, number)
-        for i in range(a.size):
-            b[i] = _sigmoid(a[i])
+def sigmoid(start, stop, x, y):
+    a, b = x[start:stop], y[start:stop]
+    for i in range(a.size):
+        b[i] = _sigmoid(a[i])
 
 
 @kernel
-def sigmoid_backward(g, y, gx):
-    for number in prange(_blocks(y)):
-        a, b, c = _block(g, number), _block(y, number), _block(gx, number)
-        for i in range(a.size):
-            c[i] = a[i] * ((_ONE - b[i]) * b[i])
+def sigmoid_backward(start, stop, g, y, gx):
+    a, b, c = g[start:stop], y[start:stop], gx[start:stop]
+    for i in range(a.size):
+        c[i] = a[i] * ((_ONE - b[i]) * b[i])
 
 
 @kernel
-def tanh_backward(g, y, gx):
-    for number in prange(_blocks(y)):
-        a, b, c = _block(g, number), _block(y, number), _block(gx, number)
-        for i in range(a.size):
-            c[i] = a[i] * (_ONE - b[i] * b[i])
+def tanh_backward(start, stop, g, y, gx):
+    a, b, c = g[start:stop], y[start:stop], gx[start:stop]
+    for i in range(a.size):
+        c[i] = a[i] * (_ONE - b[i] * b[i])
 
 
 @kernel
-def relu(x, y):
-    for number in prange(_blocks(x)):
-        a, b = _block(x, number), _block(y, number)
-        for i in range(a.size):
-            b[i] = _ZERO if a[i] <= _ZERO else a[i]
+def relu(start, stop, x, y):
+    a, b = x[start:stop], y[start:stop]
+    for i in range(a.size):
+        b[i] = _ZERO if a[i] <= _ZERO else a[i]
 
 
 @kernel
-def threshold_backward(g, x, threshold, gx):
+def threshold_backward(start, stop, g, x, threshold, gx):
     low = _f(threshold)
-    for number in prange(_blocks(x)):
-        a, b, c = _block(g, number), _block(x, number), _block(gx, number)
-        for i in range(a.size):
-            c[i] = _ZERO if b[i] <= low else a[i]
+    a, b, c = g[start:stop], x[start:stop], gx[start:stop]
+    for i in range(a.size):
+        c[i] = _ZERO if b[i] <= low else a[i]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import exp
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel
@@ -13,8 +12,8 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
 @kernel
-def cross_entropy(x, target, ignored, loss, lse):
-    for i in prange(x.shape[0]):
+def cross_entropy(start, stop, x, target, ignored, loss, lse):
+    for i in range(start, stop):
         top, rest = log_sum_exp(x, i)
         lse[i] = top + rest
         label = target[i]
@@ -22,9 +21,9 @@ def cross_entropy(x, target, ignored, loss, lse):
 
 
 @kernel
-def cross_entropy_backward(g, x, lse, target, ignored, gx):
-    rows, columns = x.shape
-    for i in prange(rows):
+def cross_entropy_backward(start, stop, g, x, lse, target, ignored, gx):
+    columns = x.shape[1]
+    for i in range(start, stop):
         label = target[i]
         scale = _ZERO if label == ignored else g[i]
         for j in range(columns):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import prange
 
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel, loop
 
@@ -23,9 +22,9 @@ def _rate(squares, count, eps):
 
 
 @kernel
-def layer_norm(x, w, b, eps, y, mean, rstd):
-    rows, columns = x.shape
-    for i in prange(rows):
+def layer_norm(start, stop, x, w, b, eps, y, mean, rstd):
+    columns = x.shape[1]
+    for i in range(start, stop):
         total = _ZERO
         for j in range(columns):
             total += x[i, j]
@@ -42,11 +41,11 @@ def layer_norm(x, w, b, eps, y, mean, rstd):
 
 
 @kernel
-def layer_norm_backward(g, x, w, mean, rstd, gx, sums):
+def layer_norm_backward(start, stop, g, x, w, mean, rstd, gx, sums):
     """`sums` (2, parts, columns), of zeros, receives parts of the weights' and bias' gradients."""
     rows, columns = x.shape
     parts = sums.shape[1]
-    for part in prange(parts):
+    for part in range(start, stop):
         slopes, shifts = sums[0, part], sums[1, part]
         for i in range(rows * part // parts, rows * (part + 1) // parts):
             middle, rate = mean[i], rstd[i]
@@ -65,9 +64,9 @@ def layer_norm_backward(g, x, w, mean, rstd, gx, sums):
 
 
 @kernel
-def rms_norm(x, w, eps, y, scale):
-    rows, columns = x.shape
-    for i in prange(rows):
+def rms_norm(start, stop, x, w, eps, y, scale):
+    columns = x.shape[1]
+    for i in range(start, stop):
         squares = _ZERO
         for j in range(columns):
             squares += x[i, j] * x[i, j]
@@ -78,11 +77,11 @@ def rms_norm(x, w, eps, y, scale):
 
 
 @kernel
-def rms_norm_backward(g, x, w, scale, gx, sums):
+def rms_norm_backward(start, stop, g, x, w, scale, gx, sums):
     """`sums` (parts, columns), of zeros, receives parts of the weights' gradient."""
     rows, columns = x.shape
     parts = sums.shape[0]
-    for part in prange(parts):
+    for part in range(start, stop):
         slopes = sums[part]
         for i in range(rows * part // parts, rows * (part + 1) // parts):
             rate = scale[i]
@@ -124,11 +123,11 @@ def _gradient_sums(g, x, i, j, middle):
 
 
 @kernel
-def group_norm(x, w, b, eps, y, mean, rstd):
+def group_norm(start, stop, x, w, b, eps, y, mean, rstd):
     """x (samples and groups, channels of a group, space); sums of many lines are in float64."""
-    rows, channels, size = x.shape
+    channels, size = x.shape[1:]
     groups = w.size // channels
-    for i in prange(rows):
+    for i in range(start, stop):
         total = 0.0
         for j in range(channels):
             total += _total(x, i, j)
@@ -147,11 +146,11 @@ def group_norm(x, w, b, eps, y, mean, rstd):
 
 
 @kernel
-def group_norm_backward(g, x, w, mean, rstd, gx, sums):
+def group_norm_backward(start, stop, g, x, w, mean, rstd, gx, sums):
     """`sums` (2, rows, channels) receives what samples add to the weights' and bias' gradients."""
-    rows, channels, size = x.shape
+    channels, size = x.shape[1:]
     groups = w.size // channels
-    for i in prange(rows):
+    for i in range(start, stop):
         middle, rate = mean[i], rstd[i]
         shift, slope = 0.0, 0.0
         for j in range(channels):
@@ -172,9 +171,9 @@ def group_norm_backward(g, x, w, mean, rstd, gx, sums):
 
 
 @kernel
-def batch_norm(x, w, b, eps, y, mean, variance):
-    samples, channels, size = x.shape
-    for j in prange(channels):
+def batch_norm(start, stop, x, w, b, eps, y, mean, variance):
+    samples, size = len(x), x.shape[2]
+    for j in range(start, stop):
         total = 0.0
         for i in range(samples):
             total += _total(x, i, j)
@@ -192,10 +191,10 @@ def batch_norm(x, w, b, eps, y, mean, variance):
 
 
 @kernel
-def batch_norm_backward(g, x, w, mean, variance, eps, gx, gw, gb):
-    samples, channels, size = x.shape
+def batch_norm_backward(start, stop, g, x, w, mean, variance, eps, gx, gw, gb):
+    samples, size = len(x), x.shape[2]
     count = samples * size
-    for j in prange(channels):
+    for j in range(start, stop):
         middle = mean[j]
         shift, slope = 0.0, 0.0
         for i in range(samples):
@@ -212,11 +211,10 @@ def batch_norm_backward(g, x, w, mean, variance, eps, gx, gw, gb):
 
 
 @kernel
-def batch_norm_eval(x, w, b, mean, variance, eps, y):
+def batch_norm_eval(start, stop, x, w, b, mean, variance, eps, y):
     """x (samples and channels, space)."""
-    rows, size = x.shape
-    channels = w.size
-    for i in prange(rows):
+    size, channels = x.shape[1], w.size
+    for i in range(start, stop):
         j = i % channels
         middle, shift = mean[j], b[j]
         scale = _f(1 / math.sqrt(variance[j] + eps)) * w[j]

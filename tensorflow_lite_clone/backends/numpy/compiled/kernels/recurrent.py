@@ -1,9 +1,8 @@
-"""Steps of LSTM and GRU cells, a sample at a time; gates lie beside each other in rows."""
+"""Steps of LSTM and GRU cells; gates lie beside each other in rows."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import sigmoid, tanh
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel
@@ -12,9 +11,9 @@ _ONE = np.float32(1)
 
 
 @kernel
-def lstm_cell_step(gates, c, h, new):
-    rows, size = c.shape
-    for i in prange(rows):
+def lstm_cell_step(start, stop, gates, c, h, new):
+    size = c.shape[1]
+    for i in range(start, stop):
         row = gates[i]
         enter, forget = row[:size], row[size : 2 * size]
         value, leave = row[2 * size : 3 * size], row[3 * size :]
@@ -25,9 +24,9 @@ def lstm_cell_step(gates, c, h, new):
 
 
 @kernel
-def lstm_cell_step_backward(gh, gc, gates, c, new, g_gates, g_c):
-    rows, size = c.shape
-    for i in prange(rows):
+def lstm_cell_step_backward(start, stop, gh, gc, gates, c, new, g_gates, g_c):
+    size = c.shape[1]
+    for i in range(start, stop):
         row, target = gates[i], g_gates[i]
         enter, forget = row[:size], row[size : 2 * size]
         value, leave = row[2 * size : 3 * size], row[3 * size :]
@@ -45,9 +44,9 @@ def lstm_cell_step_backward(gh, gc, gates, c, new, g_gates, g_c):
 
 
 @kernel
-def gru_cell_step(x_gates, h_gates, h, new):
-    rows, size = h.shape
-    for i in prange(rows):
+def gru_cell_step(start, stop, x_gates, h_gates, h, new):
+    size = h.shape[1]
+    for i in range(start, stop):
         x, y = x_gates[i], h_gates[i]
         x_r, x_z, x_n = x[:size], x[size : 2 * size], x[2 * size :]
         h_r, h_z, h_n = y[:size], y[size : 2 * size], y[2 * size :]
@@ -57,9 +56,9 @@ def gru_cell_step(x_gates, h_gates, h, new):
 
 
 @kernel
-def gru_cell_step_backward(g, x_gates, h_gates, h, gx, gy, gh):
-    rows, size = h.shape
-    for i in prange(rows):
+def gru_cell_step_backward(start, stop, g, x_gates, h_gates, h, gx, gy, gh):
+    size = h.shape[1]
+    for i in range(start, stop):
         x, y, to_x, to_y = x_gates[i], h_gates[i], gx[i], gy[i]
         x_r, x_z, x_n = x[:size], x[size : 2 * size], x[2 * size :]
         h_r, h_z, h_n = y[:size], y[size : 2 * size], y[2 * size :]

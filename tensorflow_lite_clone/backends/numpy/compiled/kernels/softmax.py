@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import prange
 
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import (
     exp,
@@ -39,9 +38,9 @@ def log_sum_exp(x, i):
 
 
 @kernel
-def softmax(x, y):
-    rows, columns = x.shape
-    for i in prange(rows):
+def softmax(start, stop, x, y):
+    columns = x.shape[1]
+    for i in range(start, stop):
         top = _largest(x, i)
         total = _f(0)
         for j in range(columns):
@@ -54,9 +53,9 @@ def softmax(x, y):
 
 
 @kernel
-def softmax_backward(g, y, gx):
-    rows, columns = y.shape
-    for i in prange(rows):
+def softmax_backward(start, stop, g, y, gx):
+    columns = y.shape[1]
+    for i in range(start, stop):
         total = _f(0)
         for j in range(columns):
             total += g[i, j] * y[i, j]
@@ -65,18 +64,18 @@ def softmax_backward(g, y, gx):
 
 
 @kernel
-def log_softmax(x, y):
-    rows, columns = x.shape
-    for i in prange(rows):
+def log_softmax(start, stop, x, y):
+    columns = x.shape[1]
+    for i in range(start, stop):
         top, rest = log_sum_exp(x, i)
         for j in range(columns):
             y[i, j] = x[i, j] - top - rest
 
 
 @kernel
-def log_softmax_backward(g, y, gx):
-    rows, columns = y.shape
-    for i in prange(rows):
+def log_softmax_backward(start, stop, g, y, gx):
+    columns = y.shape[1]
+    for i in range(start, stop):
         total = _f(0)
         for j in range(columns):
             total += g[i, j]
