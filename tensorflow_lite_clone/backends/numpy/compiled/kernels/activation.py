@@ -7,29 +7,28 @@ import math
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import (
+    bell,
     exp,
     normal,
 )
-from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import (
-    sigmoid as _sigmoid,
-)
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import sigmoid as _sigmoid
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import formula, kernel
 
 _f = np.float32
-_ONE, _HALF, _ZERO = _f(1), _f(0.5), _f(0)
+_ONE, _ZERO = _f(1), _f(0)
 _DENSITY = _f(1 / math.sqrt(2 * math.pi))
 _RATE, _CUBIC = _f(math.sqrt(2 / math.pi)), _f(0.044715)
 
 
 @formula
 def _gelu(x):
-    return x * normal(x)[0]
+    return x * normal(x, bell(x))
 
 
 @formula
 def _gelu_slope(x):
-    distribution, density = normal(x)
-    return distribution + x * (density * _DENSITY)
+    density = bell(x)
+    return normal(x, density) + x * (density * _DENSITY)
 
 
 @formula

@@ -71,13 +71,18 @@ def tanh(x):
 
 
 @formula
-def normal(x):
-    """The normal distribution function of x, within 3e-7, and e^(-x^2 / 2).
+def bell(x):
+    """e^(-x^2 / 2)."""
+    return exp(x * x * -_HALF)
+
+
+@formula
+def normal(x, bell_x):
+    """The normal distribution function of x, within 3e-7, from `bell(x)`.
 
     The tail is e^(-x^2 / 2) times a polynomial in 1 / (1 + 0.3 |x|), a form due to Hastings,
     "Approximations for digital computers" (1955).
     """
-    density = exp(x * x * -_HALF)
     t = _ONE / (_ONE + _f(0.3) * abs(x))
     p = _f(3.5178397e-2)
     p = p * t + _f(-1.5514103e-1)
@@ -87,8 +92,9 @@ def normal(x):
     p = p * t + _f(1.0042566e-1)
     p = p * t + _f(1.2067272e-1)
     p = p * t + _f(1.1963453e-1)
-    tail = p * t * density
-    return (_ONE - tail if x > _f(0) else tail), density
+    tail = p * t * bell_x
+    side = _ONE if x > _f(0) else _f(0)
+    return abs(side - tail)
 
 
 @formula

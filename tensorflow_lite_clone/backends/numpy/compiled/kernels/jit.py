@@ -15,9 +15,9 @@ import numba
 # Sums may be taken in parts, which vectorises them. Infinities and NaNs are what they are.
 _FREE = {"reassoc", "contract", "arcp", "nsz"}
 #: A formula for one element, whose operations stay in the order in which they are written.
-formula = numba.njit(fastmath={"contract"}, error_model="numpy")
+formula = numba.njit(error_model="numpy", fastmath={"contract"}, forceinline=True)
 #: A loop that a kernel calls; its sums are taken in parts.
-loop = numba.njit(fastmath=_FREE, error_model="numpy")
+loop = numba.njit(error_model="numpy", fastmath=_FREE, forceinline=True)
 
 
 def kernel(function: Callable[..., None]) -> Any:
