@@ -21,7 +21,7 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 import tensorflow_lite_clone as tlc  # noqa: E402
-from tests.device import DEVICE  # noqa: E402
+from tests.device import ACCELERATED, DEVICE  # noqa: E402
 from tests.not_here import why_not_here  # noqa: E402
 
 if os.environ.get("WITHOUT") == "scipy":
@@ -36,7 +36,7 @@ if DEVICE == "strict":
 def pytest_report_header() -> str:
     """Say which device is tested, and whether SciPy is there."""
     scipy = "with" if importlib.util.find_spec("scipy") else "without"
-    return f"device: {DEVICE}, {scipy} SciPy"
+    return f"device: {DEVICE}{' and Numba' * ACCELERATED}, {scipy} SciPy"
 
 
 def why_no_gpu(wanted: int = 1) -> str | None:

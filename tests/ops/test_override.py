@@ -14,6 +14,7 @@ import unittest
 import numpy as np
 from parameterized import parameterized
 
+from tests.device import ACCELERATED
 from tests.op_db import OPS
 from tests.op_db._case import draw, place
 from tests.op_db._check import OURS, Trial, serves
@@ -66,7 +67,13 @@ else:
     from tensorflow_lite_clone.dispatch.op import TABLE
 
     BACKEND = load(OURS.device)
-    OVERRIDES = {name: f for (name, kind), f in table.overrides.items() if kind == BACKEND.name}
+    LAYER = BACKEND.accelerators[-1] if ACCELERATED else BACKEND.name
+    OVERRIDES = {name: f for (name, kind), f in table.overrides.items() if kind == LAYER}
+    if ACCELERATED:
+        from tensorflow_lite_clone.backends.numpy.compiled import layer, norms
+
+        layer.LEAST.update(dict.fromkeys(layer.LEAST, 1))
+        norms.LEAST_SPACE = 1
 
 
 class Recorder:
@@ -99,7 +106,7 @@ def recorders() -> dict[str, Recorder]:
     """A recorder for each entry of the table, after all rows have run; made once."""
     made = {name: Recorder(OVERRIDES.get(name)) for name in TABLE}
     for name, recorder in made.items():
-        table.override(name, BACKEND.name)(recorder)
+        table.override(name, LAYER)(recorder)
     writes = {entry: entry.write for entry in TABLE.values() if getattr(entry, "write", None)}
     for entry, write in writes.items():
         entry.write = staticmethod(made[entry.name].watch(write))
@@ -117,9 +124,9 @@ def recorders() -> dict[str, Recorder]:
             entry.write = staticmethod(write)
         for name in made:
             # Registering again also clears what the dispatcher has cached.
-            table.override(name, BACKEND.name)(OVERRIDES.get(name))
+            table.override(name, LAYER)(OVERRIDES.get(name))
             if name not in OVERRIDES:
-                del table.overrides[name, BACKEND.name]
+                del table.overrides[name, LAYER]
     return made
 
 

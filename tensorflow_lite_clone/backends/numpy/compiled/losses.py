@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.compiled.layer import (
+    LEAST,
     Kernels,
     compiled,
     row_major,
@@ -14,7 +15,6 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
 )
 
 _kernels = Kernels("losses")
-_LEAST = 1 << 11
 
 
 def _is_plain(x: np.ndarray, target: np.ndarray, weight: Any, smoothing: float) -> bool:
@@ -29,7 +29,7 @@ def _is_plain(x: np.ndarray, target: np.ndarray, weight: Any, smoothing: float) 
     )
 
 
-@compiled("cross_entropy", least=_LEAST)
+@compiled("cross_entropy", least=1 << 11)
 def cross_entropy(
     x: np.ndarray,
     target: np.ndarray,
@@ -73,7 +73,7 @@ def cross_entropy_backward(
     ignore_index: int,
     smoothing: float,
 ) -> Any:
-    if x.size < _LEAST or not row_major(x, lse) or not _is_plain(x, target, weight, smoothing):
+    if x.size < LEAST["cross_entropy"] or not row_major(x, lse) or not _is_plain(x, target, weight, smoothing):
         return NotImplemented
     if reduction == "mean":
         g = g / _count(target, ignore_index)

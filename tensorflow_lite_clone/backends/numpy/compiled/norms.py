@@ -16,7 +16,7 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
 
 _kernels = Kernels("norms")
 _LEAST = 1 << 11
-_SPACE = 16  # elements of a channel that lie together, at least
+LEAST_SPACE = 16  # elements of a channel that lie together
 _PARTS = 8  # sums over rows are taken in so many parts, whatever the number of threads
 
 
@@ -87,7 +87,7 @@ def _channels(x: np.ndarray) -> tuple[int, int, int]:
 
 
 def _spacious(x: np.ndarray) -> bool:
-    return prod(x.shape[2:]) >= _SPACE
+    return prod(x.shape[2:]) >= LEAST_SPACE
 
 
 @compiled("group_norm", least=_LEAST)
