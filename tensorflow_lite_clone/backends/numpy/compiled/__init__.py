@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from tensorflow_lite_clone.backends.numpy.compiled import (  # noqa: F401  their overrides
     activation,
+    depthwise,
+    index,
     losses,
     norms,
+    optimizer,
+    pooling,
     recurrent,
     softmax,
 )

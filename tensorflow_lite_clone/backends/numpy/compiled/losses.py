@@ -73,7 +73,8 @@ def cross_entropy_backward(
     ignore_index: int,
     smoothing: float,
 ) -> Any:
-    if x.size < LEAST["cross_entropy"] or not row_major(x, lse) or not _is_plain(x, target, weight, smoothing):
+    large = x.size >= LEAST["cross_entropy"] and row_major(x, lse)
+    if not large or not _is_plain(x, target, weight, smoothing):
         return NotImplemented
     if reduction == "mean":
         g = g / _count(target, ignore_index)
