@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,6 @@ _kernels = Kernels("pooling")
 _LEAST = 1 << 10
 
 
-def _planes(x: np.ndarray) -> np.ndarray:
-    return x.reshape(-1, *x.shape[2:])
-
-
 @compiled("max_pool", least=_LEAST)
 def max_pool(
     x: np.ndarray, *, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
@@ -30,11 +27,9 @@ def max_pool(
         return NotImplemented
     count = pooled_size(x.shape[2:], kernel, stride, padding, dilation, ceil_mode)
     y = np.empty((*x.shape[:2], *count), x.dtype)
-    planes = _planes(x)
-    run(
-        _kernels.max_pool, len(planes), planes[0].size, planes, _planes(y),
-        (*kernel, *stride, *padding, *dilation),
-    )  # fmt: skip
+    planes, size = x.shape[0] * x.shape[1], x.shape[2:]
+    run(_kernels.max_pool, planes, prod(size), x.reshape(-1), y.reshape(-1), size, count,
+        (*kernel, *stride, *padding, *dilation))  # fmt: skip
     return y, np.zeros(0, np.uint8)
 
 
@@ -53,9 +48,8 @@ def max_pool_backward(
     if len(kernel) != 2 or not row_major(x, y):
         return NotImplemented
     gx = np.empty_like(x)
-    planes = _planes(x)
-    run(
-        _kernels.max_pool_backward, len(planes), 2 * planes[0].size, _planes(g), planes, _planes(y),
-        _planes(gx), (*kernel, *stride, *padding, *dilation),
-    )  # fmt: skip
+    planes, size = x.shape[0] * x.shape[1], x.shape[2:]
+    run(_kernels.max_pool_backward, planes, 2 * prod(size), g.reshape(-1), x.reshape(-1),
+        y.reshape(-1), gx.reshape(-1), size, y.shape[2:],
+        (*kernel, *stride, *padding, *dilation))  # fmt: skip
     return gx

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel
 
 
@@ -13,7 +15,7 @@ def gather(start, stop, x, index, y):
         if size == 1:
             line, places, target = x[i, :, 0], index[i, :, 0], y[i, :, 0]
             for j in range(count):
-                target[j] = line[places[j]]
+                target[j] = line[np.uint64(places[j])]
         else:
             for j in range(count):
                 for k in range(size):
@@ -25,9 +27,14 @@ def scatter_add(start, stop, y, index, src):
     """y, index and src are (before, along the axis, behind)."""
     count, size = index.shape[1:]
     for i in range(start, stop):
-        for j in range(count):
-            for k in range(size):
-                y[i, index[i, j, k], k] += src[i, j, k]
+        if size == 1:
+            line, places, values = y[i, :, 0], index[i, :, 0], src[i, :, 0]
+            for j in range(count):
+                line[np.uint64(places[j])] += values[j]
+        else:
+            for j in range(count):
+                for k in range(size):
+                    y[i, index[i, j, k], k] += src[i, j, k]
 
 
 @kernel

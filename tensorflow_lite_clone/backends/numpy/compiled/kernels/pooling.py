@@ -1,4 +1,8 @@
-"""Maxima over windows, a line of them at a time: first down the columns, then along the line."""
+"""Maxima over windows, a line of them at a time: first down the columns, then along the line.
+
+Arrays are flat and places unsigned: to cut pieces out of arrays, and to ask whether an index is
+negative, costs more than a line's work.
+"""
 
 from __future__ import annotations
 
@@ -7,94 +11,85 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import formula, kernel, loop
 
 _f = np.float32
+_at = np.uint64
 _LOWEST = _f(-np.inf)
-_NONE = np.int32(-1)
 
 
 @formula
 def _larger(a, b):
     """The larger of two; NaN if there is one."""
-    return b if b > a or b != b else a
+    return b if (b > a) | (b != b) else a
 
 
 @loop
-def _take_larger(target, x, step):
-    """target[j] = max(target[j], x[j * step]); steps of 1 and 2 vectorise."""
-    if step == 1:
-        for j in range(target.size):
-            target[j] = _larger(target[j], x[j])
-    elif step == 2:
-        for j in range(target.size):
-            target[j] = _larger(target[j], x[2 * j])
-    else:
-        for j in range(target.size):
-            target[j] = _larger(target[j], x[j * step])
+def _take_larger(target, to, count, x, place, step):
+    """target[to + j] = max(target[to + j], x[place + j * step]) for `count` of them."""
+    for j in range(count):
+        spot = _at(to + j)
+        target[spot] = _larger(target[spot], x[_at(place + j * step)])
 
 
 @kernel
-def max_pool(start, stop, x, y, geometry):
-    """x (planes, height, width), y (planes, rows, columns)."""
+def max_pool(start, stop, x, y, size, count, geometry):
+    """x and y are planes of `size` and `count`, flat."""
     kh, kw, sh, sw, ph, pw, dh, dw = geometry
-    height, width = x.shape[1:]
-    rows, columns = y.shape[1:]
+    height, width = size
+    rows, columns = count
     line = np.full(max((columns - 1) * sw + (kw - 1) * dw + 1, width + pw), _LOWEST)
-    inside = line[pw : pw + width]
     for plane in range(start, stop):
         for row in range(rows):
-            inside[:] = _LOWEST
+            for j in range(width):
+                line[_at(pw + j)] = _LOWEST
             for i in range(kh):
                 place = row * sh - ph + i * dh
                 if 0 <= place < height:
-                    _take_larger(inside, x[plane, place], 1)
-            target = y[plane, row]
-            target[:] = _LOWEST
-            for j in range(kw):
-                _take_larger(target, line[j * dw :], sw)
+                    _take_larger(line, pw, width, x, (plane * height + place) * width, 1)
+            target = (plane * rows + row) * columns
+            for j in range(columns):
+                y[_at(target + j)] = line[_at(j * sw)]
+            for j in range(1, kw):
+                if sw == 1:
+                    _take_larger(y, target, columns, line, j * dw, 1)
+                elif sw == 2:
+                    _take_larger(y, target, columns, line, j * dw, 2)
+                else:
+                    _take_larger(y, target, columns, line, j * dw, sw)
 
 
 @loop
-def _mark(winners, tops, x, step, number):
-    """Note where x[j * step] is the window's maximum: the first one, of NaNs the last."""
-    for j in range(winners.size):
-        value = x[j * step]
-        first = value == tops[j] and winners[j] < 0
-        winners[j] = number if first or value != value else winners[j]
+def _inside(first, kernel, dilation, size):
+    """The places of a window that lie in the input: from, to."""
+    if first >= 0 and first + (kernel - 1) * dilation < size:
+        return 0, kernel
+    last = (size - 1 - first) // dilation
+    return max(0, (dilation - 1 - first) // dilation), min(kernel, last + 1)
 
 
 @kernel
-def max_pool_backward(start, stop, g, x, y, gx, geometry):
-    """Each window's g at the place of its maximum, added up."""
+def max_pool_backward(start, stop, g, x, y, gx, size, count, geometry):
+    """Each window's g at the place of its maximum, added up; planes of `size` and `count`, flat.
+
+    Of equal values the first has it, of NaNs the last.
+    """
     kh, kw, sh, sw, ph, pw, dh, dw = geometry
-    height, width = x.shape[1:]
-    rows, columns = y.shape[1:]
-    winners = np.empty(columns, np.int32)
+    height, width = size
+    rows, columns = count
+    gx[start * height * width : stop * height * width] = 0
     for plane in range(start, stop):
-        gx[plane, :, :] = 0
-        target = gx[plane].reshape(height * width)
         for row in range(rows):
-            winners[:] = _NONE
-            for i in range(kh):
-                place = row * sh - ph + i * dh
-                if not 0 <= place < height:
-                    continue
-                for j in range(kw):
-                    shift = j * dw - pw
-                    first = max(0, (-shift + sw - 1) // sw)
-                    last = min(columns, (width - 1 - shift) // sw + 1)
-                    if first >= last:
-                        continue
-                    part, tops = winners[first:last], y[plane, row][first:last]
-                    seen, number = x[plane, place][first * sw + shift :], np.int32(i * kw + j)
-                    if sw == 1:
-                        _mark(part, tops, seen, 1, number)
-                    elif sw == 2:
-                        _mark(part, tops, seen, 2, number)
-                    else:
-                        _mark(part, tops, seen, sw, number)
-            top = row * sh - ph
+            line = row * sh - ph
+            top, bottom = _inside(line, kh, dh, height)
+            corner = (plane * height + line) * width
             for column in range(columns):
-                number = winners[column]
-                if number >= 0:
-                    i, j = number // kw, number % kw
-                    place = (top + i * dh) * width + column * sw - pw + j * dw
-                    target[place] += g[plane, row, column]
+                place = column * sw - pw
+                left, right = _inside(place, kw, dw, width)
+                window = (plane * rows + row) * columns + column
+                largest, winner = y[_at(window)], -1
+                for i in range(top, bottom):
+                    for j in range(left, right):
+                        spot = corner + place + i * dh * width + j * dw
+                        value = x[_at(spot)]
+                        wins = (value == largest) & (winner < 0) | (value != value)
+                        winner = spot if wins else winner
+                if winner >= 0:  # a window in the padding has no maximum
+                    gx[_at(winner)] += g[_at(window)]
