@@ -8,6 +8,8 @@ import os
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "2")
 os.environ.setdefault("MPLBACKEND", "agg")
+# The package asks once, too, whether Numba is to compile kernels for the CPU.
+os.environ["TENSORFLOW_LITE_CLONE_NUMBA"] = str(int(os.environ.get("DEVICE") == "numba"))
 # SciPy asks once, when it is first imported, whether it is to serve other arrays than NumPy's.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 

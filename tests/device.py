@@ -15,4 +15,3 @@ if DEVICE not in DEVICES:
 ACCELERATED = DEVICE == "numba"
 if ACCELERATED:
     DEVICE = "cpu"
-os.environ["TENSORFLOW_LITE_CLONE_NUMBA"] = "1" if ACCELERATED else "0"  # asked by its first array
