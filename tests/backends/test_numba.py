@@ -140,7 +140,6 @@ SHARED = {
 def test_results_do_not_depend_on_the_number_of_threads(name: str, monkeypatch) -> None:
     from tensorflow_lite_clone.backends.numpy.compiled import layer
 
-    monkeypatch.setitem(layer.LEAST, name, 1)
     monkeypatch.setattr(layer, "_PART", 1)
     before = table.served[name, "numba"]
     results = []
@@ -167,10 +166,7 @@ STEPS = [
 
 @compiled
 @pytest.mark.parametrize(("name", "numbers"), STEPS)
-def test_steps_of_optimizers(name: str, numbers: dict, monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numpy.compiled import layer
-
-    monkeypatch.setitem(layer.LEAST, name, 1)
+def test_steps_of_optimizers(name: str, numbers: dict) -> None:
     numbers = {"weight_decay": 0.0, "maximize": False, **numbers}
     shapes = [(7, 9), (30,)]
     lists = [[np.abs(random(i, *shape))[0] for shape in shapes] for i in (1, 2, 3, 4)]

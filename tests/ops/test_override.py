@@ -69,11 +69,6 @@ else:
     BACKEND = load(OURS.device)
     LAYER = BACKEND.accelerators[-1] if ACCELERATED else BACKEND.name
     OVERRIDES = {name: f for (name, kind), f in table.overrides.items() if kind == LAYER}
-    if ACCELERATED:
-        from tensorflow_lite_clone.backends.numpy.compiled import layer, norms
-
-        layer.LEAST.update(dict.fromkeys(layer.LEAST, 1))
-        norms.LEAST_SPACE = 1
 
 
 class Recorder:
