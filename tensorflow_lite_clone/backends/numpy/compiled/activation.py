@@ -14,8 +14,8 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
 )
 
 _kernels = Kernels("activation")
-_LEAST = 1 << 11
-_LEAST_LINEAR = 1 << 15  # what NumPy does in one pass
+_LEAST = 1 << 10
+_LEAST_LINEAR = 1 << 12  # what NumPy does in a pass or two
 
 
 def _unary(name: str, least: int) -> None:

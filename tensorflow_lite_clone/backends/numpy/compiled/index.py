@@ -15,7 +15,7 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
 )
 
 _kernels = Kernels("index")
-_LEAST = 1 << 11
+_LEAST = 1 << 10
 
 
 def _fits(index: np.ndarray, shape: tuple, axis: int) -> bool:

@@ -29,7 +29,7 @@ def _is_plain(x: np.ndarray, target: np.ndarray, weight: Any, smoothing: float) 
     )
 
 
-@compiled("cross_entropy", least=1 << 11)
+@compiled("cross_entropy", least=1 << 10)
 def cross_entropy(
     x: np.ndarray,
     target: np.ndarray,

@@ -15,7 +15,7 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
 )
 
 _kernels = Kernels("norms")
-_LEAST = 1 << 11
+_LEAST = 1 << 10
 LEAST_SPACE = 16  # elements of a channel that lie together
 _PARTS = 8  # sums over rows are taken in so many parts, whatever the number of threads
 

@@ -17,7 +17,7 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
 from tensorflow_lite_clone.dispatch.table import override
 
 _kernels = Kernels("optimizer")
-LEAST["adam_step"] = LEAST["sgd_step"] = 1 << 13  # of all parameters together
+LEAST["adam_step"] = LEAST["sgd_step"] = 1 << 12  # of all parameters together
 
 
 def _serves(name: str, lr: Any, found_inf: Any, *lists: list[np.ndarray]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.compiled.layer import Kernels, compiled, run
 
 _kernels = Kernels("softmax")
-_LEAST = 1 << 11
+_LEAST = 1 << 10
 
 
 def _rows(x: np.ndarray) -> np.ndarray:
