@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import together
 from tensorflow_lite_clone.core.shape import contiguous_strides
-from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.op import Op, composite
 
 _ALL = slice(None)
 
@@ -56,7 +56,7 @@ class IndexAlong(Op):
         return F.take(x, index, axis=axis)
 
     def backward_x(F, g, index, *, axis, shape):
-        return F.index_add(F.zeros(shape, dtype=g.dtype), index, g, axis=axis)
+        return F.index_select_backward(g, index, axis=axis, shape=shape)
 
 
 class IndexPut(Op):
@@ -187,7 +187,13 @@ class Gather(Op):
         return F.getitem(_flat(F, x), along(F, index, axis, shape))
 
     def backward_x(F, g, index, *, axis, shape):
-        return F.scatter_add(F.zeros(shape, dtype=g.dtype), index, g, axis=axis)
+        return F.gather_backward(g, index, axis=axis, shape=shape)
+
+
+@composite
+def gather_backward(F, g, index, *, axis, shape):
+    """The elements of g added up where `Gather` found theirs."""
+    return F.scatter_add(F.zeros(shape, dtype=g.dtype), index, g, axis=axis)
 
 
 class Scatter(Op):
@@ -218,14 +224,20 @@ class ScatterAdd(Op):
         return out
 
     def write(F, x, index, src, *, axis):
-        positions = along(F, index, axis, x.shape)
-        _scatter(F, x, lambda flat: F.add_at(flat, positions, src))
+        F.scatter_add_to(x, index, src, axis=axis)
 
     def backward_x(F, g, *, axis):
         return g
 
     def backward_src(F, g, index, *, axis):
         return F.gather(g, index, axis=axis, shape=g.shape)
+
+
+@composite
+def scatter_add_to(F, x, index, src, *, axis):
+    """`ScatterAdd` in the memory of x, on arrays alone."""
+    positions = along(F, index, axis, x.shape)
+    _scatter(F, x, lambda flat: F.add_at(flat, positions, src))
 
 
 class ScatterReduce(Op):
@@ -315,7 +327,13 @@ class IndexSelect(Op):
         return F.take(x, index, axis=axis)
 
     def backward_x(F, g, index, *, axis, shape):
-        return F.index_add(F.zeros(shape, dtype=g.dtype), index, g, axis=axis)
+        return F.index_select_backward(g, index, axis=axis, shape=shape)
+
+
+@composite
+def index_select_backward(F, g, index, *, axis, shape):
+    """The slices of g added up where those number `index` along an axis were taken from."""
+    return F.index_add(F.zeros(shape, dtype=g.dtype), index, g, axis=axis)
 
 
 class IndexAdd(Op):

@@ -107,6 +107,14 @@ def random(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
+PLACES = np.arange(2400).reshape(40, 60) * 7 % 60
+
+
+def added(F, x: np.ndarray, values: np.ndarray, axis: int = 1) -> np.ndarray:
+    F.scatter_add_to(x, PLACES % x.shape[axis], values, axis=axis)
+    return x
+
+
 IMAGES, WINDOW = (6, 16, 12, 13), {"kernel": (3, 2), "stride": (2, 1), "padding": (1, 0)}
 NEEDS = {"needs": (True, True, True), "eps": 1e-5}
 SHARED = {
@@ -122,9 +130,7 @@ SHARED = {
         random(*IMAGES), random(16), None, None, None, momentum=0.1, eps=1e-5
     ),
     "max_pool": lambda F: F.max_pool(random(*IMAGES), **WINDOW, dilation=(1, 2), ceil_mode=True),
-    "scatter_add": lambda F: F.scatter_add(
-        random(40, 60), np.arange(2400).reshape(40, 60) % 7, random(40, 60), axis=1
-    ),
+    "scatter_add_to": lambda F: added(F, random(40, 60), random(40, 60)),
     "embedding_backward": lambda F: F.embedding_backward(
         random(90, 30), np.arange(90) % 11, rows=20, padding=3, by_frequency=False
     ),
@@ -151,6 +157,22 @@ def test_results_do_not_depend_on_the_number_of_threads(name: str, monkeypatch) 
     for others in zip(*results, strict=True):
         for other in others[1:]:
             np.testing.assert_array_equal(other, others[0])
+
+
+@compiled
+@pytest.mark.parametrize("axis", [0, 1])
+def test_reads_and_sums_at_places(axis: int) -> None:
+    x, places = random(40, 60), PLACES % (40, 60)[axis]
+    before = table.served.copy()
+    found = CPU.F.gather(x, places, axis=axis, shape=x.shape)
+    np.testing.assert_array_equal(found, np.take_along_axis(x, places, axis))
+    expected = x.astype(float)
+    rows, columns = np.indices(x.shape)
+    np.add.at(expected, (places, columns) if axis == 0 else (rows, places), found)
+    got = added(CPU.F, x, found, axis)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    names = ("gather", "numba"), ("scatter_add_to", "numba")
+    assert table.served - before == dict.fromkeys(names, 1)
 
 
 SGD = {"lr": 0.1, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "first": [False, True]}

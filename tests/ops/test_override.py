@@ -50,6 +50,10 @@ ELSEWHERE = {
         ("binomial", "standard_gamma", "sample_dirichlet"),
         "random: tests/tensor/test_random_gamma.py",
     ),
+    **dict.fromkeys(
+        ("gather", "gather_backward", "scatter_add_to"),
+        "over many places: tests/backends/test_gathering.py",
+    ),
     "put_along_axis": "applied in second derivatives only: tests/ops/test_grad.py",
 }
 # What an override may write in place instead of returning it last: positions of the operands.

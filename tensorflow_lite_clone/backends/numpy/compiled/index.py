@@ -1,4 +1,4 @@
-"""Reads and sums at index arrays: gather, scatter_add, the gradient of an embedding."""
+"""Reads and sums at index arrays: gather, scatter_add_, the gradient of an embedding."""
 
 from __future__ import annotations
 
@@ -43,15 +43,14 @@ def gather(x: np.ndarray, index: np.ndarray, *, axis: int, shape: tuple) -> Any:
     return y
 
 
-@compiled("scatter_add", least=_LEAST)
-def scatter_add(x: np.ndarray, index: np.ndarray, src: np.ndarray, *, axis: int) -> Any:
+@compiled("scatter_add_to", least=_LEAST)
+def scatter_add_to(x: np.ndarray, index: np.ndarray, src: np.ndarray, *, axis: int) -> Any:
     if not _fits(index, x.shape, axis) or src.shape != index.shape or not row_major(src):
         return NotImplemented
-    y = x.copy()
     places = _blocks(index, axis)
-    run(_kernels.scatter_add, len(places), places[0].size, _blocks(y, axis), places,
+    run(_kernels.scatter_add, len(places), places[0].size, _blocks(x, axis), places,
         _blocks(src, axis))  # fmt: skip
-    return y
+    return None
 
 
 @compiled("embedding_backward", least=_LEAST)
