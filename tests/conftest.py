@@ -8,6 +8,8 @@ import os
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "2")
 os.environ.setdefault("MPLBACKEND", "agg")
+# The package asks once, too, whether Numba is to compile kernels for the CPU.
+os.environ["TENSORFLOW_LITE_CLONE_NUMBA"] = str(int(os.environ.get("DEVICE") == "numba"))
 # SciPy asks once, when it is first imported, whether it is to serve other arrays than NumPy's.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
@@ -21,7 +23,7 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 import tensorflow_lite_clone as tlc  # noqa: E402
-from tests.device import DEVICE  # noqa: E402
+from tests.device import ACCELERATED, DEVICE  # noqa: E402
 from tests.not_here import why_not_here  # noqa: E402
 
 if os.environ.get("WITHOUT") == "scipy":
@@ -31,12 +33,17 @@ if DEVICE == "cuda":
     tlc.backends.cudnn.allow_tf32 = False
 if DEVICE == "strict":
     import tests.strict_backend  # noqa: F401
+if ACCELERATED:
+    from tensorflow_lite_clone.backends.numpy.compiled import layer, norms
+
+    layer.LEAST.update(dict.fromkeys(layer.LEAST, 1))  # the tests' arrays are small
+    norms.LEAST_SPACE = 1
 
 
 def pytest_report_header() -> str:
     """Say which device is tested, and whether SciPy is there."""
     scipy = "with" if importlib.util.find_spec("scipy") else "without"
-    return f"device: {DEVICE}, {scipy} SciPy"
+    return f"device: {DEVICE}{' and Numba' * ACCELERATED}, {scipy} SciPy"
 
 
 def why_no_gpu(wanted: int = 1) -> str | None:

@@ -57,6 +57,7 @@ OUTSIDE = {
         "utils.runs", "utils.tensorboard", "vision",
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
+    "numba": ("backends.numpy.compiled.kernels",),
     "torch": (),
     "scipy": ("backends.numpy", "vision.datasets.svhn"),
     "tensorboard": ("utils.tensorboard",),

@@ -16,4 +16,7 @@ from tensorflow_lite_clone.backends.numpy import recurrent as _recurrent  # noqa
 from tensorflow_lite_clone.backends.numpy import resampling as _resampling  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.backend import backend
 
+if backend(0).accelerators:
+    from tensorflow_lite_clone.backends.numpy import compiled as _compiled  # noqa: F401
+
 __all__ = ["backend"]

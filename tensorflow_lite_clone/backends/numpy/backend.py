@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from importlib.util import find_spec
 from sys import getrefcount
 from typing import Any
 
@@ -38,6 +40,8 @@ NATIVE = dtypes.Natives(
     }
 )
 kit.NATIVE.update(NATIVE)
+# Whether kernels are compiled, see the folder `compiled`.
+_NUMBA = os.environ.get("TENSORFLOW_LITE_CLONE_NUMBA") != "0" and find_spec("numba") is not None
 
 
 class NumpyBackend(Backend):
@@ -50,6 +54,7 @@ class NumpyBackend(Backend):
     array_type = np.ndarray
     native = NATIVE
     dtypes = {native: dtype for dtype, native in NATIVE.items()}
+    accelerators = ("numba",) if _NUMBA else ()
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,0 +1,1 @@
+"""Loops that Numba compiles; importing a module imports Numba."""

@@ -1,0 +1,92 @@
+"""When a compiled kernel serves a call, and how it is started.
+
+A kernel is compiled when it is first called, in half a second or so, and Numba keeps the machine
+code on disk: in ``__pycache__`` beside the source, where that cannot be written in the user's own
+cache (``~/.cache/numba``), and where neither can be every process compiles anew.
+
+Kernels let go of the interpreter's lock, and large work is shared between the same threads that
+NumPy's overrides use (see `threads`). Numba has threads of its own, but those of OpenMP wait for
+work in a way that holds BLAS up: a product of matrices after a kernel took 8 ms instead of 0.2.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.dispatch.table import override
+
+_f32 = np.dtype(np.float32)
+_PART = 1 << 18  # elements that are worth a thread: about 100 us
+#: The elements of its first array from which on an op is served.
+LEAST: dict[str, int] = {}
+
+
+def compiled(name: str, *, least: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register ``function(*arrays, **parameters)`` as the compiled form of an op.
+
+    It is asked where the first array is float32, row-major and of `least` elements or more, and
+    may decline as any override.
+    """
+    LEAST[name] = least
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        @override(name, backend="numba")
+        def call(F: Any, x: Any, *arrays: Any, **parameters: Any) -> Any:
+            if (
+                x.size < LEAST[name]
+                or x.dtype != _f32
+                or not x.flags.c_contiguous
+                or not is_there()
+            ):
+                return NotImplemented
+            return function(x, *arrays, **parameters)
+
+        return function
+
+    return register
+
+
+def row_major(*arrays: Any) -> bool:
+    """Whether all are float32 in row-major order, or None."""
+    return all([a is None or (a.dtype == _f32 and a.flags.c_contiguous) for a in arrays])
+
+
+@cache
+def is_there() -> bool:
+    """Whether Numba can be imported, which happens here."""
+    try:
+        import_module("numba")
+    except ImportError as error:
+        warnings.warn(f"Numba is installed, but of no use: {error}", stacklevel=2)
+        return False
+    return True
+
+
+class Kernels:
+    """The kernels of a module in `kernels/`, which is imported when the first is named."""
+
+    def __init__(self, module: str) -> None:
+        self._module = f"{__package__}.kernels.{module}"
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        kernel = getattr(import_module(self._module), name)
+        setattr(self, name, kernel)
+        return kernel
+
+
+def run(kernel: Callable[..., None], size: int, each: int, *arguments: Any) -> None:
+    """Call ``kernel(start, stop, *arguments)`` for parts of ``range(size)``, large ones shared.
+
+    One of the range stands for `each` elements.
+    """
+    if size * each < 2 * _PART:
+        kernel(0, size, *arguments)
+    else:
+        share(lambda start, stop: kernel(start, stop, *arguments), size, max(_PART // each, 1))

@@ -1,0 +1,100 @@
+"""Steps of SGD and Adam, in place and in one pass over each parameter."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tensorflow_lite_clone.backends.numpy.compiled.layer import (
+    LEAST,
+    Kernels,
+    is_there,
+    row_major,
+    run,
+)
+from tensorflow_lite_clone.dispatch.table import override
+
+_kernels = Kernels("optimizer")
+LEAST["adam_step"] = LEAST["sgd_step"] = 1 << 12  # of all parameters together
+
+
+def _serves(name: str, lr: Any, found_inf: Any, *lists: list[np.ndarray]) -> bool:
+    return (
+        sum([p.size for p in lists[0]]) >= LEAST[name]
+        and isinstance(lr, float | int)
+        and found_inf is None
+        and all([row_major(*arrays) for arrays in lists])
+        and is_there()
+    )
+
+
+@override("sgd_step", backend="numba")
+def sgd_step(
+    F: Any,
+    params: list[np.ndarray],
+    grads: list[np.ndarray],
+    buffers: list[np.ndarray],
+    *,
+    lr: Any,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+    maximize: bool,
+    first: list[bool],
+    found_inf: Any = None,
+) -> Any:
+    if not _serves("sgd_step", lr, found_inf, params, grads, buffers):
+        return NotImplemented
+    sign = -1.0 if maximize else 1.0
+    for i, (p, g) in enumerate(zip(params, grads)):
+        p, g = p.reshape(-1), g.reshape(-1)
+        if not momentum:
+            run(_kernels.sgd, p.size, 1, p, g, sign, weight_decay, lr)
+            continue
+        # A first step's buffer is the gradient, whatever is there.
+        keep, enter = (0.0, 1.0) if first[i] else (momentum, 1 - dampening)
+        buffer = buffers[i].reshape(-1)
+        if first[i]:
+            buffer.fill(0)
+        run(_kernels.momentum_sgd, p.size, 1, p, g, buffer, sign, weight_decay, lr, keep, enter,
+            momentum, nesterov)  # fmt: skip
+    return None
+
+
+@override("adam_step", backend="numba")
+def adam_step(
+    F: Any,
+    params: list[np.ndarray],
+    grads: list[np.ndarray],
+    means: list[np.ndarray],
+    squares: list[np.ndarray],
+    maxima: list[np.ndarray],
+    *,
+    steps: list[Any],
+    lr: Any,
+    betas: tuple[float, float],
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    amsgrad: bool,
+    maximize: bool,
+    found_inf: Any = None,
+) -> Any:
+    plain = not amsgrad and all([isinstance(step, float) for step in steps])
+    if not plain or not all([isinstance(beta, float | int) for beta in betas]):
+        return NotImplemented
+    if not _serves("adam_step", lr, found_inf, params, grads, means, squares):
+        return NotImplemented
+    beta1, beta2 = betas
+    sign = -1.0 if maximize else 1.0
+    shrink = 1 - lr * weight_decay if decoupled else 1.0
+    decay = 0.0 if decoupled else weight_decay
+    for p, g, mean, square, step in zip(params, grads, means, squares, steps):
+        rate = lr / (1 - beta1**step)
+        root = math.sqrt(1 - beta2**step)
+        run(_kernels.adam, p.size, 1, p.reshape(-1), g.reshape(-1), mean.reshape(-1),
+            square.reshape(-1), sign, decay, shrink, beta1, beta2, rate, root, eps)  # fmt: skip
+    return None

@@ -1,0 +1,236 @@
+"""Kernels that Numba compiles: that they are asked first, what they keep, and when Numba comes.
+
+tests/ops/test_override.py compares their results; a process of its own runs it here, and the
+tests marked `compiled`, since the others run without Numba.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from tensorflow_lite_clone.backends import load
+from tensorflow_lite_clone.core.flags import flags
+from tensorflow_lite_clone.dispatch import table
+from tensorflow_lite_clone.dispatch.op import TABLE
+from tests.device import ACCELERATED, DEVICE
+from tests.tools.markdown import ROOT
+
+pytestmark = [
+    pytest.mark.skipif(DEVICE != "cpu", reason="about the CPU"),
+    pytest.mark.skipif(find_spec("numba") is None, reason="Numba is not installed"),
+]
+compiled = pytest.mark.skipif(not ACCELERATED, reason="in the process that has DEVICE=numba")
+CPU = load("cpu")
+
+
+def child(*command: str, **variables: str) -> str:
+    environment = {**os.environ, **variables}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(ACCELERATED, reason="this is the child")
+def test_kernels_in_a_process_of_their_own() -> None:
+    tests = "tests/ops/test_override.py", "tests/backends/test_numba.py"
+    options = "-q", "-p", "no:cacheprovider", "-W", "error"
+    printed = child("-m", "pytest", *options, *tests, DEVICE="numba")
+    assert " passed" in printed
+
+
+START = """
+import sys
+import tensorflow_lite_clone as torch
+x = torch.rand(SIZE, SIZE)
+x.softmax(1)
+print(any(name.partition(".")[0] == "numba" for name in sys.modules))
+"""
+
+
+@pytest.mark.parametrize(("size", "wanted"), [(8, "1"), (200, "0")])
+def test_numba_is_not_imported_for_small_arrays_nor_where_it_is_not_wanted(size, wanted) -> None:
+    code = START.replace("SIZE", str(size))
+    assert child("-c", code, TENSORFLOW_LITE_CLONE_NUMBA=wanted).strip() == "False"
+
+
+def test_an_accelerator_is_asked_first_then_the_backend_then_the_generic(monkeypatch) -> None:
+    asked: list[str] = []
+    declining = {"first", "second", "numpy"}
+
+    def noting(layer: str):
+        def special(F, g, y):
+            asked.append(layer)
+            return NotImplemented if layer in declining else g
+
+        return special
+
+    name = "sigmoid_backward"
+    monkeypatch.setattr(CPU, "accelerators", ("second", "first"), raising=False)
+    for layer in ("first", "second", "numpy"):
+        monkeypatch.setitem(table.overrides, (name, layer), noting(layer))
+    g, y = np.ones(2), np.full(2, 0.5)
+    call = table.resolve(TABLE[name], CPU)
+    before = table.declined.copy()
+    np.testing.assert_array_equal(call(g, y), [0.25, 0.25])
+    assert asked == ["first", "second", "numpy"]
+    new = table.declined - before
+    assert new == {(name, "first"): 1, (name, "second"): 1, (name, "numpy"): 1}
+    declining.remove("second")
+    served = table.served[name, "second"]
+    assert call(g, y) is g and asked[3:] == ["first", "second"]
+    assert table.served[name, "second"] == served + 1
+
+
+def test_a_numba_that_cannot_be_imported_is_left_alone(monkeypatch) -> None:
+    from tensorflow_lite_clone.backends.numpy.compiled import layer
+
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.warns(UserWarning, match="of no use"):
+        assert not layer.is_there.__wrapped__()
+
+
+# --- in the process with DEVICE=numba -----------------------------------------------------------
+
+
+def random(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+PLACES = np.arange(2400).reshape(40, 60) * 7 % 60
+
+
+def added(F, x: np.ndarray, values: np.ndarray, axis: int = 1) -> np.ndarray:
+    F.scatter_add_to(x, PLACES % x.shape[axis], values, axis=axis)
+    return x
+
+
+IMAGES, WINDOW = (6, 16, 12, 13), {"kernel": (3, 2), "stride": (2, 1), "padding": (1, 0)}
+NEEDS = {"needs": (True, True, True), "eps": 1e-5}
+SHARED = {
+    "softmax": lambda F: F.softmax(random(50, 70), axis=1),
+    "gelu_backward": lambda F: F.gelu_backward(random(50, 70), random(50, 70)),
+    "layer_norm_backward": lambda F: F.layer_norm_backward(
+        random(50, 70), random(50, 70), random(70), *np.ones((2, 50, 1), "f"), ndim=1, **NEEDS
+    ),
+    "group_norm_backward": lambda F: F.group_norm_backward(
+        random(*IMAGES), random(*IMAGES), random(16), *np.ones((2, 24, 1), "f"), groups=4, **NEEDS
+    ),
+    "batch_norm": lambda F: F.batch_norm(
+        random(*IMAGES), random(16), None, None, None, momentum=0.1, eps=1e-5
+    ),
+    "max_pool": lambda F: F.max_pool(random(*IMAGES), **WINDOW, dilation=(1, 2), ceil_mode=True),
+    "scatter_add_to": lambda F: added(F, random(40, 60), random(40, 60)),
+    "embedding_backward": lambda F: F.embedding_backward(
+        random(90, 30), np.arange(90) % 11, rows=20, padding=3, by_frequency=False
+    ),
+    "conv_backward_weight": lambda F: F.conv_backward_weight(
+        random(*IMAGES), random(*IMAGES), kernel=(3, 3), stride=(1, 1), padding=(1, 1),
+        dilation=(1, 1), groups=16,
+    ),
+}  # fmt: skip
+
+
+@compiled
+@pytest.mark.parametrize("name", SHARED)
+def test_results_do_not_depend_on_the_number_of_threads(name: str, monkeypatch) -> None:
+    from tensorflow_lite_clone.backends.numpy.compiled import layer
+
+    monkeypatch.setattr(layer, "_PART", 1)
+    before = table.served[name, "numba"]
+    results = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(flags, "threads", threads)
+        result = SHARED[name](CPU.F)
+        results.append(result if isinstance(result, tuple) else (result,))
+    assert table.served[name, "numba"] == before + 3
+    for others in zip(*results, strict=True):
+        for other in others[1:]:
+            np.testing.assert_array_equal(other, others[0])
+
+
+@compiled
+@pytest.mark.parametrize("axis", [0, 1])
+def test_reads_and_sums_at_places(axis: int) -> None:
+    x, places = random(40, 60), PLACES % (40, 60)[axis]
+    before = table.served.copy()
+    found = CPU.F.gather(x, places, axis=axis, shape=x.shape)
+    np.testing.assert_array_equal(found, np.take_along_axis(x, places, axis))
+    expected = x.astype(float)
+    rows, columns = np.indices(x.shape)
+    np.add.at(expected, (places, columns) if axis == 0 else (rows, places), found)
+    got = added(CPU.F, x, found, axis)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    names = ("gather", "numba"), ("scatter_add_to", "numba")
+    assert table.served - before == dict.fromkeys(names, 1)
+
+
+SGD = {"lr": 0.1, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "first": [False, True]}
+ADAM = {"lr": 0.1, "betas": (0.8, 0.9), "eps": 1e-3, "steps": [3.0, 1.0], "amsgrad": False}
+STEPS = [
+    ("sgd_step", {**SGD, "weight_decay": 0.2, "maximize": True}),
+    ("sgd_step", {**SGD, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1}),
+    ("sgd_step", {**SGD, "momentum": 0.9, "nesterov": True}),
+    ("adam_step", {**ADAM, "decoupled": False, "weight_decay": 0.2}),
+    ("adam_step", {**ADAM, "decoupled": True, "weight_decay": 0.2, "maximize": True}),
+]
+
+
+@compiled
+@pytest.mark.parametrize(("name", "numbers"), STEPS)
+def test_steps_of_optimizers(name: str, numbers: dict) -> None:
+    numbers = {"weight_decay": 0.0, "maximize": False, **numbers}
+    shapes = [(7, 9), (30,)]
+    lists = [[np.abs(random(i, *shape))[0] for shape in shapes] for i in (1, 2, 3, 4)]
+    lists = lists[: 3 if name == "sgd_step" else 4]
+    read_only = [g.copy() for g in lists[1]]
+    empty = [[]] if name == "adam_step" else []
+    wide = [[array.astype(float) for array in arrays] for arrays in lists]
+    expected = TABLE[name](CPU.F, *wide, *empty, **numbers)
+    assert table.overrides[name, "numba"](CPU.F, *lists, *empty, **numbers) is None
+    written = [lists[0], *lists[2:]] if len(expected[1]) else [lists[0]]
+    for mine, theirs in zip(written, expected, strict=False):
+        for got, true in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(got, true, rtol=2e-6, atol=1e-6)
+    for g, before in zip(lists[1], read_only, strict=True):
+        np.testing.assert_array_equal(g, before)
+
+
+def in_units(got: np.ndarray, true: np.ndarray) -> float:
+    """The largest error in units of the last place of the true values."""
+    return float((np.abs(got - true) / np.spacing(np.abs(true).astype(np.float32))).max())
+
+
+@compiled
+def test_elementary_functions() -> None:
+    from tensorflow_lite_clone.backends.numpy.compiled.kernels import elementary
+
+    def over(function, x):
+        return np.array([function(value) for value in x], np.float64)
+
+    x = np.linspace(-87, 88.7, 20_001, dtype=np.float32)
+    assert in_units(over(elementary.exp, x), np.exp(x.astype(float))) <= 1
+    x = np.linspace(-10, 10, 20_001, dtype=np.float32)
+    assert in_units(over(elementary.tanh, x), np.tanh(x.astype(float))) <= 3
+    true = [0.5 * math.erfc(-value / math.sqrt(2)) for value in x.astype(float)]
+    got = over(lambda value: elementary.normal(value, elementary.bell(value)), x)
+    assert np.abs(got - true).max() <= 3e-7
+    special = np.array([-np.inf, np.inf, np.nan, -103, 90], np.float32)
+    got = over(elementary.exp, special)
+    np.testing.assert_array_equal(got[[0, 1, 2, 4]], [0, np.inf, np.nan, np.inf])
+    assert 0 < got[3] < 1e-44
+    np.testing.assert_array_equal(over(elementary.tanh, special), [-1, 1, np.nan, -1, 1])
+    numbers = np.array([-np.inf, -2, -0.0, 1e-40, 3, np.inf, np.nan], np.float32)
+    places = [elementary.ordered(value) for value in numbers]
+    assert places == sorted(places)
+    np.testing.assert_array_equal([elementary.unordered(p) for p in places], numbers)
