@@ -168,7 +168,8 @@ class Node(GraphNode):
                 chosen["needs"] = plan.needs
                 if needed is not None:
                     chosen["needs"] = tuple([a and b for a, b in zip(plan.needs, needed)])
-            result = op.backward(F, g, *saved, **chosen)
+            backward = op.backward if create_graph else self.backend.joint_gradients[op.backward]
+            result = backward(F, g, *saved, **chosen)
             return result if type(result) is tuple else (result,)
         results: list[Any] = [None] * len(self.edges)
         steps, shared = plan.steps, plan.shared
@@ -196,6 +197,8 @@ class Node(GraphNode):
                 if needed is not None and not any([needed[position] for position in positions]):
                     continue
                 chosen = {name: parameters[name] for name in names}
+                if forms is not None:
+                    function = self.backend.joint_gradients[function]
                 found = function(F, g, *[saved[place] for place in places], **chosen)
                 for position, result in zip(positions, found, strict=True):
                     results[position] = result

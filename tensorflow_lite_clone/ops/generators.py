@@ -117,7 +117,7 @@ def expect_drawing(target: Tensor) -> None:
 def source_of(generator: Generator | None, backend: Any) -> Any:
     """The backend's generator to draw from; RuntimeError for one of another device."""
     if generator is None:
-        return backend.generator
+        return backend.drawn(backend.generator)
     if not isinstance(generator, Generator):
         raise TypeError(
             f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
@@ -129,7 +129,7 @@ def source_of(generator: Generator | None, backend: Any) -> Any:
             f"Expected a '{backend.device.type}' device type for generator but found "
             f"'{generator.device.type}'"
         )
-    return generator._source
+    return backend.drawn(generator._source)
 
 
 @public("torch")

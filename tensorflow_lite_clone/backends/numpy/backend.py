@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from operator import add, iadd
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +14,7 @@ from tensorflow_lite_clone.backends.numpy import kit
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch import hooks
 
 # PyTorch never warns about infinities and NaNs; NumPy would on every log(0).
 np.seterr(all="ignore")
@@ -37,8 +40,38 @@ class NumpyBackend(Backend):
     dtypes = {native: dtype for dtype, native in NATIVE.items()}
 
     def __init__(self) -> None:
+        self._captures = 0  # that are under way, in all threads
         super().__init__()
         self._constants: dict[tuple, Any] = {}
+
+    @cached_property
+    def graphs(self) -> Any:  # type: ignore[override]
+        # Imported when something is compiled.
+        from tensorflow_lite_clone.backends.numpy.graphs import Graphs
+
+        return Graphs(self)
+
+    def watch(self, captures: int) -> None:
+        """Let what is called for arrays be looked up anew, with so many captures more.
+
+        While there are any it goes on the tape of the thread that captures.
+        """
+        from tensorflow_lite_clone.backends.numpy import recording
+
+        with hooks.changing:
+            self._captures += captures
+            if self._captures == captures:
+                vars(self).update(recording.methods(self))
+                hooks.writers.append(recording.writing)
+            elif not self._captures:
+                for name in recording.methods(self):
+                    del vars(self)[name]
+                hooks.writers.remove(recording.writing)
+            self.add = self.guarded(add)
+            self.add_to = recording.written(iadd) if self._captures else iadd
+            self.forget()
+            self.F.forget()
+            hooks.forget()
 
     @property
     def generator(self) -> Any:
