@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from typing import Any
 
 from tensorflow_lite_clone.amp.grad_scaler import GradScaler
@@ -15,7 +15,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 _DEPTH = 4  # containers, objects and functions that are looked into from where one is named
 _LONGEST = 1000  # container: of longer ones only the length is looked at
-_CONTAINERS = (list, tuple, dict, OrderedDict)
+_CONTAINERS = (list, tuple, dict, OrderedDict, defaultdict)
 _PACKAGE = __name__.partition(".")[0]
 _FOREIGN = sys.stdlib_module_names | {_PACKAGE, "numpy", "cupy"}
 

@@ -29,12 +29,12 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to `seed`; returns the generator."""
-        self._source.manual_seed(seed)
+        self._backend.drawn(self._source).manual_seed(seed)
         return self
 
     def seed(self) -> int:
         """Start a stream from a non-deterministic seed, which is returned."""
-        return self._source.seed()
+        return self._backend.drawn(self._source).seed()
 
     def initial_seed(self) -> int:
         """The seed that the stream began with."""
@@ -42,14 +42,14 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """The state as a uint8 tensor, on the CPU in torch's own layout."""
-        return wrap(self._source.get_state(), backends.load("cpu"))
+        return wrap(self._backend.drawn(self._source).get_state(), backends.load("cpu"))
 
     def set_state(self, new_state: Tensor) -> None:
         """Continue from a state returned by `get_state`."""
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         storage = new_state._storage
-        self._source.set_state(storage.backend.to_host(storage.array))
+        self._backend.drawn(self._source).set_state(storage.backend.to_host(storage.array))
 
     def clone_state(self) -> Generator:
         """An independent generator that continues the same stream."""

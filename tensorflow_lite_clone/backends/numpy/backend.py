@@ -40,7 +40,6 @@ class NumpyBackend(Backend):
     dtypes = {native: dtype for dtype, native in NATIVE.items()}
 
     def __init__(self) -> None:
-        self._captures = 0  # that are under way, in all threads
         super().__init__()
         self._constants: dict[tuple, Any] = {}
 
@@ -59,16 +58,16 @@ class NumpyBackend(Backend):
         from tensorflow_lite_clone.backends.numpy import recording
 
         with hooks.changing:
-            self._captures += captures
-            if self._captures == captures:
+            self.captures += captures
+            if self.captures == captures:
                 vars(self).update(recording.methods(self))
                 hooks.writers.append(recording.writing)
-            elif not self._captures:
+            elif not self.captures:
                 for name in recording.methods(self):
                     del vars(self)[name]
                 hooks.writers.remove(recording.writing)
             self.add = self.guarded(add)
-            self.add_to = recording.written(iadd) if self._captures else iadd
+            self.add_to = recording.written(iadd) if self.captures else iadd
             self.forget()
             self.F.forget()
             hooks.forget()

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.recording import Entry, Live, Numbers, Tape, Value
+from tensorflow_lite_clone.backends.numpy.recording import Entry, Live, Number, Tape, Value
 
 
 class Program:
@@ -115,8 +115,8 @@ class Program:
             return "_" if set(parts) <= {"_"} else f"[{', '.join(parts)}]"
         scalar = isinstance(result, tuple)
         value = result[0] if scalar else result
-        if isinstance(value, Numbers):
-            return self._constant(value, "counts")
+        if isinstance(value, Number):
+            return self._named(value, "number")
         if value is None:
             return "_"
         name = self._name(value)
@@ -147,8 +147,8 @@ class Program:
             return self._name(value)
         if kind is Live:
             return f"{self._constant(value.values, 'numbers')}[{value.place}]"
-        if kind is Numbers:
-            return self._constant(value, "counts")
+        if kind is Number:
+            return self._named(value, "number")
         if value is None or kind is int or kind is bool or kind is str:
             return repr(value)
         if kind is float and math.isfinite(value):
@@ -164,8 +164,7 @@ class Program:
 
     def _constant(self, value: Any, title: str) -> str:
         name = self._named(value, title)
-        if not isinstance(value, Numbers):
-            self._space[name] = value
+        self._space[name] = value
         return name
 
     def _named(self, value: Any, title: str) -> str:

@@ -21,6 +21,8 @@ from tensorflow_lite_clone.dispatch import capture
 
 #: Words whose results' shapes are values: they cannot be replayed.
 _READERS = frozenset("nonzero unique_all unique_counts unique_inverse unique_values".split())
+#: What a replay cannot do again with a source of random numbers.
+_STATES = frozenset("manual_seed seed get_state set_state".split())
 
 
 #: What may become an array: host data otherwise, which may be other data at the next call.
@@ -65,17 +67,17 @@ class Live:
         self.values, self.place = values, place
 
 
-class Numbers:
-    """A list of Python numbers that a call made of arrays, such as counts of steps."""
+class Number:
+    """A Python number that a call made of arrays, such as a count of steps."""
 
     __slots__ = ("made",)
 
-    def __init__(self, made: list) -> None:
+    def __init__(self, made: float) -> None:
         self.made = made
 
 
 class Entry:
-    """One call: what is called, its arguments and keywords, and what it makes (see `Tape._note`)."""
+    """One call: what is called, with what, and what it makes (see `Tape._note`)."""
 
     __slots__ = ("args", "call", "kwargs", "result")
 
@@ -102,7 +104,7 @@ class Tape:
         self.made: list[Value] = []
         self._outside: dict[int, Value] = {}
         self._outside_roots: dict[int, Value] = {}
-        self._numbers: dict[int, Numbers] = {}
+        self._numbers: dict[int, Number] = {}
         self._before: list[tuple[Any, Any]] = []
         self._states: dict[int, tuple[Any, Any]] = {}
 
@@ -122,7 +124,8 @@ class Tape:
 
     def will_write(self, array: Any) -> None:
         """Remember what an array holds, if it was there before the capture."""
-        if id(array) not in self.pool.made and id(_root(array)) not in self.pool.roots:
+        value = self.pool.made.get(id(array)) or self.pool.roots.get(id(_root(array)))
+        if value is None or value.maker is not self:
             self._before.append((array, array.copy()))
 
     def will_draw(self, source: Any) -> None:
@@ -149,9 +152,9 @@ class Tape:
         kind = value.__class__
         if kind is LiveNumber:
             return Live(*value.cell)
+        if kind is float:
+            return self._numbers.get(id(value), value)
         if kind is list or kind is tuple:
-            if id(value) in self._numbers:
-                return self._numbers[id(value)]
             return kind([self._described(entry, listed or kind is list) for entry in value])
         if kind is dict:
             return {name: self._described(entry, listed) for name, entry in value.items()}
@@ -178,11 +181,11 @@ class Tape:
         if isinstance(result, np.ndarray):
             known = self.pool.made.get(id(result)) or self._outside.get(id(result))
             return result, self._new(result) if known is None else known
+        if result.__class__ is float:
+            result = result * 1.0  # an object of its own, by which it is known
+            noted = self._numbers[id(result)] = Number(result)
+            return result, noted
         if result.__class__ is tuple or result.__class__ is list:
-            if result and all([type(entry) is float for entry in result]):
-                noted: Any = Numbers(result)
-                self._numbers[id(result)] = noted
-                return result, noted
             pairs = [self._note(entry) for entry in result]
             return result.__class__([pair[0] for pair in pairs]), [pair[1] for pair in pairs]
         return result, None
@@ -209,19 +212,27 @@ here = _Here()
 
 def recorded(call: Callable[..., Any]) -> Callable[..., Any]:
     """`call`, over arrays, as it goes on the tape of the thread that calls it, if there is one."""
-    reads = getattr(call, "__name__", "") in _READERS
+    name = getattr(call, "__name__", "")
+    reads, picks = name in _READERS, name == "getitem"
 
     def noted(*args: Any, **kwargs: Any) -> Any:
         tape = here.tape
         if tape is None:
             return call(*args, **kwargs)
-        if reads:
+        if reads or (picks and _has_mask(args[1])):
             capture.crossing("reads a value back")
         if tape.inside:
             return call(*args, **kwargs)
         return tape.run(call, args, kwargs)
 
     return noted
+
+
+def _has_mask(index: Any) -> bool:
+    """Whether an index chooses elements by booleans: how many is a value."""
+    if isinstance(index, tuple):
+        return any(map(_has_mask, index))
+    return isinstance(index, np.ndarray) and index.dtype.kind == "b"
 
 
 def written(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -256,8 +267,8 @@ class Drawn:
         value = getattr(self._source, name)
         if tape is None or tape.inside or not callable(value):
             return value
-        if name == "manual_seed":
-            capture.crossing("seeds random numbers")
+        if name in _STATES:
+            capture.crossing("looks at the state of random numbers, or sets it")
         tape.will_draw(self._source)
         return recorded(value)
 
