@@ -137,8 +137,8 @@ class Graphs:
         return here.tape is not None
 
     def buffer(self, like: Any) -> Any:
-        """An uninitialised array laid out like another one, without its gaps and repetitions."""
-        return np.empty_like(like)
+        """A copy of an array, without its gaps and repetitions: a capture works on the values."""
+        return like.copy("K")
 
     def copier(self, target: Any) -> Callable[[Any], None]:
         """The function that copies arrays of the same shape and dtype into `target`."""
