@@ -44,7 +44,7 @@ class NumpyBackend(Backend):
         self._constants: dict[tuple, Any] = {}
 
     @cached_property
-    def graphs(self) -> Any:  # type: ignore[override]
+    def graphs(self) -> Any:
         # Imported when something is compiled.
         from tensorflow_lite_clone.backends.numpy.graphs import Graphs
 
