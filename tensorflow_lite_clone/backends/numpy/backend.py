@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.numpy import kit
+from tensorflow_lite_clone.backends.numpy.memory import keep_freed_memory
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
@@ -18,6 +19,7 @@ from tensorflow_lite_clone.dispatch import hooks
 
 # PyTorch never warns about infinities and NaNs; NumPy would on every log(0).
 np.seterr(all="ignore")
+keep_freed_memory()
 
 NATIVE = dtypes.Natives(
     {
