@@ -1,8 +1,8 @@
 """Freed memory stays with the process, so that the next step finds it as it left it.
 
-glibc gives large arrays pages of their own, and returns what lies free at the end of its heap. Every
-step of a training would ask the system for the same pages again, which fills them with zeros: that
-takes longer than to add the numbers that are written there.
+glibc gives large arrays pages of their own, and returns what lies free at the end of its heap.
+Every step of a training would ask the system for the same pages again, which fills them with zeros:
+that takes longer than to add the numbers that are written there.
 """
 
 from __future__ import annotations
