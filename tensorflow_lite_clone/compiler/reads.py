@@ -11,6 +11,7 @@ from typing import Any
 from tensorflow_lite_clone.amp.grad_scaler import GradScaler
 from tensorflow_lite_clone.compiler.signature import SCALARS, UnsuitableError
 from tensorflow_lite_clone.nn.modules.module import Module
+from tensorflow_lite_clone.optim.lr_scheduler import LRScheduler
 from tensorflow_lite_clone.tensor import Tensor
 
 _DEPTH = 4  # containers, objects and functions that are looked into from where one is named
@@ -141,7 +142,7 @@ class Reads:
             self.function(value, depth - 1)
         elif hasattr(value, "__dict__") and not self._is_known((id(value), names), value):
             space = vars(value)
-            if isinstance(value, GradScaler):
+            if isinstance(value, (GradScaler, LRScheduler)):
                 names = frozenset([name for name in space if not isinstance(space[name], Tensor)])
             elif type(value).__module__.startswith((_PACKAGE, "torch.")):
                 names = names & {"param_groups"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import random
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -311,6 +312,31 @@ def test_a_scaler_on_the_cpu_falls_back() -> None:
         return programs.state_of(model)
 
     assert_equal(run(True), run(False))
+
+
+def test_a_schedule_inside_is_stepped_once() -> None:
+    def run(compiled: bool) -> list[float]:
+        weight = nn.Parameter(tlc.ones(1))
+        optimizer = tlc.optim.SGD([weight], lr=1.0)
+        schedule = tlc.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+
+        def step(x: tlc.Tensor) -> tlc.Tensor:
+            optimizer.zero_grad()
+            (weight * x).sum().backward()
+            optimizer.step()
+            schedule.step()
+            return weight.detach()
+
+        call = tlc.compile(step) if compiled else step
+        return [call(tlc.ones(1)).item() for _ in range(8)]
+
+    assert run(True) == run(False)
+
+
+@pytest.mark.parametrize("draw", [random.random, np.random.rand])
+def test_random_numbers_of_the_host_are_new_at_every_call(draw: Callable[[], float]) -> None:
+    scaled = tlc.compile(lambda x: x * draw())
+    assert len({scaled(tlc.ones(1)).item() for _ in range(5)}) == 5
 
 
 def test_hooks_around_ops_see_every_call() -> None:
