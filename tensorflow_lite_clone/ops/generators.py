@@ -49,7 +49,10 @@ class Generator:
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         storage = new_state._storage
-        self._backend.drawn(self._source).set_state(storage.backend.to_host(storage.array))
+        array = storage.array
+        if storage.backend is not backends.load("cpu"):
+            array = storage.backend.to_host(array)
+        self._backend.drawn(self._source).set_state(array)
 
     def clone_state(self) -> Generator:
         """An independent generator that continues the same stream."""

@@ -21,8 +21,6 @@ from tensorflow_lite_clone.dispatch import capture
 
 #: Words whose results' shapes are values: they cannot be replayed.
 _READERS = frozenset("nonzero unique_all unique_counts unique_inverse unique_values".split())
-#: What a replay cannot do again with a source of random numbers.
-_STATES = frozenset("manual_seed seed get_state set_state".split())
 
 
 #: What may become an array: host data otherwise, which may be other data at the next call.
@@ -267,8 +265,8 @@ class Drawn:
         value = getattr(self._source, name)
         if tape is None or tape.inside or not callable(value):
             return value
-        if name in _STATES:
-            capture.crossing("looks at the state of random numbers, or sets it")
+        if name in ("manual_seed", "seed"):
+            capture.crossing("seeds random numbers")
         tape.will_draw(self._source)
         return recorded(value)
 
