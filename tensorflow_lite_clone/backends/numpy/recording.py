@@ -103,7 +103,7 @@ class Tape:
         self._outside: dict[int, Value] = {}
         self._outside_roots: dict[int, Value] = {}
         self._numbers: dict[int, Number] = {}
-        self._before: list[tuple[Any, Any]] = []
+        self._before: dict[int, tuple[Any, Any]] = {}
         self._states: dict[int, tuple[Any, Any]] = {}
 
     def run(self, call: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -122,9 +122,11 @@ class Tape:
 
     def will_write(self, array: Any) -> None:
         """Remember what an array holds, if it was there before the capture."""
+        if id(array) in self._before:
+            return
         value = self.pool.made.get(id(array)) or self.pool.roots.get(id(_root(array)))
         if value is None or value.maker is not self:
-            self._before.append((array, array.copy()))
+            self._before[id(array)] = array, array.copy()
 
     def will_draw(self, source: Any) -> None:
         """Remember the state of a source of random numbers."""
@@ -133,7 +135,7 @@ class Tape:
 
     def undo(self) -> None:
         """Put back what was written and drawn."""
-        for target, before in reversed(self._before):
+        for target, before in reversed(self._before.values()):
             target[...] = before
         self._before.clear()
         for source, state in self._states.values():
