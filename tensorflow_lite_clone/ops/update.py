@@ -137,14 +137,14 @@ def count_on_host(F, steps):
     counts = []
     for step in steps:
         step += 1
-        counts.append(float(step))
+        counts.append(float(step.item()))  # it may have dimensions
     return counts
 
 
 @composite
 def read_on_host(F, numbers):
     """Zero-dim arrays as Python numbers."""
-    return [float(number) for number in numbers]
+    return [float(number.item()) for number in numbers]
 
 
 def _precise(F: Any, step: Any, p: Any) -> Any:

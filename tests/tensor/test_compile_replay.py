@@ -424,3 +424,27 @@ def test_what_lies_where_it_lay_is_looked_up_once() -> None:
     np.testing.assert_array_equal(host(found), np.exp(host(tensor(2, 3, 3))) + host(weight).T)
     lines = [line.strip() for line in text(forms(step)[0]).splitlines()]
     assert lines[1:] == ["v_1 = exp_1(array_1)", "add_1(v_1, array_2, array_3)", "del v_1"]
+
+
+def test_counts_of_steps_may_have_a_dimension() -> None:
+    """As optimizers have them whose state is shared between processes."""
+
+    def run(compiled: bool) -> np.ndarray:
+        weight = nn.Parameter(tensor(0, 3))
+        optimizer = tlc.optim.Adam([weight], lr=0.1)
+        zeros = tlc.zeros(3)
+        optimizer.state[weight] = {
+            "step": tlc.zeros(1), "exp_avg": zeros.clone(), "exp_avg_sq": zeros.clone()
+        }  # fmt: skip
+
+        def step(x: tlc.Tensor) -> None:
+            optimizer.zero_grad()
+            (weight * x).square().sum().backward()
+            optimizer.step()
+
+        call = tlc.compile(step, fullgraph=True) if compiled else step
+        for i in range(4):
+            call(tensor(i, 3))
+        return host(weight)
+
+    np.testing.assert_array_equal(run(True), run(False))
