@@ -172,7 +172,8 @@ class Node(GraphNode):
                 chosen["needs"] = plan.needs
                 if needed is not None:
                     chosen["needs"] = tuple([a and b for a, b in zip(plan.needs, needed)])
-            result = op.backward(F, g, *saved, **chosen)
+            backward = op.backward if create_graph else self.backend.joint_gradients[op.backward]
+            result = backward(F, g, *saved, **chosen)
             return result if type(result) is tuple else (result,)
         results: list[Any] = [None] * len(self.edges)
         steps, shared = plan.steps, plan.shared
@@ -198,6 +199,8 @@ class Node(GraphNode):
         for positions, function, places, names in shared:
             if needed is not None and not any([needed[position] for position in positions]):
                 continue
+            if forms is not None:
+                function = self.backend.joint_gradients[function]
             values = [saved[place] for place in places]
             chosen = {name: parameters[name] for name in names} if names else _NO_PARAMETERS
             found = function(F, g, *values, **chosen)

@@ -104,14 +104,18 @@ class Backend:
     generator: Any  # the default random generator, see backends.numpy.random.Generator
     graphs: Any = None  # how work is captured and replayed, see backends.cupy.graphs.Graphs
     marks: Any = None  # how device time is measured, see backends.cupy.marks.Marks
+    captures = 0  # that write calls on a tape, see backends.numpy.recording
     accelerators: tuple[str, ...] = ()  # names of more overrides for it; the last is asked first
     lays = False  # whether its results may be channels_last where nobody asked, see storage.Free
     batched = False  # whether its arrays are those of a function under `func.vmap`
     alone = True  # whether `guarded` gives back the call itself
 
     def __init__(self) -> None:
-        #: What is called in place of the gradient functions of ops, and what does ops in place.
-        self.gradients, self.writers = _Made(self.gradient), _Made(self.writer)
+        #: What is called in place of the gradient functions of ops, of one input and of several,
+        #: and what does ops in place.
+        self.gradients = _Made(lambda function: self.gradient(function))
+        self.joint_gradients = _Made(lambda function: self.joint_gradient(function))
+        self.writers = _Made(lambda op: self.writer(op))
         self.F = Raw(self)
         #: ``x + y`` and ``x += y`` for gradients, which come together outside of any op.
         self.add, self.add_to = self.guarded(add), self.guarded(iadd)
@@ -234,9 +238,18 @@ class Backend:
         """A gradient ``function(F, g, ...)``, or a faster form of it for arrays."""
         return function
 
+    def joint_gradient(self, function: Any) -> Any:
+        """A gradient ``function(F, g, ...)`` for several inputs, as it is called with arrays."""
+        return function
+
+    def drawn(self, source: Any) -> Any:
+        """A source of random numbers, as it is drawn from outside of ops."""
+        return source
+
     def forget(self) -> None:
         """Drop what was made of formulas: an override may serve a part of them from now on."""
         self.gradients.clear()
+        self.joint_gradients.clear()
         self.writers.clear()
 
     def writer(self, op: Any) -> Any:

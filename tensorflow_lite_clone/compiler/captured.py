@@ -35,7 +35,7 @@ class Captured:
     ) -> None:
         self.function, self.backend, self.graphs = function, backend, backend.graphs
         self.trace, self.pinned = trace, pinned
-        self.surroundings = Surroundings(function, trace)
+        self.surroundings = Surroundings(function, trace, backend)
         self.numbers = Numbers(self.graphs)
         self._leaves: list[Any] = []
         self._rebuild = flatten(call, self._leaves)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.anomaly import is_anomaly_enabled
 from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.autograd.mode import mode
@@ -30,7 +29,7 @@ from tensorflow_lite_clone.compiler.state import Surroundings
 from tensorflow_lite_clone.compiler.trace import Trace
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.cuda._pairs import flatten
-from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -38,7 +37,7 @@ log = logging.getLogger("tensorflow_lite_clone.compile")
 LIMIT = 8  # captured forms of one function, as PyTorch's recompile_limit
 _SITES = 64  # kinds of calls of one function that are remembered
 _ATTEMPTS = 3  # to capture calls that look the same
-_ON_CPU = "it works on the CPU"
+_NOWHERE = "it works on no device that captures"
 
 
 class _Inside(threading.local):
@@ -80,8 +79,10 @@ class _Observed:
         for module in trace.modules.values():
             places |= {tensor._storage.backend for tensor in module.parameters()}
         able = [backend for backend in places if backend.graphs is not None]
+        if len(able) > 1:  # a step of a device may look at numbers on the host
+            able = [backend for backend in able if not backend.graphs.on_host]
         if not able:
-            return _ON_CPU
+            return _NOWHERE
         if len(able) > 1:
             return "it works on several devices"
         (self.backend,) = able
@@ -172,15 +173,14 @@ class Compiled:
         else:
             site = self._sites.get(key)
         if site is None:
-            if not any([backend.graphs is not None for backend in backends.loaded()]):
-                self._tell(logging.DEBUG, "no device that is in use can capture graphs")
-                return self._function(*args, **kwargs)
             site = self._new_site(key)
         if recent[1] is not site:
             self._recent = key, site
         with self._lock:  # threads share the forms' memory
             for form in site.forms:
                 if form.fits(tensors):
+                    if form.graphs.on_host and hooks.active:  # who would see nothing of a replay
+                        break
                     if form is not self._last and not self._turn_to(site, form):
                         break
                     try:
@@ -241,6 +241,8 @@ class Compiled:
         outside = seen.outside(tensors)
         if outside is not None:
             return self._eagerly(outside, args, kwargs)
+        if seen.backend.graphs.on_host and hooks.active:
+            return self._function(*args, **kwargs)
         pinned = self._pins(site, seen, tensors)
         if sum([len(other.forms) for other in self._sites.values()]) >= self._limit:
             site.reason = (
@@ -339,7 +341,7 @@ class Compiled:
         site.reason = seen.judge(tensors, result)
         if site.reason is None:
             site.observed.append(seen)
-        elif site.reason is _ON_CPU:
+        elif site.reason is _NOWHERE:
             self._tell(logging.DEBUG, site.reason)
         elif self._fullgraph:
             raise RuntimeError(f"{self._name()} cannot be captured: {site.reason}")

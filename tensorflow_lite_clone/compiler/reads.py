@@ -5,17 +5,18 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from typing import Any
 
 from tensorflow_lite_clone.amp.grad_scaler import GradScaler
 from tensorflow_lite_clone.compiler.signature import SCALARS, UnsuitableError
 from tensorflow_lite_clone.nn.modules.module import Module
+from tensorflow_lite_clone.optim.lr_scheduler import LRScheduler
 from tensorflow_lite_clone.tensor import Tensor
 
 _DEPTH = 4  # containers, objects and functions that are looked into from where one is named
 _LONGEST = 1000  # container: of longer ones only the length is looked at
-_CONTAINERS = (list, tuple, dict, OrderedDict)
+_CONTAINERS = (list, tuple, dict, OrderedDict, defaultdict)
 _PACKAGE = __name__.partition(".")[0]
 _FOREIGN = sys.stdlib_module_names | {_PACKAGE, "numpy", "cupy"}
 
@@ -141,7 +142,7 @@ class Reads:
             self.function(value, depth - 1)
         elif hasattr(value, "__dict__") and not self._is_known((id(value), names), value):
             space = vars(value)
-            if isinstance(value, GradScaler):
+            if isinstance(value, (GradScaler, LRScheduler)):
                 names = frozenset([name for name in space if not isinstance(space[name], Tensor)])
             elif type(value).__module__.startswith((_PACKAGE, "torch.")):
                 names = names & {"param_groups"}

@@ -105,7 +105,7 @@ class Gradients:
 class _Holder:
     """The state of one optimizer: which tensors it keeps, and its groups' settings."""
 
-    def __init__(self, optimizer: Optimizer) -> None:
+    def __init__(self, optimizer: Optimizer, backend: Any) -> None:
         self.optimizer = optimizer
         self.state, self.groups = optimizer.state, optimizer.param_groups
         self.keys = {param: tuple(entries) for param, entries in optimizer.state.items()}
@@ -113,7 +113,8 @@ class _Holder:
             (entries, name, value, _host_copy(value))
             for entries in optimizer.state.values()
             for name, value in entries.items()
-            if not (isinstance(value, Tensor) and value._storage.backend.graphs is not None)
+            if backend is not None
+            and not (isinstance(value, Tensor) and value._storage.backend is backend)
         ]
         self.params = [(group, group["params"], list(group["params"])) for group in self.groups]
         self.settings = [
@@ -289,10 +290,11 @@ class Surroundings:
     """Everything a function reads besides its arguments, as far as it is known, before it runs.
 
     These are the attributes of the modules that `trace` has seen called, the leaves of graphs, what
-    the code of the function and of these modules names, and the optimizers that stepped.
+    the code of the function and of these modules names, and the optimizers that stepped. What a
+    capture on `backend` changes is checked and can be put back; None if there is none.
     """
 
-    def __init__(self, function: Any, trace: Trace) -> None:
+    def __init__(self, function: Any, trace: Trace, backend: Any = None) -> None:
         self._reads = reads = Reads()
         reads.modules.update(trace.modules)
         reads.function(function)
@@ -309,7 +311,7 @@ class Surroundings:
                     done.add(key)
                     self._add(module)
         self._flatten()
-        self.holders = [_Holder(optimizer) for optimizer in trace.optimizers.values()]
+        self.holders = [_Holder(one, backend) for one in trace.optimizers.values()]
 
     def _flatten(self) -> None:
         self._spaces = [attributes.space for attributes in self._attributes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import types
 import weakref
@@ -46,6 +47,7 @@ class Trace:
             register_optimizer_step_pre_hook(self._stepped),
         ]
         self._before = engine.current.passes
+        self._drawn = _host_draws()
         storages.watchers.append(self._wrote)
         node.creation_hooks.append(self._made)
         hooks.add(self._reading)
@@ -56,6 +58,9 @@ class Trace:
         node.creation_hooks.remove(self._made)
         storages.watchers.remove(self._wrote)
         self.passes = engine.current.passes - self._before
+        if _host_draws() != self._drawn:
+            self.refused = self.refused or "it draws random numbers of Python or NumPy"
+        del self._drawn
         for reference in self._leaves.values():
             tensor = reference()
             if tensor is not None:
@@ -119,3 +124,11 @@ class Trace:
         if known is None or known() is not array:
             with contextlib.suppress(TypeError):  # a number
                 self._arrays[key] = weakref.ref(array)
+
+
+def _host_draws() -> tuple:
+    """Where Python's and NumPy's streams of random numbers are, as far as somebody draws them."""
+    python, numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
+    states = () if numpy is None else numpy.get_state()
+    places = [x.tobytes() if hasattr(x, "tobytes") else x for x in states]
+    return None if python is None else python.getstate(), *places

@@ -17,7 +17,7 @@ from tensorflow_lite_clone.tensor import Tensor, new_tensor
 def graphs_of(device: Any = "cuda") -> Any:
     """What a device offers for graphs; RuntimeError if that is nothing."""
     backend = backends.load(device)
-    if backend.graphs is None:
+    if backend.graphs is None or backend.graphs.on_host:
         raise RuntimeError(f"'{backend.device}' is no device whose work can be captured in graphs")
     return backend.graphs
 

@@ -69,6 +69,12 @@ def crossing(what: str, size: int = 0) -> None:
     )
 
 
+def forbid(what: str) -> None:
+    """CaptureError if this thread captures: what the host does here is for every call."""
+    if state.graph is not None:
+        crossing(what)
+
+
 def _noting(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     def noted(*arrays: Any, **parameters: Any) -> Any:
         if state.graph is None:  # another thread captures

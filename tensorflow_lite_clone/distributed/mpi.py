@@ -28,6 +28,7 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import bfloat16, bool_, dtype_by_name, float16
+from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.distributed.communicator import Call, Communicator, expect_same
 from tensorflow_lite_clone.distributed.mpi_buffers import Row, flat, numbers, words
 from tensorflow_lite_clone.distributed.reduction import expect_reducible
@@ -147,6 +148,7 @@ class _Task(Work):
         self, owner: MpiCommunicator, what: str, steps: _Steps, results: Sequence[Tensor]
     ) -> None:
         super().__init__(results)
+        capture.forbid("communicates")
         self.what = what
         self.missing: Callable[[], list[int]] = list  # the ranks of which nothing came
         self.source = -1

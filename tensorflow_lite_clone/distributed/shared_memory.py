@@ -24,6 +24,7 @@ from datetime import timedelta
 from itertools import accumulate
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.distributed.communicator import Call, Communicator, expect_same
 from tensorflow_lite_clone.distributed.peers import Peers, connect
 from tensorflow_lite_clone.distributed.reduction import expect_reducible, reduce_into
@@ -73,6 +74,7 @@ class _Queued(Work):
 
     def __init__(self, make: Callable[[], None], results: Sequence[Tensor]) -> None:
         super().__init__(results)
+        capture.forbid("communicates")
         self._make: Callable[[], None] | None = make
         self._over = threading.Event()
 
@@ -103,6 +105,7 @@ class _Received(Work):
 
     def __init__(self, owner: SharedMemory, tensor: Tensor, peer: int | None, tag: int) -> None:
         super().__init__([tensor])
+        capture.forbid("communicates")
         self._owner, self._peer, self._tag = owner, peer, tag
         self._number = -1 if peer is None else owner._ticket(peer, tag)
         self._over = False
@@ -322,6 +325,7 @@ class SharedMemory(Communicator):
         return self._collective(call, inputs, take, outputs)
 
     def send(self, tensor: Tensor, peer: int, tag: int) -> Work:
+        capture.forbid("communicates")
         size = tensor.numel() * tensor.element_size()
         file = _anonymous_file(max(size, 1))
         if size:

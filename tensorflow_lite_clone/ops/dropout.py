@@ -45,7 +45,7 @@ class DropoutBackward(Op):
 
 def _keep(F: Any, x: Any, p: float) -> Any:
     """Ones to keep and zeros to drop, of x's shape and dtype; drawn in the order of its memory."""
-    source = F.backend.generator
+    source = F.backend.drawn(F.backend.generator)
     strides = F.backend.strides(x)
     if F.backend.is_contiguous(x) or 0 in strides:
         return source.dropout_mask(p, x.shape, x.dtype)
@@ -65,7 +65,8 @@ def _noise(input: Tensor, features: bool, p: float) -> Tensor:
         if len(shape) < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
         shape = (*shape[:2], *(1,) * (len(shape) - 2))
-    return wrap(backend.generator.dropout_mask(p, shape, array.dtype), backend)
+    source = backend.drawn(backend.generator)
+    return wrap(source.dropout_mask(p, shape, array.dtype), backend)
 
 
 def _check_probability(name: str, input: Any, p: float) -> None:

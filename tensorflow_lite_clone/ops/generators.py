@@ -29,12 +29,12 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to `seed`; returns the generator."""
-        self._source.manual_seed(seed)
+        self._backend.drawn(self._source).manual_seed(seed)
         return self
 
     def seed(self) -> int:
         """Start a stream from a non-deterministic seed, which is returned."""
-        return self._source.seed()
+        return self._backend.drawn(self._source).seed()
 
     def initial_seed(self) -> int:
         """The seed that the stream began with."""
@@ -42,14 +42,17 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """The state as a uint8 tensor, on the CPU in torch's own layout."""
-        return wrap(self._source.get_state(), backends.load("cpu"))
+        return wrap(self._backend.drawn(self._source).get_state(), backends.load("cpu"))
 
     def set_state(self, new_state: Tensor) -> None:
         """Continue from a state returned by `get_state`."""
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         storage = new_state._storage
-        self._source.set_state(storage.backend.to_host(storage.array))
+        array = storage.array
+        if storage.backend is not backends.load("cpu"):
+            array = storage.backend.to_host(array)
+        self._backend.drawn(self._source).set_state(array)
 
     def clone_state(self) -> Generator:
         """An independent generator that continues the same stream."""
@@ -117,7 +120,7 @@ def expect_drawing(target: Tensor) -> None:
 def source_of(generator: Generator | None, backend: Any) -> Any:
     """The backend's generator to draw from; RuntimeError for one of another device."""
     if generator is None:
-        return backend.generator
+        return backend.drawn(backend.generator)
     if not isinstance(generator, Generator):
         raise TypeError(
             f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
@@ -129,7 +132,7 @@ def source_of(generator: Generator | None, backend: Any) -> Any:
             f"Expected a '{backend.device.type}' device type for generator but found "
             f"'{generator.device.type}'"
         )
-    return generator._source
+    return backend.drawn(generator._source)
 
 
 @public("torch")

@@ -271,8 +271,8 @@ def asgd_step(
         eta, mu = _beside(F, eta, p), _beside(F, mu, p)
         p = p * (1 - lambd * eta) - eta * g
         mean = a + (p - a) * mu
-        if isinstance(mu, float):
-            new_averages.append(p if mu == 1 else mean)
+        if isinstance(mu, float):  # two results are two arrays, whatever the number is
+            new_averages.append(F.copy(p) if mu == 1 else mean)
         else:
             new_averages.append(F.where(mu == 1, p, mean))
         new_params.append(p)

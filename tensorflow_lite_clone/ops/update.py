@@ -131,6 +131,22 @@ def count_steps(F, steps, *, found_inf=None):
     return ([step + one for step in steps],)
 
 
+@composite
+def count_on_host(F, steps):
+    """t = t + 1 in the arrays themselves; the new counts as Python numbers."""
+    counts = []
+    for step in steps:
+        step += 1
+        counts.append(float(step.item()))  # it may have dimensions
+    return counts
+
+
+@composite
+def read_on_host(F, numbers):
+    """Zero-dim arrays as Python numbers."""
+    return [float(number.item()) for number in numbers]
+
+
 def _precise(F: Any, step: Any, p: Any) -> Any:
     """A step count that is an array, wide enough for formulas with `p`; a number as it is."""
     wide = not isinstance(step, float) and p.dtype.itemsize == 8

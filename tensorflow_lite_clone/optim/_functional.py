@@ -32,10 +32,10 @@ def advance(counts: Tensors, found_inf: Tensor | None = None) -> list[Any]:
     if not counts or not counts[0].is_cpu:
         update.update(update.count_steps, counts, read=(), found_inf=found_inf)
         return counts
-    steps = []
+    backend = counts[0]._storage.backend
+    steps: list[Any] = backend.F.count_on_host([count._storage.array for count in counts])
     for count in counts:
-        count += 1
-        steps.append(count.item())
+        count._storage.bump()
     return steps
 
 

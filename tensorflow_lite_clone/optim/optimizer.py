@@ -277,7 +277,11 @@ class Optimizer(Hooked):
 
     def host_values(self, numbers: list[Tensor]) -> list[Any]:
         """Zero-dim states for a step of `ops`: on the CPU as numbers."""
-        return [x.item() for x in numbers] if numbers[0].is_cpu else numbers
+        if not numbers[0].is_cpu:
+            return numbers
+        arrays = [x._storage.array for x in numbers]
+        values: list[Any] = numbers[0]._storage.backend.F.read_on_host(arrays)
+        return values
 
     def state_dict(self) -> dict[str, Any]:
         """States by parameter number, and the groups with numbers in place of parameters."""

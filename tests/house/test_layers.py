@@ -87,6 +87,8 @@ LOCAL: dict[str, dict[str, str]] = {
     "tensorflow_lite_clone.backends.numpy.backend": {
         "tensorflow_lite_clone.backends.numpy.random": "numpy.random is a tenth of the start-up",
         "tensorflow_lite_clone.backends.numpy.shared": "multiprocessing is slow to import",
+        "tensorflow_lite_clone.backends.numpy.graphs": "needed once something is compiled",
+        "tensorflow_lite_clone.backends.numpy.recording": "needed while something is captured",
     },
     "tensorflow_lite_clone.utils.data.dataloader": {
         "tensorflow_lite_clone.utils.data._multiprocess": "multiprocessing is slow to import",

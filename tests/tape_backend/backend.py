@@ -139,6 +139,8 @@ class _Record:
 class TapeGraphs:
     """What a device offers for graphs, see backends.cupy.graphs.Graphs."""
 
+    on_host = False
+
     def __init__(self, owner: TapeBackend) -> None:
         self._owner = owner
         self.captured: list[TapeGraph] = []

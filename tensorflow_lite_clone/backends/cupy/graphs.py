@@ -239,6 +239,8 @@ class Graphs:
     first replay. `deferring` is a block in which pointwise kernels wait for each other.
     """
 
+    on_host = False
+
     def __init__(
         self,
         index: int,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from importlib.util import find_spec
+from operator import add, iadd
 from sys import getrefcount
 from typing import Any
 
@@ -15,6 +17,7 @@ from tensorflow_lite_clone.backends.numpy import kit, memory
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch import hooks
 
 
 def _references() -> int:
@@ -59,6 +62,35 @@ class NumpyBackend(Backend):
     def __init__(self) -> None:
         super().__init__()
         self._constants: dict[tuple, Any] = {}
+
+    @cached_property
+    def graphs(self) -> Any:
+        # Imported when something is compiled.
+        from tensorflow_lite_clone.backends.numpy.graphs import Graphs
+
+        return Graphs(self)
+
+    def watch(self, captures: int) -> None:
+        """Let what is called for arrays be looked up anew, with so many captures more.
+
+        While there are any it goes on the tape of the thread that captures.
+        """
+        from tensorflow_lite_clone.backends.numpy import recording
+
+        with hooks.changing:
+            self.captures += captures
+            if self.captures == captures:
+                vars(self).update(recording.methods(self))
+                hooks.writers.append(recording.writing)
+            elif not self.captures:
+                for name in recording.methods(self):
+                    del vars(self)[name]
+                hooks.writers.remove(recording.writing)
+            self.add = self.guarded(add)
+            self.add_to = recording.written(iadd) if self.captures else iadd
+            self.forget()
+            self.F.forget()
+            hooks.forget()
 
     @property
     def generator(self) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.func.batching import indexing, ops, rules, shapes  # noqa: F401  enter rules
 from tensorflow_lite_clone.func.batching.array import ITEM, Batched
 from tensorflow_lite_clone.func.batching.random import BatchedGenerator
@@ -22,7 +23,12 @@ _backends: dict[tuple[int, int, Any], BatchedBackend] = {}
 
 
 def batching(level: int, size: int, base: Any) -> BatchedBackend:
-    """The backend of arrays with `size` samples at a level, above `base`."""
+    """The backend of arrays with `size` samples at a level, above `base`.
+
+    CaptureError while `base` writes a tape: words over samples have looked up those of `base`.
+    """
+    if base.captures:
+        capture.crossing("maps over samples")
     key = (level, size, base)
     try:
         return _backends[key]

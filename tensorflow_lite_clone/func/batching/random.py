@@ -33,7 +33,8 @@ class BatchedGenerator:
 
     def __getattr__(self, name: str) -> Any:
         backend = self._backend
-        source = backend.base.generator if self._source is None else self._source
+        base = backend.base
+        source = base.drawn(base.generator) if self._source is None else self._source
         method = getattr(source, name)
         how = randomness.get(backend.level, "error")
         if how == "error":
