@@ -38,6 +38,7 @@ ELSEWHERE = {
         + ("amp_unscale", "amp_update_scale"),
         "over lists of gradients: tests/optim",
     ),
+    **dict.fromkeys(("count_on_host", "read_on_host"), "of counts and numbers: tests/optim"),
     "copy_each": "over lists of gradients: tests/kernels, tests/distributed",
     **dict.fromkeys(("transfer", "to_device"), "needs a second device: tests/tensor"),
     **dict.fromkeys(("dropout", "dropout_backward"), "random: tests/ops/test_dropout.py"),

@@ -410,7 +410,7 @@ def test_debug_writes_the_program(tmp_path: Path) -> None:
     for i in range(3):
         call(tensor(i, 4, 3)).sum().backward()
     program = (tmp_path / "1_Linear" / "program_1.py").read_text()
-    assert "def run(kept):" in program and "Linear_forward_1(" in program
+    assert "def run(kept):" in program and "linear_1(" in program
     assert "Linear_backward" in (tmp_path / "1_Linear" / "program_2.py").read_text()
 
 
