@@ -20,7 +20,8 @@ from typing import Any
 class LiveNumber(float):
     """What `read` returned when it was made, and a cell that holds what it returns now.
 
-    The cell is a zero-dim float32 array on the device. `consumed` says whether anyone took the
+    The cell is a zero-dim float32 array on the device; on the CPU it is a list of Python floats and
+    a place in it, which programs read. `consumed` says whether anyone took the
     cell (or a function of the number, see `map`); a number that is not consumed is in the captured
     step as a constant, if at all, and the step has to be captured again when ``read()`` is no
     longer equal to it.

@@ -82,6 +82,7 @@ class Op:
     by_strides = False  # what a view shows depends on its input's strides (as_strided)
     #: Optional ``write(F, x, *arrays, **parameters)``, the op in x's own memory: its in-place form.
     write: Callable[..., None] | None = None
+    moves: tuple[int, ...] = ()  # positions of inputs that an override may write to
     writes_expanded = False  # `write` may write several elements into one place in memory
     calls: dict  # backend -> resolved callable
     plans: dict[int, Plan]

@@ -69,6 +69,7 @@ class BatchNorm(Op):
     any_layout = True
     label = "NativeBatchNorm"
     deferrable = True
+    moves = (3, 4)
     nondifferentiable = (1, 2, 3, 4)
     hints = (1, 2, 3, 4)
 

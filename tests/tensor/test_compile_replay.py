@@ -16,7 +16,8 @@ import pytest
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch import hooks, table
+from tensorflow_lite_clone.ops.batch_norm import BatchNorm
 from tests.cuda import programs
 from tests.cuda.programs import adam, host, in_place, network, plain, step_first, zero_last
 
@@ -363,6 +364,29 @@ def test_hooks_around_ops_see_every_call() -> None:
 
 
 # ---- what a capture leaves behind
+
+
+def test_statistics_that_an_override_writes_move_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def batch_norm(F: Any, x: Any, w: Any, b: Any, mean: Any, var: Any, **parameters: Any) -> Any:
+        *results, mean[...], var[...] = BatchNorm.forward(F, x, w, b, mean, var, **parameters)
+        return tuple(results)
+
+    def run(compiled: bool) -> dict:
+        model = nn.BatchNorm1d(3)
+        call = tlc.compile(lambda x: model(x).detach(), fullgraph=True) if compiled else model
+        for i in range(4):
+            call(tensor(i, 5, 3))
+        return programs.state_of(model)
+
+    expected = run(False)
+    monkeypatch.setitem(table.overrides, ("batch_norm", "numpy"), batch_norm)
+    try:
+        table._forget()
+        assert_equal(run(False), expected)
+        assert_equal(run(True), expected)
+    finally:
+        monkeypatch.undo()
+        table._forget()
 
 
 def test_the_backend_is_as_it_was() -> None:

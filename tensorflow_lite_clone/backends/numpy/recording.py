@@ -18,6 +18,7 @@ import numpy as np
 
 from tensorflow_lite_clone.core.live import LiveNumber
 from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch.op import TABLE
 
 #: Words whose results' shapes are values: they cannot be replayed.
 _READERS = frozenset("nonzero unique_all unique_counts unique_inverse unique_values".split())
@@ -109,6 +110,9 @@ class Tape:
     def run(self, call: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         """Call a function over arrays, and note it."""
         given = self._described(args, False), self._described(kwargs, False)
+        for place in getattr(TABLE.get(capture.state.op or ""), "moves", ()):
+            if args[place] is not None:
+                self.will_write(args[place])
         self.inside = True
         try:
             result = call(*args, **kwargs)
