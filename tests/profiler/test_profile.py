@@ -290,7 +290,7 @@ def test_declined_overrides_are_counted() -> None:
     x = tlc.ones(2, 3, requires_grad=True)
     with profiler.profile() as found:
         x.softmax(0).sum().backward()  # NumPy's form is for the last axis
-    assert found.fallbacks() == {("softmax_backward", "numpy"): 1}
+    assert found.fallbacks() == {(f"softmax{part}", "numpy"): 1 for part in ("", "_backward")}
     assert "softmax_backward" in found.report()
     assert table.declined["softmax_backward", "numpy"] >= 1
 
