@@ -1,6 +1,6 @@
 """Ops that are one word of NumPy's in the usual case: without the layers between, which cost more.
 
-They never decline.
+They never decline. Of many elements words of F do the work.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.kit_reduce import MANY
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.table import override
 
 
 @override("sum", backend="numpy", declines=False)
 def sum(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple, dtype: Any = None) -> Any:
-    if dtype is None and x.itemsize > 2:
+    if dtype is None and x.itemsize > 2 and x.size < MANY:
         if len(axis) == x.ndim and not keepdims and x.dtype.kind in "fc":
             # Into an array, as NumPy's own numbers would have to be made arrays.
             return np.add.reduce(x, axis, None, np.empty((), x.dtype))
@@ -26,7 +27,7 @@ def sum(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple, dtype: Any
 
 @override("mean", backend="numpy", declines=False)
 def mean(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
-    if x.itemsize > 2:
+    if x.itemsize > 2 and x.size < MANY:
         total = np.add.reduce(x, axis, None, None, keepdims)
         return total / (x.size // (total.size or 1))
     return F.mean(x, axis=axis, keepdims=keepdims)
@@ -34,14 +35,14 @@ def mean(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
 
 @override("amax", backend="numpy", declines=False)
 def amax(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
-    if len(axis) == x.ndim and not keepdims:
+    if len(axis) == x.ndim and not keepdims and x.size < MANY:
         return np.maximum.reduce(x, axis, None, np.empty((), x.dtype))
     return F.max(x, axis=axis, keepdims=keepdims)
 
 
 @override("amin", backend="numpy", declines=False)
 def amin(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
-    if len(axis) == x.ndim and not keepdims:
+    if len(axis) == x.ndim and not keepdims and x.size < MANY:
         return np.minimum.reduce(x, axis, None, np.empty((), x.dtype))
     return F.min(x, axis=axis, keepdims=keepdims)
 

@@ -17,7 +17,7 @@ from tensorflow_lite_clone.backends.numpy.threads import share
 _f32 = np.dtype(np.float32)
 _f64 = np.dtype(np.float64)
 _i64 = np.dtype(np.int64)
-_MANY = 1 << 16  # elements from which on BLAS adds up
+MANY = 1 << 16  # elements from which on BLAS adds up
 _EACH = 1 << 20  # elements that a thread searches
 
 
@@ -39,7 +39,7 @@ def _total(x: Any, axis: Any, keepdims: bool) -> Any:
     What lies in a row is first added up in runs, by a product with ones: BLAS does that in a fifth
     of the time, and its errors in such short runs are those of NumPy's pairwise sums.
     """
-    if x.size < _MANY or x.dtype.kind != "f" or not x.flags.c_contiguous:
+    if x.size < MANY or x.dtype.kind != "f" or not x.flags.c_contiguous:
         return np.add.reduce(x, axis, None, None, keepdims)
     ndim = x.ndim
     axes = range(ndim) if axis is None else axis if axis.__class__ is tuple else (axis,)
