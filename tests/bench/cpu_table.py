@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import threadpoolctl
 import torch
 
 import tensorflow_lite_clone as tlc
@@ -71,6 +72,7 @@ def about() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": numpy.__version__,
         "torch": torch.__version__,
+        **blas(),
     }
     if accelerated():
         versions[ACCELERATOR] = metadata.version(ACCELERATOR)
@@ -79,6 +81,16 @@ def about() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "date": today(),
         "versions": versions,
+    }
+
+
+def blas() -> dict[str, str]:
+    """NumPy's library for products, and for which processor its kernels are."""
+    folder = str(Path(numpy.__file__).parents[1])
+    return {
+        library["internal_api"]: f"{library['version']} ({library.get('architecture')})"
+        for library in threadpoolctl.threadpool_info()
+        if library["user_api"] == "blas" and library["filepath"].startswith(folder + "/numpy")
     }
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.tools.markdown import ROOT
 
 NAME = "tensorflow_lite_clone"
-RUNTIME = {"numpy", "ml_dtypes"}
+RUNTIME = {"numpy", "ml_dtypes", "threadpoolctl"}
 
 
 def run(*command: str | Path, cwd: Path) -> str:
