@@ -190,6 +190,17 @@ def _index_put(x: tlc.Tensor) -> tlc.Tensor:
     return y
 
 
+def _writer_into_a_buffer() -> Callable[[tlc.Tensor], tlc.Tensor]:
+    buffer = tlc.zeros(3, 4)
+
+    def add(x: tlc.Tensor) -> tlc.Tensor:
+        buffer[0] += x[0]
+        buffer.t()[1].mul_(2)
+        return buffer[0, 0].add_(1) + buffer
+
+    return add
+
+
 FUNCTIONS: dict[str, Callable[[tlc.Tensor], Any]] = {
     "views": lambda x: x.t().contiguous().view(2, 6).chunk(2, 1)[1],
     "writes": _index_put,
@@ -217,6 +228,24 @@ def test_functions(name: str) -> None:
     compiled = tlc.compile(lambda x: function(x), fullgraph=True)
     assert_equal(run(compiled), run(function))
     assert len(forms(compiled)) == 1
+
+
+def test_writes_to_parts_of_a_buffer() -> None:
+    """What a capture writes through views is taken back, too."""
+    compiled, eager = tlc.compile(_writer_into_a_buffer(), fullgraph=True), _writer_into_a_buffer()
+    for i in range(5):
+        assert_equal([host(compiled(tensor(i, 3, 4)))], [host(eager(tensor(i, 3, 4)))])
+    assert len(forms(compiled)) == 1
+
+
+def test_an_override_may_decline_at_a_replay() -> None:
+    """For a label that is out of range, here, where the general form complains."""
+    compiled = tlc.compile(lambda x, y: F.cross_entropy(x, y), fullgraph=True)
+    for _ in range(3):
+        compiled(tlc.zeros(2, 3), tlc.tensor([0, 2]))
+    assert len(forms(compiled)) == 1
+    with pytest.raises(IndexError):
+        compiled(tlc.zeros(2, 3), tlc.tensor([0, 3]))
 
 
 def test_a_generator_of_ones_own() -> None:
