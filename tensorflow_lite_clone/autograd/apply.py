@@ -52,21 +52,25 @@ def wrap_gradients(found: list, backends: list, told: list, given: Any) -> list:
     for storage in given:
         root = storage.root or storage
         holders[id(_memory(root.laid))] = root
-    results: list[Tensor | None] = []
-    for array, backend, inputs in zip(found, backends, told):
-        if array is None:
-            results.append(None)
-            continue
-        tensor = wrap_freely(array, backend, inputs)
+    results: list[Tensor | None] = [None] * len(found)
+    # What owns its memory comes before its views, whatever the order they were asked for in.
+    present = [place for place, array in enumerate(found) if array is not None]
+    if len(present) > 1:
+        present.sort(key=lambda place: _memory(found[place]) is not found[place])
+    for place in present:
+        array = found[place]
+        tensor = wrap_freely(array, backends[place], told[place])
         made = tensor._storage
-        root = holders.get(id(_memory(array)))
+        memory = _memory(array)
+        root = holders.get(id(memory))
         if root is None:
-            root = holders.setdefault(id(array), made)
+            # A part of memory that nobody was given holds nothing but itself.
+            root = holders.setdefault(id(memory if memory.size == array.size else array), made)
         if root is not made:
             made.root = root
             if type(root) is Lent:
                 root.views.add(made)
-        results.append(tensor)
+        results[place] = tensor
     return results
 
 

@@ -160,7 +160,7 @@ class Compiled:
         return f"<compiled {self._function!r}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if inside.active or capture.state.graph is not None:
+        if inside.active or capture.state.graph is not None or mode.transforms:
             return self._function(*args, **kwargs)
         tensors: list[Tensor] = []
         try:

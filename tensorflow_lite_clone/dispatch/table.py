@@ -92,11 +92,11 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
     generic = backend.fused(name, body, generic, getattr(op, "hints", ()))
     for layer in (backend.name, *backend.accelerators):
         if (special := overrides.get((name, layer))) is not None:
-            special = backend.guarded(backend.foreign(partial(special, backend.F)))
-            if (name, layer) in unfailing:
-                generic = special
-            else:
-                generic = _with_fallback((name, layer), special, generic)
+            special = backend.foreign(partial(special, backend.F))
+            if (name, layer) not in unfailing:
+                special = _with_fallback((name, layer), special, generic)
+            # Together: at a replay on the CPU, values may be such that the override declines.
+            generic = backend.guarded(special)
     return generic
 
 
@@ -113,6 +113,7 @@ def _with_fallback(
         serving[0] += 1
         return result
 
+    call.__qualname__ = key[0]  # as programs call it
     return call
 
 

@@ -422,6 +422,21 @@ def test_saved_results_of_grad_see_writes_to_what_they_are_views_of():
     raises(script)
 
 
+@parameterized.expand([("leaf_first", True), ("leaf_last", False)])
+def test_saved_results_of_grad_see_writes_to_views_of_them(_, leaf_first):
+    def script(lib):
+        x, w = vector(lib), lib.ones(3, 1, requires_grad=True)
+        seen = x.reshape(3, 1)
+        wanted = [x, seen] if leaf_first else [seen, x]
+        found = lib.autograd.grad((seen * 2).sum(), wanted)
+        gx, gs = found if leaf_first else found[::-1]
+        y = (w * gs).sum()
+        gx.add_(1)
+        y.backward()
+
+    raises(script)
+
+
 def test_leaves_never_take_the_given_gradient_in_another_shape():
     v = tlc.ones(24)
     x = tlc.rand(6, 4, requires_grad=True)

@@ -390,3 +390,17 @@ def test_calls_of_unknown_arguments_run(caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level(logging.WARNING, "tensorflow_lite_clone.compile"):
         assert compiled(tlc.ones(1).to("tape"), {1, 2}).item() == 3.0
     assert "argument of type set" in caplog.records[0].message
+
+
+def test_transforms_of_a_compiled_function() -> None:
+    """They see the function itself."""
+    compiled = tlc.compile(lambda x: (x**3).sum(), fullgraph=True)
+    x = tensor(0, 4)
+    for _ in range(3):
+        compiled(x)
+    assert captured() == 1
+    _, derivative = tlc.func.jvp(compiled, (x,), (tensor(1, 4),))
+    found = [tlc.func.grad(compiled)(x), tlc.func.vmap(compiled)(x[None]), derivative]
+    wanted = [3 * x**2, compiled(x)[None], (3 * x**2 * tensor(1, 4)).sum()]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one.cpu().numpy(), other.cpu().numpy(), rtol=1e-6)

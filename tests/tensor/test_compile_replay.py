@@ -219,6 +219,31 @@ def test_functions(name: str) -> None:
     assert len(forms(compiled)) == 1
 
 
+def test_writes_to_parts_of_a_buffer() -> None:
+    """What a capture writes through views is taken back, too."""
+    first, second = tlc.zeros(3, 4), tlc.zeros(3, 4)
+
+    def add(buffer: tlc.Tensor, x: tlc.Tensor) -> tlc.Tensor:
+        buffer[0] += x[0]
+        buffer.t()[1].mul_(2)
+        return buffer[0, 0].add_(1) + buffer
+
+    compiled = tlc.compile(lambda x: add(first, x), fullgraph=True)
+    for i in range(5):
+        assert_equal([host(compiled(tensor(i, 3, 4)))], [host(add(second, tensor(i, 3, 4)))])
+    assert len(forms(compiled)) == 1
+
+
+def test_an_override_may_decline_at_a_replay() -> None:
+    """For a label that is out of range, here, where the general form complains."""
+    compiled = tlc.compile(lambda x, y: F.cross_entropy(x, y), fullgraph=True)
+    for _ in range(3):
+        compiled(tlc.zeros(2, 3), tlc.tensor([0, 2]))
+    assert len(forms(compiled)) == 1
+    with pytest.raises(IndexError):
+        compiled(tlc.zeros(2, 3), tlc.tensor([0, 3]))
+
+
 def test_a_generator_of_ones_own() -> None:
     source = tlc.Generator()
     compiled = tlc.compile(lambda x: x + tlc.rand(3, generator=source), fullgraph=True)

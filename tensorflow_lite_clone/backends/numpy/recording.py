@@ -129,6 +129,8 @@ class Tape:
         if id(array) in self._before:
             return
         value = self.pool.made.get(id(array)) or self.pool.roots.get(id(_root(array)))
+        while value is not None and value.parent is not None:  # it is a view, maybe of what was
+            value = value.parent
         if value is None or value.maker is not self:
             self._before[id(array)] = array, array.copy()
 
