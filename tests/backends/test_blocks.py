@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -179,3 +180,18 @@ def test_errors_of_gelu() -> None:
     away = np.abs(x) > 0.5
     assert np.abs(y[away] / x[away].astype(np.float64) - exact[away]).max() < 2.5e-7
     assert np.abs(y - x * exact).max() < 1.2e-6
+
+
+def test_small_values_of_softplus_are_kept() -> None:
+    x = np.full(5000, -20, np.float32)
+    want = np.log1p(np.exp(np.float64(-20)))
+    np.testing.assert_allclose(F.softplus(tlc.tensor(x)).numpy(), want, rtol=1e-6)
+    np.testing.assert_allclose(F.logsigmoid(tlc.tensor(-x)).numpy(), -want, rtol=1e-6)
+
+
+def test_rows_of_large_equal_numbers() -> None:
+    x = tlc.full((40, 128), 1000.1)
+    w, ones = tlc.linspace(-1, 1, 128), tlc.ones(128)
+    assert float((F.layer_norm(x, (128,), w, ones) - 1).abs().max()) < 1e-3
+    want = -math.log(128)
+    assert float((x.log_softmax(-1) - want).abs().max()) < 1e-6

@@ -56,3 +56,8 @@ def test_copies(monkeypatch, axes):
         copied = kit.copy(x)
         assert copied.flags.c_contiguous and copied.flags.owndata
         np.testing.assert_array_equal(copied, x)
+
+
+def test_reshapes_of_what_lies_along_strides():
+    x = np.arange(600 * 700.0).reshape(600, 700)
+    np.testing.assert_array_equal(kit.reshape(x.T, (-1,)), x.T.reshape(-1))

@@ -307,8 +307,8 @@ def _erf_and_square(out: Any, square: Any, x: Any) -> None:
 def _gelu(out: Any, x: Any, square: Any) -> None:
     _erf_and_square(out, square, x)
     np.add(out, 1, out)
-    np.multiply(out, x, out)
     np.multiply(out, 0.5, out)
+    np.multiply(out, x, out)
 
 
 @override("gelu", backend="numpy")
@@ -348,8 +348,8 @@ def gelu_tanh(F: Any, x: Any) -> Any:
 def _gelu_tanh(out: Any, x: Any) -> None:
     _tanh_of_cubic(out, x)
     np.add(out, 1, out)
-    np.multiply(out, x, out)
     np.multiply(out, 0.5, out)
+    np.multiply(out, x, out)
 
 
 def _tanh_of_cubic(out: Any, x: Any) -> None:
@@ -368,17 +368,19 @@ def gelu_tanh_backward(F: Any, g: Any, x: Any) -> Any:
 
 
 def _gelu_tanh_backward(out: Any, g: Any, x: Any, slope: Any) -> None:
-    """g / 2 times (1 + t) (1 + (1 - t) x u'), for t = tanh(u)."""
+    """g / 2 times (1 + t) + (1 - t) (1 + t) u' x, for t = tanh(u).
+
+    The factors that are zero come first: u' x may overflow.
+    """
     _tanh_of_cubic(out, x)
     np.multiply(x, x, slope)
     np.multiply(slope, 3 * _RATE * _CUBIC, slope)
     np.add(slope, _RATE, slope)
-    np.multiply(slope, x, slope)
-    rest = np.subtract(1, out)
-    np.multiply(slope, rest, slope)
-    np.add(slope, 1, slope)
+    np.multiply(slope, np.subtract(1, out), slope)
     np.add(out, 1, out)
-    np.multiply(out, slope, out)
+    np.multiply(slope, out, slope)
+    np.multiply(slope, x, slope)
+    np.add(out, slope, out)
     np.multiply(out, g, out)
     np.multiply(out, 0.5, out)
 
@@ -387,14 +389,15 @@ def _log1p_of_exp(out: Any, e: Any, w: Any) -> None:
     """Write log(1 + exp(e)) into out; e and w are lost.
 
     With w = 1 + exp(e) rounded it is log(w) + (exp(e) - (w - 1)) / w: numpy.log1p, which has no
-    vector form, takes three times as long.
+    vector form, takes three times as long. The difference w - 1 is exact, where exp(e) is small
+    as well.
     """
     np.exp(e, e)
     np.add(e, 1, w)
-    np.log(w, out)
-    np.subtract(e, w, e)
-    np.add(e, 1, e)
+    np.subtract(w, 1, out)
+    np.subtract(e, out, e)
     np.divide(e, w, e)
+    np.log(w, out)
     np.add(out, e, out)
 
 

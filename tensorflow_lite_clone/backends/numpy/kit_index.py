@@ -78,7 +78,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
         try:
             return np.reshape(x, shape, copy=False)
         except ValueError:
-            return copy(x).reshape(shape)
+            return _copied(x).reshape(shape)
     return x.reshape(shape)
 
 
@@ -286,6 +286,7 @@ def _add_slices(x: Any, index: Any, axis: int, value: Any) -> None:
         np.add.at(flat, (offsets[:, None] + places).reshape(-1), part.reshape(-1))
 
 
+_copied = copy  # where a parameter has its name
 _COMBINE = {"multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
 
 

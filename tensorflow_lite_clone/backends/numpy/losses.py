@@ -20,6 +20,7 @@ def _is_plain(x: Any, target: Any, weight: Any, ignore_index: int, smoothing: fl
         weight is None
         and not smoothing
         and x.ndim == 2
+        and x.shape[1] > 1  # of one class it is known exactly
         and x.itemsize > 2
         and target.size > 0
         and not 0 <= ignore_index < x.shape[1]

@@ -40,12 +40,15 @@ def _plane(x: Any, ndim: int) -> Any:
 
 
 def _normalized(x: Any, mean: Any, rstd: Any, w: Any, b: Any, out: Any, buffer: Any) -> None:
-    """((x - mean) * rstd) * w + b of rows: x * (rstd w) + (b - mean rstd w) of short ones."""
+    """((x - mean) * rstd) * w + b of rows: x * (rstd w) + (b - mean rstd w) of short ones.
+
+    The latter only where the mean is no larger than a few deviations: else the sum cancels.
+    """
     shift = mean * rstd
     size = x.shape[1]
-    if size >= ROW or w is None:
-        np.multiply(x, rstd, out)
-        np.subtract(out, shift, out)
+    if size >= ROW or w is None or not np.all(np.abs(shift) <= 4):
+        np.subtract(x, mean, out)
+        np.multiply(out, rstd, out)
         if w is not None:
             np.multiply(out, w, out)
         if b is not None:

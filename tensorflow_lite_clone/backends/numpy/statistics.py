@@ -53,8 +53,13 @@ def row_moments(x: Any, eps: float, buffer: Any) -> tuple[Any, Any]:
     variance /= size
     variance -= mean * mean
     if not is_safe(mean, variance):
+        # The mean of what is left is what the sum was rounded by.
         centered = np.subtract(x, mean, buffer)
+        rest = (row_sums(centered) / size)[:, None]
+        mean += rest
         variance = row_sums(np.multiply(centered, centered, buffer))[:, None] / size
+        variance -= rest * rest
+        np.maximum(variance, 0, out=variance)
     variance += eps
     np.sqrt(variance, variance)
     return mean, np.divide(1, variance, variance)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import exp
-from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import formula, kernel
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.softmax import log_sum_exp
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
+
+
+@formula
+def _loss(x, top, rest):
+    """Not lse - x: a sum of a large `top` and `rest` would round the latter away."""
+    return rest - (x - top)
 
 
 @kernel
@@ -17,7 +23,7 @@ def cross_entropy(start, stop, x, target, ignored, loss, lse):
         top, rest = log_sum_exp(x, i)
         lse[i] = top + rest
         label = target[i]
-        loss[i] = _ZERO if label == ignored else rest - (x[i, max(label, 0)] - top)
+        loss[i] = _ZERO if label == ignored else _loss(x[i, max(label, 0)], top, rest)
 
 
 @kernel

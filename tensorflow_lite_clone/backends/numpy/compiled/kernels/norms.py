@@ -1,6 +1,8 @@
 """Norms of rows, groups and channels, and their gradients.
 
-Means are taken first and variances from what is left, so that nothing cancels.
+Means are taken first and variances from what is left, so that nothing cancels. The mean of what
+is left is what the sum was rounded by: it corrects both, as in Chan, Golub and LeVeque, "Algorithms
+for computing the sample variance" (1983).
 """
 
 from __future__ import annotations
@@ -21,6 +23,18 @@ def _rate(squares, count, eps):
     return _f(1 / math.sqrt(squares / count + eps))
 
 
+@loop
+def _less(squares, rest, count):
+    """The sum of squares around the mean, from that around a number that is off by rest / count."""
+    return max(squares - rest * rest / count, 0.0)
+
+
+@loop
+def _left(squares, rest, count):
+    """What a mean is off by; nothing where it is infinite, as the sums are NaN then."""
+    return _f(rest / count) if squares == squares else _ZERO
+
+
 @kernel
 def layer_norm(start, stop, x, w, b, eps, y, mean, rstd):
     columns = x.shape[1]
@@ -29,11 +43,13 @@ def layer_norm(start, stop, x, w, b, eps, y, mean, rstd):
         for j in range(columns):
             total += x[i, j]
         middle = _f(total / columns)
-        squares = _ZERO
+        squares, rest = _ZERO, _ZERO
         for j in range(columns):
             d = x[i, j] - middle
             squares += d * d
-        rate = _rate(squares, columns, eps)
+            rest += d
+        rate = _rate(_less(squares, rest, columns), columns, eps)
+        middle += _left(squares, rest, columns)
         for j in range(columns):
             y[i, j] = (x[i, j] - middle) * rate * w[j] + b[j]
         mean[i] = middle
@@ -105,11 +121,13 @@ def _total(x, i, j):
 
 @loop
 def _squares(x, i, j, middle):
-    total = _ZERO
+    """The sums of (x - mean)^2 and of x - mean over a line."""
+    squares, rest = _ZERO, _ZERO
     for k in range(x.shape[2]):
         d = x[i, j, k] - middle
-        total += d * d
-    return total
+        squares += d * d
+        rest += d
+    return squares, rest
 
 
 @loop
@@ -132,10 +150,13 @@ def group_norm(start, stop, x, w, b, eps, y, mean, rstd):
         for j in range(channels):
             total += _total(x, i, j)
         middle = _f(total / (channels * size))
-        squares = 0.0
+        squares, rest = 0.0, 0.0
         for j in range(channels):
-            squares += _squares(x, i, j, middle)
-        rate = _rate(squares, channels * size, eps)
+            found, left = _squares(x, i, j, middle)
+            squares += found
+            rest += left
+        rate = _rate(_less(squares, rest, channels * size), channels * size, eps)
+        middle += _left(squares, rest, channels * size)
         for j in range(channels):
             channel = i % groups * channels + j
             scale, shift = rate * w[channel], b[channel]
@@ -178,9 +199,13 @@ def batch_norm(start, stop, x, w, b, eps, y, mean, variance):
         for i in range(samples):
             total += _total(x, i, j)
         middle = _f(total / (samples * size))
-        squares = 0.0
+        squares, rest = 0.0, 0.0
         for i in range(samples):
-            squares += _squares(x, i, j, middle)
+            found, left = _squares(x, i, j, middle)
+            squares += found
+            rest += left
+        middle += _left(squares, rest, samples * size)
+        squares = _less(squares, rest, samples * size)
         scale = _rate(squares, samples * size, eps) * w[j]
         shift = b[j]
         for i in range(samples):

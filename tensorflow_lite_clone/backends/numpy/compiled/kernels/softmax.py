@@ -11,7 +11,7 @@ from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import (
     ordered,
     unordered,
 )
-from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel, loop
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import formula, kernel, loop
 
 _f = np.float32
 _LEAST = np.int32(-(2**31))
@@ -35,6 +35,12 @@ def log_sum_exp(x, i):
     for j in range(x.shape[1]):
         total += exp(x[i, j] - top)
     return top, _f(math.log(total))
+
+
+@formula
+def _log_share(x, top, rest):
+    """x less the logarithm of the sum, in two steps: their sum would round a small `rest` away."""
+    return (x - top) - rest
 
 
 @kernel
@@ -69,7 +75,7 @@ def log_softmax(start, stop, x, y):
     for i in range(start, stop):
         top, rest = log_sum_exp(x, i)
         for j in range(columns):
-            y[i, j] = x[i, j] - top - rest
+            y[i, j] = _log_share(x[i, j], top, rest)
 
 
 @kernel
