@@ -216,6 +216,30 @@ def test_convolutions_that_are_left_to_matrix_products() -> None:
 
 
 @compiled
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize("size", [(8, 10), (9, 11), (2, 130), (3, 2)])
+def test_the_gradient_of_pools_of_two_by_two(size, ceil_mode) -> None:
+    """Equal values, infinities, several NaNs in a window, and what is in none."""
+    values = np.array([-np.inf, -1, 0, 0, 2, 2, np.inf, np.nan], np.float32)
+    x = np.random.default_rng(1).choice(values, (20, 10, *size))
+    window = {"kernel": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1)}
+    y, hint = CPU.F.max_pool(x, **window, ceil_mode=ceil_mode)
+    g = random(*y.shape)
+    before = table.served["max_pool_backward", "numba"]
+    got = CPU.F.max_pool_backward(g, x, y, hint, **window)
+    assert table.served["max_pool_backward", "numba"] == before + 1
+    expected = np.zeros_like(x)
+    for place in np.ndindex(g.shape):
+        corner = tuple(2 * i for i in place[2:])
+        pixels = (*place[:2], *[slice(i, i + 2) for i in corner])
+        seen = x[pixels].ravel()
+        nans = np.flatnonzero(np.isnan(seen))
+        winner = nans[-1] if nans.size else seen.argmax()
+        expected[pixels].flat[winner] = g[place]
+    np.testing.assert_array_equal(got, expected)
+
+
+@compiled
 @pytest.mark.parametrize("axis", [0, 1])
 def test_reads_and_sums_at_places(axis: int) -> None:
     x, places = random(40, 60), PLACES % (40, 60)[axis]
