@@ -116,6 +116,7 @@ def added(F, x: np.ndarray, values: np.ndarray, axis: int = 1) -> np.ndarray:
 
 
 IMAGES, WINDOW = (6, 16, 12, 13), {"kernel": (3, 2), "stride": (2, 1), "padding": (1, 0)}
+DIRECT = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
 NEEDS = {"needs": (True, True, True), "eps": 1e-5}
 SHARED = {
     "softmax": lambda F: F.softmax(random(50, 70), axis=1),
@@ -138,6 +139,10 @@ SHARED = {
         random(*IMAGES), random(*IMAGES), kernel=(3, 3), stride=(1, 1), padding=(1, 1),
         dilation=(1, 1), groups=16,
     ),
+    "conv": lambda F: F.conv(random(*IMAGES), random(7, 16, 3, 3), random(7), **DIRECT),
+    "conv_backward_input": lambda F: F.conv_backward_input(
+        random(6, 7, 12, 13), random(7, 16, 3, 3), size=(12, 13), **DIRECT
+    ),
 }  # fmt: skip
 
 
@@ -157,6 +162,81 @@ def test_results_do_not_depend_on_the_number_of_threads(name: str, monkeypatch) 
     for others in zip(*results, strict=True):
         for other in others[1:]:
             np.testing.assert_array_equal(other, others[0])
+
+
+@compiled
+@pytest.mark.parametrize("padding", [(0, 0), (1, 1), (2, 2), (0, 2), (2, 1), (1, 0)])
+@pytest.mark.parametrize(
+    ("images", "channels", "size", "outputs"),
+    [(13, 5, (5, 8), 7), (1, 3, (40, 33), 16), (70, 1, (4, 9), 1), (40, 16, (3, 3), 4),
+     (3, 2, (70, 65), 5), (90, 16, (1, 1), 12)],
+)  # fmt: skip
+def test_direct_convolutions(images, channels, size, outputs, padding, monkeypatch) -> None:
+    """Odd outputs, a last line of fewer images, one image, one channel, tiny ones."""
+    if min(n + 2 * p for n, p in zip(size, padding, strict=True)) < 3:
+        pytest.skip("no window fits")
+    monkeypatch.setattr(flags, "threads", 2)
+    numbers = {**DIRECT, "padding": padding}
+    x, w, bias = random(images, channels, *size), random(outputs, channels, 3, 3), random(outputs)
+    y = CPU.F.conv(x.astype(float), w.astype(float), bias.astype(float), **numbers)
+    g = random(*y.shape)
+    names = "conv", "conv_backward_input", "conv_backward_weight"
+    before = table.served.copy()
+    for name, arrays, others in [
+        ("conv", (x, w, bias), {}),
+        ("conv", (x, w, None), {}),
+        ("conv_backward_input", (g, w), {"size": size}),
+        ("conv_backward_weight", (g, x), {"kernel": (3, 3)}),
+    ]:
+        op = getattr(CPU.F, name)
+        wide = [None if array is None else array.astype(float) for array in arrays]
+        expected = op(*wide, **numbers, **others)
+        got = op(*arrays, **numbers, **others)
+        assert got.shape == expected.shape
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+    new = table.served.copy() - before
+    assert [new[name, "numba"] for name in names] == [2, 1, 1]
+
+
+@compiled
+def test_convolutions_that_are_left_to_matrix_products() -> None:
+    serve = table.overrides["conv", "numba"]
+    x, w = random(4, 8, 9, 9), random(8, 8, 3, 3)
+    assert serve(CPU.F, x, w, None, **DIRECT) is not NotImplemented
+    for other in ({"stride": (1, 2)}, {"dilation": (2, 1)}, {"padding": (1, 3)}):
+        assert serve(CPU.F, x, w, None, **{**DIRECT, **other}) is NotImplemented
+    assert serve(CPU.F, random(4, 16, 9, 9), w, None, **{**DIRECT, "groups": 2}) is NotImplemented
+    assert serve(CPU.F, x, random(1, 8, 3, 5), None, **DIRECT) is NotImplemented
+    many = random(1, 256, 3, 3), random(256, 256, 3, 3)
+    assert serve(CPU.F, *many, None, **DIRECT) is NotImplemented
+    g = random(4, 8, 9, 9)  # of the input's last row nothing was seen
+    assert table.overrides["conv_backward_input", "numba"](
+        CPU.F, g, w, size=(10, 9), **DIRECT
+    ) is NotImplemented  # fmt: skip
+
+
+@compiled
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize("size", [(8, 10), (9, 11), (2, 130), (3, 2)])
+def test_the_gradient_of_pools_of_two_by_two(size, ceil_mode) -> None:
+    """Equal values, infinities, several NaNs in a window, and what is in none."""
+    values = np.array([-np.inf, -1, 0, 0, 2, 2, np.inf, np.nan], np.float32)
+    x = np.random.default_rng(1).choice(values, (20, 10, *size))
+    window = {"kernel": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1)}
+    y, hint = CPU.F.max_pool(x, **window, ceil_mode=ceil_mode)
+    g = random(*y.shape)
+    before = table.served["max_pool_backward", "numba"]
+    got = CPU.F.max_pool_backward(g, x, y, hint, **window)
+    assert table.served["max_pool_backward", "numba"] == before + 1
+    expected = np.zeros_like(x)
+    for place in np.ndindex(g.shape):
+        corner = tuple(2 * i for i in place[2:])
+        pixels = (*place[:2], *[slice(i, i + 2) for i in corner])
+        seen = x[pixels].ravel()
+        nans = np.flatnonzero(np.isnan(seen))
+        winner = nans[-1] if nans.size else seen.argmax()
+        expected[pixels].flat[winner] = g[place]
+    np.testing.assert_array_equal(got, expected)
 
 
 @compiled

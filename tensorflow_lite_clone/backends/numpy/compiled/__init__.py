@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tensorflow_lite_clone.backends.numpy.compiled import (  # noqa: F401  their overrides
     activation,
-    depthwise,
+    convolution,
     index,
     losses,
     norms,

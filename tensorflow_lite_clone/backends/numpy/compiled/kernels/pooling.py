@@ -12,7 +12,7 @@ from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import formula, k
 
 _f = np.float32
 _at = np.uint64
-_LOWEST = _f(-np.inf)
+_LOWEST, _ZERO = _f(-np.inf), _f(0)
 
 
 @formula
@@ -65,6 +65,23 @@ def _inside(first, kernel, dilation, size):
     return max(0, (dilation - 1 - first) // dilation), min(kernel, last + 1)
 
 
+@loop
+def _four(g, x, y, gx, window, count, top, low):
+    """A line of windows of 2 x 2 side by side, whose lines in x begin at `top` and `low`."""
+    for k in range(count):
+        i, j, spot = _at(top + 2 * k), _at(low + 2 * k), _at(window + k)
+        a, b, c, d = x[i], x[i + _at(1)], x[j], x[j + _at(1)]
+        largest, slope = y[spot], g[spot]
+        # the first that is the largest, or the last that is not a number: then none is the largest
+        is_a, is_b, is_c, is_d = a == largest, b == largest, c == largest, d == largest
+        no_c, no_b = (c != c) & (d == d), (b != b) & (c == c) & (d == d)
+        no_a = (a != a) & (b == b) & (c == c) & (d == d)
+        gx[i] = slope if is_a | no_a else _ZERO
+        gx[i + _at(1)] = slope if (is_b & (not is_a)) | no_b else _ZERO
+        gx[j] = slope if (is_c & (not (is_a | is_b))) | no_c else _ZERO
+        gx[j + _at(1)] = slope if (is_d & (not (is_a | is_b | is_c))) | (d != d) else _ZERO
+
+
 @kernel
 def max_pool_backward(start, stop, g, x, y, gx, size, count, geometry):
     """Each window's g at the place of its maximum, added up; planes of `size` and `count`, flat.
@@ -74,9 +91,17 @@ def max_pool_backward(start, stop, g, x, y, gx, size, count, geometry):
     kh, kw, sh, sw, ph, pw, dh, dw = geometry
     height, width = size
     rows, columns = count
-    gx[start * height * width : stop * height * width] = 0
+    four = kh == kw == sh == sw == 2 and ph == pw == 0 and dh == dw == 1
+    four &= 2 * rows <= height and 2 * columns <= width
+    all_are_in_a_window = four and 2 * rows == height and 2 * columns == width
     for plane in range(start, stop):
+        if not all_are_in_a_window:
+            gx[plane * height * width : (plane + 1) * height * width] = 0
         for row in range(rows):
+            if four:
+                top = (plane * height + 2 * row) * width
+                _four(g, x, y, gx, (plane * rows + row) * columns, columns, top, top + width)
+                continue
             line = row * sh - ph
             top, bottom = _inside(line, kh, dh, height)
             corner = (plane * height + line) * width
