@@ -19,11 +19,11 @@ _depthwise, _direct = Kernels("depthwise"), Kernels("direct")
 _LEAST = 1 << 10
 _LINE = 1 << 12  # pixels side by side
 _A_TURN = 16  # products of a direct convolution, which take as long as an element of a softmax
-# From about where NumPy's matrix products are as fast, measured with 2 threads: channels times
-# outputs (128 x 128 of 16 x 16 pixels took 5.5 ms either way, 64 x 64 half of NumPy's time), and
-# numbers in the padded channels of an image, past which lines leave the cache (64 of 128 x 128
-# took 86 ms, NumPy 75; 16 of them a third).
-_MOST_PAIRS, _MOST_NUMBERS = 1 << 14, 1 << 19
+# Up to where NumPy's matrix products are as fast, measured with 2 threads: channels times outputs
+# (64 x 64 of 32 x 32 pixels: forward 8.6 ms, NumPy 7.7, weight 9.6 and 14.8; 128 x 128 of
+# 16 x 16 forward 8.0 and 5.7), and numbers in the padded channels of an image, past which lines
+# leave the cache (64 of 128 x 128 took 86 ms, NumPy 75; 16 of them a third).
+_MOST_PAIRS, _MOST_NUMBERS = 1 << 12, 1 << 19
 _ONE_THREAD = 1 << 26  # products, a millisecond of one thread
 
 
