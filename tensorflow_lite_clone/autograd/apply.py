@@ -64,8 +64,10 @@ def wrap_gradients(found: list, backends: list, told: list, given: Any) -> list:
         memory = _memory(array)
         root = holders.get(id(memory))
         if root is None:
-            # A part of memory that nobody was given holds nothing but itself.
-            root = holders.setdefault(id(memory if memory.size == array.size else array), made)
+            # A part of memory that nobody was given holds nothing but itself. What it is part of
+            # may be no array.
+            whole = memory is array or getattr(memory, "size", None) == array.size
+            root = holders.setdefault(id(memory if whole else array), made)
         if root is not made:
             made.root = root
             if type(root) is Lent:

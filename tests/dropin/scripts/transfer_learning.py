@@ -16,8 +16,8 @@ def data(n, classes=3):
 
 
 dataloaders = {
-    'train': torch.utils.data.DataLoader(data(24), batch_size=4, shuffle=True),
-    'val': torch.utils.data.DataLoader(data(8), batch_size=4),
+    'train': torch.utils.data.DataLoader(data(24), batch_size=8, shuffle=True),
+    'val': torch.utils.data.DataLoader(data(8), batch_size=8),
 }
 dataset_sizes = {'train': 24, 'val': 8}
 
