@@ -17,6 +17,8 @@ from tensorflow_lite_clone.tensor import Tensor
 
 _new = object.__new__
 
+_NO_PARAMETERS: dict = {}
+
 
 def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
     """`apply` for a differentiable op with one input and one output that is no view."""
@@ -29,21 +31,10 @@ def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
     except KeyError:
         call = prepared(op, backend)
     result = call(storage.array, **parameters)
-    if type(result) is not backend.array_type:
-        result = backend.asarray(result)
-    made = _new(Storage)
-    made.array = result
-    made.backend = backend
-    made.version = 0
-    made.root = None
-    output = _new(Tensor)
-    output._storage = made
-    output._edge = None
-    output._view = None
-    edge = input._edge if input._view is None else current_edge(input)
-    if edge is not None and mode.grad:
-        record(output, op, backend, (edge,), 1, (storage,), parameters)
-    return output
+    edge = None
+    if mode.grad:
+        edge = input._edge if input._view is None else current_edge(input)
+    return _recorded(op, result, backend, (edge,), int(edge is not None), (storage,), parameters)
 
 
 def apply_to_two(op: type[Op], x: Tensor, y: Tensor) -> Tensor:
@@ -87,7 +78,13 @@ def apply_to_three(op: type[Op], x: Tensor, y: Tensor, z: Tensor) -> Tensor:
 
 
 def _recorded(
-    op: type[Op], result: Any, backend: Any, edges: tuple, mask: int, storages: tuple
+    op: type[Op],
+    result: Any,
+    backend: Any,
+    edges: tuple,
+    mask: int,
+    storages: tuple,
+    parameters: dict = _NO_PARAMETERS,
 ) -> Tensor:
     """The tensor of an op's result, in the graph if an input is, which `mask` says."""
     if type(result) is not backend.array_type:
@@ -102,7 +99,7 @@ def _recorded(
     output._edge = None
     output._view = None
     if mask:
-        record(output, op, backend, edges, mask, storages)
+        record(output, op, backend, edges, mask, storages, parameters)
     return output
 
 
@@ -141,23 +138,13 @@ def reduction(
                         call = calls[backend]
                     except KeyError:
                         call = prepared(op, backend)
-                    result = call(array, axis=axis, keepdims=keepdim, shape=shape)
-                    if type(result) is not backend.array_type:
-                        result = backend.asarray(result)
-                    made = _new(Storage)
-                    made.array = result
-                    made.backend = backend
-                    made.version = 0
-                    made.root = None
-                    output = _new(Tensor)
-                    output._storage = made
-                    output._edge = None
-                    output._view = None
-                    edge = input._edge if input._view is None else current_edge(input)
-                    if edge is not None and mode.grad:
-                        parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
-                        record(output, op, backend, (edge,), 1, (storage,), parameters)
-                    return output
+                    parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
+                    result = call(array, **parameters)
+                    edge = None
+                    if mode.grad:
+                        edge = input._edge if input._view is None else current_edge(input)
+                    mask = int(edge is not None)
+                    return _recorded(op, result, backend, (edge,), mask, (storage,), parameters)
             elif input is not None:
                 expect_tensor(name, input)
             # What was not given stays away, for the complaints about missing or double arguments.
