@@ -100,15 +100,22 @@ class _Sums:
         return parts[0] if len(parts) == 1 else np.add.reduce(parts, 0)
 
 
+def _means_in_deviations(g: Any, x: Any, w: Any, mean: Any, rstd: Any) -> Any:
+    """Means over standard deviations; None where a gradient is left to the generic form."""
+    if x.size < _SMALL or mean is None or not is_plain(x, g, w):
+        return None
+    means = mean * rstd
+    # Far from zero, sums of g x would lose too much, see `statistics`.
+    return means if np.all(np.abs(means) <= 4) else None
+
+
 @override("layer_norm_backward", backend="numpy")
 def layer_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, rstd: Any, *, ndim: int, eps: float, needs: tuple
 ) -> Any:
-    if x.size < _SMALL or mean is None or not is_plain(x, g, w):
+    means = _means_in_deviations(g, x, w, mean, rstd)
+    if means is None:
         return NotImplemented
-    means = mean * rstd
-    if not np.all(np.abs(means) <= 4):
-        return NotImplemented  # sums of g x would lose too much, see `statistics`
     rows, gs = _plane(x, ndim), _plane(g, ndim)
     count, size = rows.shape
     gx = np.empty(x.shape, x.dtype) if needs[0] else None
@@ -247,11 +254,9 @@ def group_norm(F: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> An
 def group_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, rstd: Any, *, groups: int, eps: float, needs: tuple
 ) -> Any:
-    if x.size < _SMALL or mean is None or not is_plain(x, g, w):
+    means = _means_in_deviations(g, x, w, mean, rstd)
+    if means is None:
         return NotImplemented
-    means = mean * rstd
-    if not np.all(np.abs(means) <= 4):
-        return NotImplemented  # sums of g x would lose too much, see `statistics`
     n, channels = x.shape[:2]
     xs, gs = _samples(x), _samples(g)
     size = xs.shape[2]
