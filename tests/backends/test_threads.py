@@ -64,6 +64,23 @@ def test_what_is_shared_again_stays_in_its_thread(three: None) -> None:
     assert seen == [((0, 3), True)] * 3
 
 
+@pytest.mark.skipif(threads._processor is None, reason="threads cannot be kept on processors")
+def test_threads_have_processors_of_their_own_meanwhile(three: None) -> None:
+    before = os.sched_getaffinity(0)
+    flags.threads = 2
+    if len(before) < 2:
+        pytest.skip("there is one processor")
+    for _ in range(2):  # a thread that is new, and one that is known
+        seen: list[set[int]] = []
+        threads.share(lambda start, stop: seen.append(os.sched_getaffinity(0)), 2, 1)
+        mine, other = seen
+        assert mine and other and not mine & other and mine | other <= before
+        assert os.sched_getaffinity(0) == before
+    flags.threads = len(before) + 1  # not one for each: they have what they had
+    threads.share(lambda start, stop: None, flags.threads, 1)
+    assert os.sched_getaffinity(0) == before
+
+
 def test_blas_has_one_thread_in_the_parts_and_its_own_after(three: None) -> None:
     import threadpoolctl
 
