@@ -71,9 +71,9 @@ def test_threads_have_processors_of_their_own_meanwhile(three: None) -> None:
     if len(before) < 2:
         pytest.skip("there is one processor")
     for _ in range(2):  # a thread that is new, and one that is known
-        seen: list[set[int]] = []
-        threads.share(lambda start, stop: seen.append(os.sched_getaffinity(0)), 2, 1)
-        mine, other = seen
+        masks: dict[int, set[int]] = {}
+        threads.share(lambda i, _, to=masks: to.update({i: os.sched_getaffinity(0)}), 2, 1)
+        mine, other = masks[0], masks[1]
         assert mine and other and not mine & other and mine | other <= before
         assert os.sched_getaffinity(0) == before
     flags.threads = len(before) + 1  # not one for each: they have what they had
