@@ -19,6 +19,8 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.raw import Raw
 
+#: The elements of its first array from which on a pointwise op is given to `Backend.large`.
+MANY = 1 << 20
 #: What every kit defines besides, where needed, corrected words of the standard.
 KIT = {
     "astype": "(x, dtype, *, copy=False): dtype is native or a DType",
@@ -182,6 +184,10 @@ class Backend:
         Integers that the dtype does not hold wrap around.
         """
         raise NotImplementedError
+
+    def large(self, call: Any, *arrays: Any) -> Any:
+        """``call(*arrays)`` of a pointwise op, which threads may do in parts."""
+        return call(*arrays)
 
     def strides(self, array: Any) -> tuple[int, ...]:
         """Strides in elements."""

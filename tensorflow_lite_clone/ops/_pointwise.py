@@ -15,6 +15,7 @@ from tensorflow_lite_clone.autograd.apply import apply, current_edge, record, wr
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import write_array, write_out
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.backends.base import MANY
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
@@ -83,7 +84,7 @@ def unary(
             call = calls[backend]
         except KeyError:
             call = prepared(op, backend)
-        result = call(array)
+        result = call(array) if array.size < MANY else backend.large(call, array)
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
         if storage.__class__ is Free:
@@ -223,7 +224,7 @@ def binary(
         except KeyError:
             call = prepared(op, backend)
         try:
-            result = call(left, right)
+            result = call(left, right) if left.size < MANY else backend.large(call, left, right)
         except ValueError:
             broadcast_shapes(left.shape, right.shape)  # raises torch's error
             raise

@@ -13,6 +13,7 @@ from scipy import special
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.backends.numpy import blocks, threads
 from tensorflow_lite_clone.core.flags import flags
+from tensorflow_lite_clone.ops import _pointwise
 
 F = tlc.nn.functional
 SHAPE = (60, 130)
@@ -112,6 +113,33 @@ def test_special_values_as_in_the_generic_form(name: str) -> None:
     generic.backward(tlc.from_numpy(upstream))
     for a, b in ((mine.detach(), generic.detach()), (x.grad, y.grad)):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_pointwise_functions_of_many_elements_are_shared(
+    dtype: str, in_parts: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed = []
+    share = blocks.share
+    monkeypatch.setattr(blocks, "share", lambda *args: handed.append(share(*args)))
+    monkeypatch.setattr(_pointwise, "MANY", 1)
+    a, b = np.random.default_rng(11).uniform(1, 50, (2, *SHAPE)).astype(dtype)
+    x, y = tlc.from_numpy(a), tlc.from_numpy(b)
+    pairs = [
+        (x + y, a + b), (x - 3, a - 3), (x / y, a / b), (x.exp(), np.exp(a)), (x < y, a < b),
+        (-x, -a),
+    ]  # fmt: skip
+    for mine, known in pairs:
+        assert mine.shape == x.shape
+        np.testing.assert_allclose(mine.numpy(), known, rtol=1e-6)
+    assert len(handed) >= 5
+    others = [(x.T + y.T, a.T + b.T), (x + y[:1], a + b[:1]), (x[:, ::2] * 2, a[:, ::2] * 2)]
+    handed.clear()
+    for mine, known in others:
+        np.testing.assert_array_equal(mine.numpy(), known)
+    assert not handed
+    with pytest.raises(RuntimeError, match="must match the size"):
+        x + y[:7]
 
 
 def test_infinite_upstream_gradients_are_dropped_with_what_is_dropped() -> None:

@@ -151,6 +151,11 @@ class NumpyBackend(Backend):
             self._constants[key] = array
         return array
 
+    def large(self, call: Any, *arrays: Any) -> Any:
+        from tensorflow_lite_clone.backends.numpy.blocks import in_parts
+
+        return in_parts(call, *arrays)
+
     def strides(self, array: Any) -> tuple[int, ...]:
         itemsize = array.itemsize
         return tuple([stride // itemsize for stride in array.strides])
