@@ -15,7 +15,7 @@ from tensorflow_lite_clone.core.flags import flags
 _CACHED = 3 << 16  # elements of a block in all its arrays: as float32 numbers they fit into L2
 # Beside another thread blocks are larger: after every call the threads wait for the interpreter's
 # lock, 5 us each time, which is what working on 64 K elements takes; and L3 is not much slower.
-_SHARED = 1 << 18
+_SHARED = 1 << 17
 BLOCK = _SHARED  # the most elements that a kernel is given at once
 _BUFFERED = 8192  # NumPy's buffer, in elements
 ROW = 512  # elements of a row from which one loop a row is faster than copies to the buffer
