@@ -15,15 +15,16 @@ from tensorflow_lite_clone.core.flags import flags
 _CACHED = 3 << 16  # elements of a block in all its arrays: as float32 numbers they fit into L2
 # Beside another thread blocks are larger: after every call the threads wait for the interpreter's
 # lock, 5 us each time, which is what working on 64 K elements takes; and L3 is not much slower.
-_SHARED = 1 << 17
+# Those of rows are larger still, as there are calls for a number a row, which take little else.
+_SHARED, _SHARED_ROWS = 1 << 17, 1 << 19
 BLOCK = _SHARED  # the most elements that a kernel is given at once
 _BUFFERED = 8192  # NumPy's buffer, in elements
 ROW = 512  # elements of a row from which one loop a row is faster than copies to the buffer
 
 
-def _block(size: int, least: int, arrays: int) -> int:
+def _block(size: int, least: int, arrays: int, shared: int) -> int:
     """Elements of blocks of `arrays` with `size` elements, of which a thread gets `least`."""
-    return _SHARED if flags.threads > 1 and size >= 2 * least else _CACHED // arrays
+    return shared if flags.threads > 1 and size >= 2 * least else _CACHED // arrays
 
 
 def blockwise(
@@ -42,7 +43,7 @@ def blockwise(
             return NotImplemented
     out = np.empty(x.shape, dtype)
     size = x.size
-    step = _block(size, least, 2 + len(others) + buffers)
+    step = _block(size, least, 2 + len(others) + buffers, _SHARED)
     if size <= step:
         kernel(out, x, *others, *[np.empty(x.shape, dtype) for _ in range(buffers)])
         return out
@@ -96,7 +97,7 @@ def by_rows(
     Parts of `least` elements or more go to a thread each, those with matrix products told so.
     """
     size = count * width
-    step = max(1, _block(size, least, 3) // max(width, 1))
+    step = max(1, _block(size, least, 3, _SHARED_ROWS) // max(width, 1))
     if count <= step and not ROW <= width < _BUFFERED:
         work(0, count)
         return
@@ -107,6 +108,19 @@ def by_rows(
                 work(first, min(first + step, stop))
 
     share(part, count, -(-least // max(width, 1)), products=products)
+
+
+def beside_row(ufunc: Any, x: Any, row: Any, out: Any) -> None:
+    """``ufunc(x, row, out)`` for matrices without gaps, some rows together: loops are long then."""
+    count, width = x.shape
+    together = _BUFFERED // max(width, 1)
+    whole = count - count % together if together > 1 else 0
+    if whole:
+        long = (-1, together * width)
+        several = np.concatenate([row] * together)
+        ufunc(x[:whole].reshape(long), several, out[:whole].reshape(long))
+    if whole < count:
+        ufunc(x[whole:], row, out[whole:])
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.blocks import by_rows
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
-from tensorflow_lite_clone.backends.numpy.softmax import MOST_FOR_LOGS, exponentials
+from tensorflow_lite_clone.backends.numpy.softmax import exponentials
 from tensorflow_lite_clone.dispatch.table import override
 
 _SMALL = 4096  # elements, below which few calls count for more than fast ones
@@ -73,7 +73,7 @@ def _log_sums(x: Any) -> tuple[Any, Any]:
     def work(start: int, stop: int) -> None:
         with scratch((stop - start) * classes, x.dtype) as memory:
             y = memory.reshape(stop - start, classes)
-            sums, top = exponentials(x[start:stop], y, MOST_FOR_LOGS)
+            sums, top = exponentials(x[start:stop], y, True)
         np.log(sums, logs[start:stop])
         if top is not None:
             tops[start:stop] = top[:, 0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.blocks import ROW, by_rows
+from tensorflow_lite_clone.backends.numpy.blocks import ROW, beside_row, by_rows
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.statistics import (
     combined,
@@ -50,9 +50,9 @@ def _normalized(x: Any, mean: Any, rstd: Any, w: Any, b: Any, out: Any, buffer: 
         np.subtract(x, mean, out)
         np.multiply(out, rstd, out)
         if w is not None:
-            np.multiply(out, w, out)
+            beside_row(np.multiply, out, w, out)
         if b is not None:
-            np.add(out, b, out)
+            beside_row(np.add, out, b, out)
         return
     left = np.empty((len(x), 2), x.dtype)
     left[:, :1] = shift
@@ -143,7 +143,7 @@ def layer_norm_backward(
             else:
                 np.multiply(g, r, product)
                 if w is not None:
-                    np.multiply(product, factor, product)
+                    beside_row(np.multiply, product, factor, product)
             np.add(y, product, y)
 
     by_rows(work, count, size, products=True)
@@ -178,7 +178,7 @@ def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
             return
         np.multiply(part, scale, y)
         if w is not None:
-            np.multiply(y, w, y)
+            beside_row(np.multiply, y, w, y)
 
     by_rows(work, count, size, products=True)
     return out, scales.reshape(*x.shape[: x.ndim - ndim], *(1,) * ndim)
@@ -213,7 +213,7 @@ def rms_norm_backward(
             else:
                 np.multiply(g, s, product)
                 if w is not None:
-                    np.multiply(product, factor, product)
+                    beside_row(np.multiply, product, factor, product)
             np.add(y, product, y)
 
     by_rows(work, count, size, products=True)
