@@ -77,6 +77,7 @@ def cross_entropy_backward(
     q is ``w[t]`` at the target, and ``(1 - smoothing) * q + smoothing / C * w`` when smoothed.
     """
     y = F.exp(x - F.expand_dims(lse, axis=axis))
+    y = y / F.sum(y, axis=axis, keepdims=True)  # which is 1, but for the rounding of a large lse
     label, w = _labels_and_weights(F, target, weight, ignore_index, y.dtype)
     if reduction == "mean":
         g = g / _total(F, w)

@@ -190,6 +190,29 @@ def test_means_far_larger_than_deviations(name: str, offset: float) -> None:
         np.testing.assert_allclose(a / size, b / size, atol=2e-6 * (1 + abs(offset)))
 
 
+@pytest.mark.parametrize("shape", [(8, 16, 700), (8, 16, 4, 4), (300, 16)])
+def test_batches_of_one_number_are_normalized_to_zero(shape: tuple[int, ...]) -> None:
+    x = tlc.full(shape, 1000.1)
+    mean, variance = tlc.zeros(16), tlc.ones(16)
+    y = F.batch_norm(x, mean, variance, training=True, momentum=1.0)
+    assert y.abs().max() < 1e-4 and variance.max() < 1e-9
+    np.testing.assert_array_equal(mean.numpy(), np.float32(1000.1))
+
+
+@pytest.mark.parametrize("classes", [7, 130])
+def test_gradients_of_losses_at_large_numbers(classes: int) -> None:
+    """The logarithm of the sum is known to 1e-3 only."""
+    values = np.random.default_rng(9).standard_normal((60, classes)).astype(np.float32) * 3 + 1e4
+    x = tlc.from_numpy(values.astype(np.float32)).requires_grad_()
+    F.cross_entropy(x, labels(x), reduction="sum").backward()
+    exact = special.softmax(x.detach().numpy().astype(np.float64), 1)
+    exact[np.arange(60), labels(x).numpy()] -= 1
+    np.testing.assert_allclose(x.grad.numpy(), exact, atol=1e-6)
+    weighted = tlc.from_numpy(x.detach().numpy().copy()).requires_grad_()
+    F.cross_entropy(weighted, labels(x), tlc.ones(classes), reduction="sum").backward()
+    np.testing.assert_allclose(weighted.grad.numpy(), exact, atol=1e-6)
+
+
 def _normalized(name: str, x: Any) -> Any:
     if "layer" in name:
         rows = x.reshape(12, 650) if "long" in name else x

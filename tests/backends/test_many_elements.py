@@ -8,25 +8,38 @@ import pytest
 from tensorflow_lite_clone.backends.numpy import kit, kit_index, kit_reduce
 from tensorflow_lite_clone.core.flags import flags
 
-SHAPES = [(3, 128), (2, 3, 192), (5, 64, 64), (2, 4, 7, 320), (1, 16384), (3, 127)]
+SHAPES = [
+    (3, 128), (2, 3, 192), (5, 64, 64), (2, 4, 7, 320), (1, 16384), (3, 127), (67, 3), (3, 43, 5),
+    (5, 2, 521), (18, 2, 19, 3),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sums(monkeypatch, shape, dtype):
     monkeypatch.setattr(kit_reduce, "MANY", 1)
+    monkeypatch.setattr(kit_reduce, "_RUN", 8)
+    kit_reduce._run.cache_clear()
     x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
     x[0, 0] = 1e4
     last = len(shape) - 1
-    for axis in (None, -1, last, (0, last), tuple(range(len(shape))), (last, last - 1), 0, ()):
+    together = (0, last), (0, 1), (last, last - 1), tuple(range(len(shape)))
+    for axis in (None, -1, last, 0, 1, *together, ()):
         for keepdims in (False, True):
             for ours, theirs in ((kit.sum, np.sum), (kit.mean, np.mean)):
                 found = ours(x, axis=axis, keepdims=keepdims)
-                want = theirs(x, axis=axis, keepdims=keepdims, dtype=np.float64)
+                want = theirs(x, axis=axis, keepdims=keepdims, dtype=np.longdouble)
                 assert found.shape == want.shape and found.dtype == dtype
                 scale = np.abs(x).astype("f8")
                 bound = theirs(scale, axis=axis, keepdims=keepdims) * 8 * np.finfo(dtype).eps
                 assert (np.abs(found - want) <= bound).all()
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((300_000, 2), 0), ((2, 150_000, 2), 1)])
+def test_sums_of_many_rows_are_no_less_exact(shape, axis):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4") + np.float32(1)
+    error = np.abs(kit.sum(x, axis=axis) - np.sum(x, axis, np.float64)).max()
+    assert error <= 4 * np.spacing(np.float32(shape[axis]))  # one by one: some 100
 
 
 def test_sums_of_what_is_not_finite(monkeypatch):

@@ -49,3 +49,13 @@ def test_gradients_are_not_written_to():
             optimizer.step()
         assert param.grad is g
         np.testing.assert_array_equal(g.numpy(), np.full(5, 2, "f4"))
+
+
+def test_centered_steps_of_gradients_whose_squares_overflow():
+    for lib in (tlc, torch):
+        param = lib.nn.Parameter(lib.ones(5))
+        optimizer = lib.optim.RMSprop([param], centered=True)
+        for _ in range(3):
+            param.grad = lib.full((5,), 1e30)
+            optimizer.step()
+        assert (param == 1).all()

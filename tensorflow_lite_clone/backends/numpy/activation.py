@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.blocks import BLOCK, blockwise
-from tensorflow_lite_clone.backends.numpy.exponential import near_exp
 from tensorflow_lite_clone.dispatch.table import override
 
 _LIGHT = 1 << 19  # elements a thread should have of work on each that takes 0.3 ns
@@ -254,8 +253,35 @@ def _sigmoid_backward(out: Any, g: Any, y: Any) -> None:
     np.multiply(out, g, out)
 
 
+@cache
+def _to_base_2() -> np.ndarray | None:
+    """-log2(e), if NumPy has exp2 of float32 in vectors: it takes half the time of exp then.
+
+    So it has on processors with AVX-512.
+    """
+    try:
+        from numpy.lib import introspect
+    except ImportError:
+        return None
+    found = introspect.opt_func_info("^exp2$", "float32").get("exp2", {})
+    if any([not loop["current"].startswith("baseline") for loop in found.values()]):
+        return _number(-math.log2(math.e))
+    return None
+
+
+def _exp_of_negative(x: Any, out: Any) -> None:
+    """Write exp(-x) into `out`, of float32 off by what rounding x once more would change."""
+    factor = _to_base_2() if out.dtype.char == "f" else None
+    if factor is None:
+        np.negative(x, out)
+        np.exp(out, out)
+    else:
+        np.multiply(x, factor, out)
+        np.exp2(out, out)
+
+
 def _sigmoid(out: Any, x: Any) -> None:
-    near_exp(x, out, -1)
+    _exp_of_negative(x, out)
     np.add(out, _ONE, out)
     np.divide(_ONE, out, out)
 
@@ -266,7 +292,7 @@ def sigmoid(F: Any, x: Any) -> Any:
 
 
 def _silu(out: Any, x: Any) -> None:
-    near_exp(x, out, -1)
+    _exp_of_negative(x, out)
     np.add(out, _ONE, out)
     np.divide(x, out, out)
 

@@ -51,9 +51,17 @@ def batch_norm(
     count = x.size // x.shape[1]
     mean, squares = [sums / count for sums in channel_sums(rows, rows)]
     variance = squares - mean * mean
-    if not is_safe(mean, variance):
-        return NotImplemented
-    results = [_normalized(x, rows, w, b, mean, variance, eps)]
+    if is_safe(mean, variance):
+        y = _normalized(x, rows, w, b, mean, variance, eps)
+    else:
+        # The mean of what is left is what the sum was rounded by.
+        mean = mean.astype(x.dtype)
+        centered = rows - mean[:, None]
+        rest, squares = [sums / count for sums in channel_sums(centered, centered)]
+        variance = np.maximum(squares - rest * rest, 0)
+        y = _normalized(x, centered, w, b, rest, variance, eps)
+        mean = mean + rest
+    results = [y]
     results += [mean.astype(x.dtype), variance.astype(x.dtype)]
     unbiased = variance * (count / (count - 1))
     for running, new in ((running_mean, mean), (running_var, unbiased)):

@@ -8,7 +8,8 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.blocks import by_rows
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
-from tensorflow_lite_clone.backends.numpy.softmax import exponentials
+from tensorflow_lite_clone.backends.numpy.softmax import MOST_FOR_LOGS, exponentials
+from tensorflow_lite_clone.backends.numpy.statistics import row_sums
 from tensorflow_lite_clone.dispatch.table import override
 
 _SMALL = 4096  # elements, below which few calls count for more than fast ones
@@ -73,7 +74,7 @@ def _log_sums(x: Any) -> tuple[Any, Any]:
     def work(start: int, stop: int) -> None:
         with scratch((stop - start) * classes, x.dtype) as memory:
             y = memory.reshape(stop - start, classes)
-            sums, top = exponentials(x[start:stop], y, True)
+            sums, top = exponentials(x[start:stop], y, MOST_FOR_LOGS)
         np.log(sums, logs[start:stop])
         if top is not None:
             tops[start:stop] = top[:, 0]
@@ -113,10 +114,11 @@ def cross_entropy_backward(
         else:
             np.subtract(x[start:stop], total[:, None], part)
             np.exp(part, part)
-            np.multiply(part, share[:, None] if reduction == "none" else share, part)
+            # A large sum's logarithm is rounded; the exponentials' own sum tells by how much.
+            np.multiply(part, (share / row_sums(part))[:, None], part)
         places = np.arange(0, part.size, classes)
         places += target[start:stop]
         part.reshape(-1)[places] -= share
 
-    by_rows(work, count, classes)
+    by_rows(work, count, classes, products=True)
     return gx

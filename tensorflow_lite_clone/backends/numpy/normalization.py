@@ -127,10 +127,9 @@ def layer_norm_backward(
         with scratch(x.size, x.dtype) as memory:
             product = np.multiply(g, x, memory.reshape(x.shape))
             if needs[1] or needs[2]:
-                left = np.ones((2, len(x)), x.dtype)
-                left[0] = m[:, 0]
-                part = sums.parts[start] = np.matmul(left, g)
-                np.subtract(np.dot(r[:, 0], product), part[0], part[0])
+                part = sums.parts[start] = np.empty((2, size), x.dtype)
+                np.subtract(np.dot(r[:, 0], product), np.dot(m[:, 0], g), part[0])
+                np.dot(np.ones(len(x), x.dtype), g, part[1])
             if gx is None:
                 return
             shift = np.dot(g, factor)[:, None] / size

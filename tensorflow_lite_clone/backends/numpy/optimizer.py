@@ -185,6 +185,7 @@ def rmsprop_step(
     found_inf: Any = None,
 ) -> Any:
     states = [averages] * centered + [buffers] * bool(momentum)
+    largest = np.finfo(params[0].dtype).max
     lists = (params, grads, squares, *states)
     if not _fits(lists, found_inf, lr, alpha, eps, weight_decay, momentum):
         return NotImplemented
@@ -201,6 +202,7 @@ def rmsprop_step(
             change *= 1 - alpha
             average += change
             np.multiply(average, average, change)
+            np.minimum(change, largest, out=change)  # of infinity less infinity there is no root
             np.subtract(v, change, change)
             np.sqrt(change, change)
         else:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.blocks import by_rows
-from tensorflow_lite_clone.backends.numpy.exponential import near_exp
 from tensorflow_lite_clone.backends.numpy.kit_reduce import pick_last
 from tensorflow_lite_clone.backends.numpy.statistics import row_dots, row_sums
 from tensorflow_lite_clone.dispatch.table import override
@@ -22,7 +21,7 @@ _SMALL = 4096  # elements, below which few calls count for more than fast ones
 # were so before (but for those under 1e-34), and up to which none has overflown.
 _LEAST, _MOST = 2.0**-11, 2.0**120
 _LOWEST, _ZERO = np.array(-np.inf, np.float32), np.array(0, np.float32)
-_MOST_FOR_LOGS = 2.0**11  # the logarithm, below 8, is rounded by 2.4e-7 at most
+MOST_FOR_LOGS = 2.0**11  # the logarithm, below 8, is rounded by 2.4e-7 at most
 
 
 def _rows(x: Any, axis: int) -> Any:
@@ -37,14 +36,10 @@ def _rows(x: Any, axis: int) -> Any:
     return x.reshape(-1, x.shape[axis])
 
 
-def exponentials(x: Any, y: Any, for_logs: bool) -> tuple[Any, Any]:
-    """exp(x - s) in y for rows x, their sums, and s (a column): None where it is zero.
-
-    Where it is `for_logs`, of the sums, y is rounded more.
-    """
-    (near_exp if for_logs else np.exp)(x, y)
+def exponentials(x: Any, y: Any, most: float) -> tuple[Any, Any]:
+    """exp(x - s) in y for rows x, their sums, and s (a column): None where it is zero."""
+    np.exp(x, y)
     sums = row_sums(y)
-    most = _MOST_FOR_LOGS if for_logs else _MOST
     if np.minimum.reduce(sums) >= _LEAST and np.maximum.reduce(sums) <= most:
         return sums, None
     top = pick_last(x, x.argmax(1))[:, None]  # faster than the maximum
@@ -62,7 +57,7 @@ def softmax(F: Any, x: Any, *, axis: int) -> Any:
 
     def work(start: int, stop: int) -> None:
         part = results[start:stop]
-        sums, _ = exponentials(rows[start:stop], part, False)
+        sums, _ = exponentials(rows[start:stop], part, _MOST)
         np.multiply(part, np.divide(1, sums, sums)[:, None], part)
 
     by_rows(work, *rows.shape, products=True)
@@ -98,7 +93,7 @@ def log_softmax(F: Any, x: Any, *, axis: int) -> Any:
 
     def work(start: int, stop: int) -> None:
         source, part = rows[start:stop], results[start:stop]
-        sums, top = exponentials(source, part, True)
+        sums, top = exponentials(source, part, MOST_FOR_LOGS)
         np.log(sums, sums)
         if top is not None:
             source = np.subtract(source, top, part)
