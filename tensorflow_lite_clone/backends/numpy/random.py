@@ -268,9 +268,9 @@ class Generator(RejectionGenerator):
             raise unsupported("bernoulli_scalar_cpu_", described)
         shape, count = flatten(() if shape is None else shape)
         out = np.empty(count, dtype)
-        threshold = np.uint64(math.ceil(p * 2.0**53))
+        threshold = math.ceil(p * 2.0**53)
         for part in blocks(count):
-            out[part] = self._words53(part.stop - part.start) < threshold
+            out[part] = self._below53(threshold, part.stop - part.start)
         return out.reshape(shape)
 
     def _bernoulli_array(

@@ -266,6 +266,17 @@ class GeneratorState(Stream):
         words |= draws[1::2]
         return words
 
+    def _below53(self, threshold: int, count: int) -> np.ndarray:
+        """Whether the low 53 bits of `count` 64-bit words are below a number up to 2^53."""
+        draws = self._draw(2 * count)
+        high, low = divmod(threshold, 1 << 32)
+        words = draws[0::2] & _HIGH_21_BITS
+        below = words < np.uint64(high)
+        if low:  # the second draws decide about a few
+            places = np.flatnonzero(words == np.uint64(high))
+            below[places] = draws[1::2][places] < np.uint64(low)
+        return below
+
     def _uniform24(self, count: int) -> np.ndarray:
         """float32 in [0, 1), 24 bits of one draw each."""
         uniform = (self._words32(count).view(np.int32) & _MASK_24).astype(np.float32)

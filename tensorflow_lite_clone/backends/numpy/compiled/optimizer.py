@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,18 @@ def _serves(name: str, lr: Any, found_inf: Any, *lists: list[np.ndarray]) -> boo
     )
 
 
+def _run_each(calls: list[tuple]) -> None:
+    """Start ``(kernel, parameter, *arguments)``, which threads share as if it were one long one."""
+    places = [0, *accumulate([p.size for _, p, *_ in calls])]
+
+    def work(start: int, stop: int) -> None:
+        for (kernel, *arguments), first, last in zip(calls, places, places[1:]):
+            if first < stop and start < last:
+                kernel(max(start - first, 0), min(stop, last) - first, *arguments)
+
+    run(work, places[-1], 1)
+
+
 @override("sgd_step", backend="numba")
 def sgd_step(
     F: Any,
@@ -49,18 +62,20 @@ def sgd_step(
     if not _serves("sgd_step", lr, found_inf, params, grads, buffers):
         return NotImplemented
     sign = -1.0 if maximize else 1.0
+    calls: list[tuple] = []
     for i, (p, g) in enumerate(zip(params, grads)):
         p, g = p.reshape(-1), g.reshape(-1)
         if not momentum:
-            run(_kernels.sgd, p.size, 1, p, g, sign, weight_decay, lr)
+            calls.append((_kernels.sgd, p, g, sign, weight_decay, lr))
             continue
         # A first step's buffer is the gradient, whatever is there.
         keep, enter = (0.0, 1.0) if first[i] else (momentum, 1 - dampening)
         buffer = buffers[i].reshape(-1)
         if first[i]:
             buffer.fill(0)
-        run(_kernels.momentum_sgd, p.size, 1, p, g, buffer, sign, weight_decay, lr, keep, enter,
-            momentum, nesterov)  # fmt: skip
+        calls.append((_kernels.momentum_sgd, p, g, buffer, sign, weight_decay, lr, keep, enter,
+                      momentum, nesterov))  # fmt: skip
+    _run_each(calls)
     return None
 
 
@@ -92,9 +107,12 @@ def adam_step(
     sign = -1.0 if maximize else 1.0
     shrink = 1 - lr * weight_decay if decoupled else 1.0
     decay = 0.0 if decoupled else weight_decay
+    calls: list[tuple] = []
     for p, g, mean, square, step in zip(params, grads, means, squares, steps):
         rate = lr / (1 - beta1**step)
         root = math.sqrt(1 - beta2**step)
-        run(_kernels.adam, p.size, 1, p.reshape(-1), g.reshape(-1), mean.reshape(-1),
-            square.reshape(-1), sign, decay, shrink, beta1, beta2, rate, root, eps)  # fmt: skip
+        calls.append((_kernels.adam, p.reshape(-1), g.reshape(-1), mean.reshape(-1),
+                      square.reshape(-1), sign, decay, shrink, beta1, beta2, rate, root,
+                      eps))  # fmt: skip
+    _run_each(calls)
     return None
