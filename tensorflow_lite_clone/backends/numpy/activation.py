@@ -259,14 +259,10 @@ def _to_base_2() -> np.ndarray | None:
 
     So it has on processors with AVX-512.
     """
-    try:
-        from numpy.lib import introspect
-    except ImportError:
-        return None
-    found = introspect.opt_func_info("^exp2$", "float32").get("exp2", {})
-    if any([not loop["current"].startswith("baseline") for loop in found.values()]):
-        return _number(-math.log2(math.e))
-    return None
+    introspect = getattr(np.lib, "introspect", None)  # since NumPy 2.2
+    found = introspect.opt_func_info("^exp2$", "float32").get("exp2", {}) if introspect else {}
+    fast = any([not loop["current"].startswith("baseline") for loop in found.values()])
+    return _number(-math.log2(math.e)) if fast else None
 
 
 def _exp_of_negative(x: Any, out: Any) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.numpy import kit, memory
+from tensorflow_lite_clone.backends.numpy.blocks import in_parts
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
@@ -152,8 +153,6 @@ class NumpyBackend(Backend):
         return array
 
     def large(self, call: Any, *arrays: Any) -> Any:
-        from tensorflow_lite_clone.backends.numpy.blocks import in_parts
-
         return in_parts(call, *arrays)
 
     def strides(self, array: Any) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.core.flags import flags
 
-_CACHED = 3 << 16  # elements of a block in all its arrays: as float32 numbers they fit into L2
+_CACHED = 3 << 17  # elements of a block in all its arrays: as float32 numbers they fit into L2
 # Beside another thread blocks are larger: after every call the threads wait for the interpreter's
 # lock, 5 us each time, which is what working on 64 K elements takes; and L3 is not much slower.
 # Those of rows are larger still, as there are calls for a number a row, which take little else.
