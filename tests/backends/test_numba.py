@@ -267,8 +267,11 @@ STEPS = [
 
 
 @compiled
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("name", "numbers"), STEPS)
-def test_steps_of_optimizers(name: str, numbers: dict) -> None:
+def test_steps_of_optimizers(name: str, numbers: dict, threads: int, monkeypatch) -> None:
+    monkeypatch.setattr(layer, "_PART", 8)
+    monkeypatch.setattr(flags, "threads", threads)
     numbers = {"weight_decay": 0.0, "maximize": False, **numbers}
     shapes = [(7, 9), (30,)]
     lists = [[np.abs(random(i, *shape))[0] for shape in shapes] for i in (1, 2, 3, 4)]

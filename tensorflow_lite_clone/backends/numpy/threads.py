@@ -65,6 +65,7 @@ def share(
     if parts < 2 or not _busy.acquire(blocking=False):
         work(0, size)
         return
+    processors: set[int] = set()
     try:
         ends = [size * (i + 1) // parts for i in range(parts)]
         while len(_workers) < parts - 1:
@@ -79,12 +80,12 @@ def share(
                 work(0, ends[0])
             finally:
                 errors = [ended.get() for _ in workers]
-                if processors:
-                    os.sched_setaffinity(0, processors)
         for error in errors:
             if error is not None:
                 raise error
     finally:
+        if processors:
+            os.sched_setaffinity(0, processors)
         _busy.release()
 
 
