@@ -270,6 +270,8 @@ STEPS = [
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("name", "numbers"), STEPS)
 def test_steps_of_optimizers(name: str, numbers: dict, threads: int, monkeypatch) -> None:
+    from tensorflow_lite_clone.backends.numpy.compiled import layer
+
     monkeypatch.setattr(layer, "_PART", 8)
     monkeypatch.setattr(flags, "threads", threads)
     numbers = {"weight_decay": 0.0, "maximize": False, **numbers}
