@@ -67,7 +67,8 @@ def share(
         return
     processors: set[int] = set()
     try:
-        ends = [size * (i + 1) // parts for i in range(parts)]
+        ahead = least // 8  # what this thread has done when the others begin
+        ends = [ahead + (size - ahead) * (i + 1) // parts for i in range(parts)]
         while len(_workers) < parts - 1:
             _workers.append(_Worker())
         workers = _workers[: parts - 1]
