@@ -57,7 +57,7 @@ def share(
 ) -> None:
     """Call ``work(start, stop)`` for parts that cover ``range(size)``, beside each other.
 
-    There are at most `flags.threads` parts, of about `least` or more; a single one is done in place.
+    There are at most `flags.threads` parts, of about `least` or more; a single one is done here.
     With `products` the parts have matrix products, for which BLAS has one thread meanwhile.
     Exceptions reach the caller once all parts have ended.
     """
