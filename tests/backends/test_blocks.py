@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.backends.numpy import blocks, threads
+from tensorflow_lite_clone.backends.numpy import activation, blocks, threads
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.ops import _pointwise
 
@@ -160,6 +160,26 @@ def test_softmax_and_losses_of_any_level(level: float) -> None:
     loss = F.cross_entropy(x, labels(x)).item()
     rows = np.arange(SHAPE[0])
     assert loss == pytest.approx(-exact[rows, labels(x).numpy()].mean(), abs=rounding)
+
+
+@pytest.mark.parametrize("has_exp2", [True, False])
+def test_small_sigmoids_are_relatively_exact(
+    has_exp2: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_exp2:
+        monkeypatch.setattr(activation, "_to_base_2", lambda: None)
+    values = np.linspace(-80, 20, 5000, dtype=np.float32)
+    exact = special.expit(values.astype(np.float64))
+    rounding = np.maximum(np.abs(values), 4) * 2.0**-23
+    assert (np.abs(tlc.from_numpy(values).sigmoid().numpy() / exact - 1) <= rounding).all()
+
+
+@pytest.mark.parametrize("count", [3, 12, 29])
+def test_rows_together(count: int) -> None:
+    x = np.random.default_rng(4).standard_normal((count, 650))
+    out = np.empty_like(x)
+    blocks.beside_row(np.subtract, x, x[1], out)
+    np.testing.assert_array_equal(out, x - x[1])
 
 
 def test_masked_rows() -> None:
