@@ -20,7 +20,7 @@ _SMALL = 4096  # elements, below which few calls count for more than fast ones
 # Sums of exponentials from which on all terms that are normal numbers after division by the sum
 # were so before (but for those under 1e-34), and up to which none has overflown.
 _LEAST, _MOST = 2.0**-11, 2.0**120
-_LOWEST, _ZERO = np.array(-np.inf, np.float32), np.array(0, np.float32)
+_LOWEST, _ZERO, _ONE = [np.array(value, np.float32) for value in (-np.inf, 0, 1)]
 MOST_FOR_LOGS = 2.0**11  # the logarithm, below 8, is rounded by 2.4e-7 at most
 
 
@@ -40,7 +40,8 @@ def exponentials(x: Any, y: Any, most: float) -> tuple[Any, Any]:
     """exp(x - s) in y for rows x, their sums, and s (a column): None where it is zero."""
     np.exp(x, y)
     sums = row_sums(y)
-    if np.minimum.reduce(sums) >= _LEAST and np.maximum.reduce(sums) <= most:
+    # Extremes by their places, which NumPy finds in a third of the time; NaN is both.
+    if sums.item(sums.argmin()) >= _LEAST and sums.item(sums.argmax()) <= most:
         return sums, None
     top = pick_last(x, x.argmax(1))[:, None]  # faster than the maximum
     np.subtract(x, top, y)
@@ -58,7 +59,7 @@ def softmax(F: Any, x: Any, *, axis: int) -> Any:
     def work(start: int, stop: int) -> None:
         part = results[start:stop]
         sums, _ = exponentials(rows[start:stop], part, _MOST)
-        np.multiply(part, np.divide(1, sums, sums)[:, None], part)
+        np.multiply(part, np.divide(_ONE, sums, sums)[:, None], part)
 
     by_rows(work, *rows.shape, products=True)
     return y

@@ -7,6 +7,7 @@ first; up to its limit they are off by no more than 16 roundings.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,17 @@ def is_safe(mean: Any, variance: Any) -> bool:
     return bool(np.all(mean * mean <= 16 * variance))
 
 
+@lru_cache(8)
+def _kept_ones(count: int, dtype: np.dtype) -> np.ndarray:
+    ones = np.ones(count, dtype)
+    ones.setflags(write=False)
+    return ones
+
+
 def row_sums(x: Any) -> Any:
     """The sums of a matrix's rows, by BLAS, which is faster than numpy.add.reduce along rows."""
-    return np.dot(x, np.ones(x.shape[1], x.dtype))
+    width = x.shape[1]
+    return np.dot(x, (_kept_ones if width <= 8192 else np.ones)(width, x.dtype))
 
 
 def row_dots(x: Any, y: Any, buffer: Any) -> Any:
