@@ -34,6 +34,11 @@ from tensorflow_lite_clone.backends.numpy.convolution_stacked import (
     stacked_convolution,
     stacked_weight,
 )
+from tensorflow_lite_clone.backends.numpy.convolution_winograd import (
+    is_winograd,
+    winograd,
+    winograd_weight,
+)
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.core.windows import Ints, windows_size
@@ -94,10 +99,11 @@ def conv(
     dilation: Ints,
     groups: int,
 ) -> np.ndarray:
-    windows = Windows(
-        windows_size(x.shape[2:], w.shape[2:], stride, padding, dilation), w.shape[2:], stride,
-        padding, dilation, _is_long(w.shape, groups),
-    )  # fmt: skip
+    count = windows_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    if is_winograd(x.dtype, w.shape, len(x), count, padding, stride + dilation, groups):
+        return winograd(x, w.swapaxes(0, 1), b, count, padding)
+    long = _is_long(w.shape, groups)
+    windows = Windows(count, w.shape[2:], stride, padding, dilation, long)
     y = np.empty((len(x), w.shape[0], *windows.counts), x.dtype)
     if not y.size:
         return y
@@ -177,6 +183,9 @@ def conv_backward_weight(
     groups: int,
 ) -> np.ndarray:
     shape = (g.shape[1], x.shape[1] // groups, *kernel)
+    count = g.shape[2:]
+    if is_winograd(g.dtype, shape, len(g), count, padding, stride + dilation, groups):
+        return winograd_weight(g, x, padding)
     long = _is_long(shape, groups)
     windows = Windows(g.shape[2:], kernel, stride, padding, dilation, long)
     sums: dict[int, np.ndarray] = {}  # by the first sample
@@ -242,6 +251,9 @@ def conv_backward_input(
         gx.fill(0)
         return gx
     o, c = w.shape[:2]
+    before = tuple([2 - p for p in padding])
+    if is_winograd(g.dtype, w.shape, n, size, before, stride + dilation, groups):
+        return winograd(g, w, None, size, before, mirrored=True)
     taken = _by_remainders(size, count, w.shape[2:], stride, padding, dilation)
     if max(w.shape[2:]) > 1 and (o > _MANY_TIMES * channels or n * math.prod(count) < o):
         taken = ()  # g has many more channels than the input, or w has many elements

@@ -42,7 +42,7 @@ def share(
         return
     try:
         ends = [size * (i + 1) // parts for i in range(parts)]
-        with _one_thread_each() if products else _nothing():
+        with one_thread_each() if products else _nothing():
             pool = _pool(parts - 1)
             others = [pool.submit(work, *part) for part in zip(ends, ends[1:])]
             try:
@@ -61,7 +61,8 @@ def _nothing() -> Iterator[None]:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
+    """BLAS has one thread: others would turn in circles for 0.1 s after a product, see `share`."""
     libraries = _blas()
     before = [library.num_threads for library in libraries]
     for library in libraries:
