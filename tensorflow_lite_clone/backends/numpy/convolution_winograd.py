@@ -33,7 +33,6 @@ _f32 = np.dtype(np.float32)
 _POINTS = 0, 3 / 4, -3 / 4, 3 / 2, -3 / 2  # the sixth one is infinity
 _SEEN, _MADE = 6, 4  # numbers along an axis of a tile
 _MOST_TILES = 4  # along an axis of a piece
-_LEAST_CHANNELS = 64  # on both sides
 _MOST_WASTE = 2.0  # results that are computed for each one that is wanted
 _LEAST_WINDOWS = 512  # of all samples: to transform the weight takes as long as 200 of them
 # Tiles of a piece: products of fewer are slower. With many channels the weight is most of a piece.
@@ -50,12 +49,65 @@ class _Side(NamedTuple):
     matrix: np.ndarray  # (6 * tiles, places)
 
 
-class _Piece(NamedTuple):
+class Piece(NamedTuple):
     """A few tiles side by side, along one axis."""
 
     tiles: int
+    corner: int  # where the first tile begins, before the input maybe
     seen: _Side  # of the input
     made: _Side  # of the result
+
+
+Pieces = tuple[Piece, ...]
+
+
+class Transforms:
+    """How numbers get to the points and back: as matrix products."""
+
+    least_channels = 64  # on both sides, from which a convolution is faster so
+
+    def seen(
+        self, x: np.ndarray, downs: Pieces, along: Piece, lines: np.ndarray, memory: np.ndarray
+    ) -> Iterator[np.ndarray]:
+        """For each piece `down`: x (m, c, h, w) at all points, (36, tiles of all samples, c)."""
+        return _values(x, [down.seen for down in downs], along.seen, lines, memory)
+
+    def made(
+        self, g: np.ndarray, downs: Pieces, along: Piece, lines: np.ndarray, memory: np.ndarray
+    ) -> Iterator[np.ndarray]:
+        """`seen` for gradients g of results."""
+        return _values(g, [down.made for down in downs], along.made, lines, memory)
+
+    def results(
+        self,
+        y: np.ndarray,
+        sums: np.ndarray,
+        b: np.ndarray | None,
+        down: Piece,
+        along: Piece,
+        columns: np.ndarray,
+        memory: np.ndarray,
+    ) -> None:
+        """Write to y (m, o, h, w) what the sums (36, t, o) of a piece make, and b (o,).
+
+        `memory` may be that of the sums.
+        """
+        target = y[..., down.made.places, along.made.places]
+        m, o, h, w = target.shape
+        columns = _shaped(columns, _SEEN, along.tiles, h, m * o)
+        made = sums.reshape(_SEEN, _SEEN * down.tiles, along.tiles, m * o).swapaxes(1, 2)
+        np.matmul(down.made.matrix.T, made, out=columns)
+        results = _shaped(memory, h * m * o, w)
+        np.matmul(columns.reshape(_SEEN * along.tiles, -1).T, along.made.matrix, out=results)
+        results = results.reshape(h, m, o, w).transpose(1, 2, 0, 3)
+        if b is None:
+            np.copyto(target, results)
+        else:
+            np.add(results, b[:, None, None], out=target)
+
+
+#: May be replaced by faster ones.
+transforms = Transforms()
 
 
 def is_winograd(
@@ -66,7 +118,7 @@ def is_winograd(
         shape[2:] == (3, 3)
         and dtype == _f32
         and groups == 1
-        and min(shape[:2]) >= _LEAST_CHANNELS
+        and min(shape[:2]) >= transforms.least_channels
         and max(steps) == 1
         and 0 <= min(before) <= max(before) <= 2
         and samples * math.prod(count) >= _LEAST_WINDOWS
@@ -102,12 +154,10 @@ def winograd(
             with scratch(sum(sizes), x.dtype) as memory:
                 lines, values, sums = np.split(memory, np.cumsum(sizes)[:-1])
                 for block, along in _units(start, stop, n, m, alongs):
-                    part = _line_values(x[block], along.seen, lines)
-                    for down in downs:
-                        points = _values(part, down.seen, values)
-                        products = _products(points.reshape(_SEEN**2, -1, c), weight, sums)
-                        target = y[block, :, down.made.places, along.made.places]
-                        _results(target, products, b, down, along, values, sums)
+                    every = transforms.seen(x[block], downs, along, lines, values)
+                    for down, points in zip(downs, every):
+                        products = _products(points, weight, sums)
+                        transforms.results(y[block], products, b, down, along, values, sums)
 
         share(work, -(-n // m) * len(alongs), _least(m * tiles * len(downs), c, o))
     return y
@@ -132,11 +182,9 @@ def winograd_weight(g: np.ndarray, x: np.ndarray, before: Ints) -> np.ndarray:
         with scratch(sum(sizes), g.dtype) as memory:
             *parts, values, slopes, product = np.split(memory, np.cumsum(sizes)[:-1])
             for block, along in _units(start, stop, n, m, alongs):
-                seen = _line_values(x[block], along.seen, parts[0])
-                made = _line_values(g[block], along.made, parts[1])
-                for down in downs:
-                    points = _values(seen, down.seen, values).reshape(_SEEN**2, -1, c)
-                    upstream = _values(made, down.made, slopes).reshape(_SEEN**2, -1, o)
+                every = transforms.seen(x[block], downs, along, parts[0], values)
+                upstreams = transforms.made(g[block], downs, along, parts[1], slopes)
+                for points, upstream in zip(every, upstreams):
                     np.matmul(upstream.swapaxes(1, 2), points, out=product.reshape(total.shape))
                     total += product.reshape(total.shape)
 
@@ -162,8 +210,8 @@ def _images(n: int, tiles: int, wanted: int) -> int:
 
 
 def _units(
-    start: int, stop: int, n: int, m: int, alongs: tuple[_Piece, ...]
-) -> Iterator[tuple[slice, _Piece]]:
+    start: int, stop: int, n: int, m: int, alongs: Pieces
+) -> Iterator[tuple[slice, Piece]]:
     """Blocks of `m` of the n samples, each with every piece along the last axis."""
     for unit in range(start, stop):
         group, number = divmod(unit, len(alongs))
@@ -174,21 +222,18 @@ def _shaped(memory: np.ndarray, *shape: int) -> np.ndarray:
     return memory[: math.prod(shape)].reshape(shape)
 
 
-def _line_values(x: np.ndarray, side: _Side, memory: np.ndarray) -> np.ndarray:
-    """x (m, c, h, w) at the points along its last axis: (6, tiles, m * c, h)."""
+def _values(
+    x: np.ndarray, downs: list[_Side], along: _Side, lines: np.ndarray, memory: np.ndarray
+) -> Iterator[np.ndarray]:
     m, c, h, w = x.shape
-    points = _shaped(memory, len(side.matrix), m * c * h)
-    np.matmul(side.matrix, x.reshape(-1, w)[:, side.places].T, out=points)
-    return points.reshape(_SEEN, -1, m * c, h)
-
-
-def _values(lines: np.ndarray, side: _Side, memory: np.ndarray) -> np.ndarray:
-    """`_line_values` at the points along the other axis: (6, 6, tiles, tiles, m * c)."""
-    _, along, images, _ = lines.shape
-    down = len(side.matrix) // _SEEN
-    values = _shaped(memory, _SEEN, _SEEN * down, along, images)
-    np.matmul(side.matrix, lines[..., side.places].swapaxes(2, 3), out=values.swapaxes(1, 2))
-    return values.reshape(_SEEN, _SEEN, down, along, images)
+    lines = _shaped(lines, len(along.matrix), m * c * h)
+    np.matmul(along.matrix, x.reshape(-1, w)[:, along.places].T, out=lines)
+    lines = lines.reshape(_SEEN, -1, m * c, h)
+    tiles = lines.shape[1]
+    for down in downs:
+        values = _shaped(memory, _SEEN, len(down.matrix), tiles, m * c)
+        np.matmul(down.matrix, lines[..., down.places].swapaxes(2, 3), out=values.swapaxes(1, 2))
+        yield values.reshape(_SEEN**2, -1, c)
 
 
 def _products(values: np.ndarray, weight: np.ndarray, memory: np.ndarray) -> np.ndarray:
@@ -202,29 +247,6 @@ def _products(values: np.ndarray, weight: np.ndarray, memory: np.ndarray) -> np.
     products = _shaped(memory, points, tiles // chunk, chunk, o)
     np.matmul(values.reshape(points, -1, chunk, c), weight[:, None], out=products)
     return products.reshape(points, tiles, o)
-
-
-def _results(
-    y: np.ndarray,
-    products: np.ndarray,
-    b: np.ndarray | None,
-    down: _Piece,
-    along: _Piece,
-    columns: np.ndarray,
-    results: np.ndarray,
-) -> None:
-    """Write to y (m, o, h, w) what the products of its tiles make, and b (o,)."""
-    m, o, h, w = y.shape
-    columns = _shaped(columns, _SEEN, along.tiles, h, m * o)
-    made = products.reshape(_SEEN, _SEEN * down.tiles, along.tiles, m * o).swapaxes(1, 2)
-    np.matmul(down.made.matrix.T, made, out=columns)
-    results = _shaped(results, h * m * o, w)
-    np.matmul(columns.reshape(_SEEN * along.tiles, -1).T, along.made.matrix, out=results)
-    results = results.reshape(h, m, o, w).transpose(1, 2, 0, 3)
-    if b is None:
-        np.copyto(y, results)
-    else:
-        np.add(results, b[:, None, None], out=y)
 
 
 def _transform_weight(w: np.ndarray, values: np.ndarray, mirrored: bool) -> None:
@@ -246,11 +268,11 @@ def _transform_weight(w: np.ndarray, values: np.ndarray, mirrored: bool) -> None
 
 
 @lru_cache(1024)
-def _pieces(space: Ints, count: Ints, before: Ints) -> tuple[tuple[_Piece, ...], ...]:
+def _pieces(space: Ints, count: Ints, before: Ints) -> tuple[Pieces, ...]:
     return tuple([_axis_pieces(*axis) for axis in zip(space, count, before)])
 
 
-def _axis_pieces(size: int, count: int, before: int) -> tuple[_Piece, ...]:
+def _axis_pieces(size: int, count: int, before: int) -> Pieces:
     """Pieces of as many tiles each as cover `count` results."""
     number = -(-_tiles(count) // _MOST_TILES)
     tiles = -(-_tiles(count) // number)
@@ -270,8 +292,9 @@ def _axis_pieces(size: int, count: int, before: int) -> tuple[_Piece, ...]:
         kept = slice(inside.start - first, max(inside.stop - first, 0))
         wanted = slice(start, min(start + length, count))
         pieces.append(
-            _Piece(
+            Piece(
                 tiles,
+                first,
                 _Side(inside, np.ascontiguousarray(seen[:, kept])),
                 _Side(wanted, np.ascontiguousarray(made[:, : wanted.stop - start])),
             )
