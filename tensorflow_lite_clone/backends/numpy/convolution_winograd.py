@@ -32,11 +32,10 @@ from tensorflow_lite_clone.core.windows import Ints
 _f32 = np.dtype(np.float32)
 _POINTS = 0, 3 / 4, -3 / 4, 3 / 2, -3 / 2  # the sixth one is infinity
 _SEEN, _MADE = 6, 4  # numbers along an axis of a tile
-_MOST_TILES = 4  # along an axis of a piece
 _MOST_WASTE = 2.0  # results that are computed for each one that is wanted
 _LEAST_WINDOWS = 512  # of all samples: to transform the weight takes as long as 200 of them
-# Tiles of a piece: products of fewer are slower. With many channels the weight is most of a piece.
-_TILES, _TILES_OF_SUMS, _PAIRS_A_TILE = 32, 128, 1 << 10
+# Of a piece: after short calls threads wait for each other, and the weight is read for each piece.
+_NUMBERS, _PAIRS_A_TILE = 1 << 12, 1 << 10
 _SMALL_PRODUCT = 10**6  # multiplications, up to which OpenBLAS takes matrices as they lie
 _WEIGHT_BLOCK = 1 << 15  # elements
 _LEAST_TIME = 200_000  # ns of work in each thread's part
@@ -64,7 +63,8 @@ Pieces = tuple[Piece, ...]
 class Transforms:
     """How numbers get to the points and back: as matrix products."""
 
-    least_channels = 64  # on both sides, from which a convolution is faster so
+    least_products = 32  # of a tile, for each of its channels: from there on it is faster
+    most_tiles = 4, 4  # of a piece, down and along
 
     def seen(
         self, x: np.ndarray, downs: Pieces, along: Piece, lines: np.ndarray, memory: np.ndarray
@@ -118,7 +118,7 @@ def is_winograd(
         shape[2:] == (3, 3)
         and dtype == _f32
         and groups == 1
-        and min(shape[:2]) >= transforms.least_channels
+        and shape[0] * shape[1] >= transforms.least_products * sum(shape[:2])
         and max(steps) == 1
         and 0 <= min(before) <= max(before) <= 2
         and samples * math.prod(count) >= _LEAST_WINDOWS
@@ -138,9 +138,9 @@ def winograd(
     """The convolution (n, o, *count) of x (n, c, *space) with w (c, o, 3, 3), and b (o,) added."""
     n, (c, o) = len(x), w.shape[:2]
     y = np.empty((n, o, *count), x.dtype)
-    downs, alongs = _pieces(x.shape[2:], count, before)
+    downs, alongs = _pieces(x.shape[2:], count, before, transforms.most_tiles)
     tiles = downs[0].tiles * alongs[0].tiles
-    m = _images(n, tiles, max(_TILES, c * o // _PAIRS_A_TILE))
+    m = _images(n, tiles, c, o)
     sizes = (
         _SEEN * alongs[0].tiles * m * c * x.shape[2],
         tiles * m * max(_SEEN**2 * c, _SEEN * _MADE * o),
@@ -167,9 +167,9 @@ def winograd(
 def winograd_weight(g: np.ndarray, x: np.ndarray, before: Ints) -> np.ndarray:
     """The gradient (o, c, 3, 3) of the weight, for that of y (n, o, *count)."""
     n, o, c = len(g), g.shape[1], x.shape[1]
-    downs, alongs = _pieces(x.shape[2:], g.shape[2:], before)
+    downs, alongs = _pieces(x.shape[2:], g.shape[2:], before, transforms.most_tiles)
     tiles = downs[0].tiles * alongs[0].tiles
-    m = _images(n, tiles, _TILES_OF_SUMS)
+    m = _images(n, tiles, c, o)
     lines = _SEEN * alongs[0].tiles * m
     sizes = (
         lines * c * x.shape[2], lines * o * g.shape[2], tiles * m * _SEEN**2 * c,
@@ -204,8 +204,9 @@ def _least(tiles: int, c: int, o: int) -> int:
     return math.ceil(_LEAST_TIME / (tiles * (0.4 * c * o + 27 * (c + o))))
 
 
-def _images(n: int, tiles: int, wanted: int) -> int:
+def _images(n: int, tiles: int, c: int, o: int) -> int:
     """Of how many samples a piece is, where `tiles` are of one."""
+    wanted = max(_NUMBERS // max(c, o), c * o // _PAIRS_A_TILE)
     return max(1, min(-(-wanted // tiles), -(-n // flags.threads)))
 
 
@@ -268,13 +269,13 @@ def _transform_weight(w: np.ndarray, values: np.ndarray, mirrored: bool) -> None
 
 
 @lru_cache(1024)
-def _pieces(space: Ints, count: Ints, before: Ints) -> tuple[Pieces, ...]:
-    return tuple([_axis_pieces(*axis) for axis in zip(space, count, before)])
+def _pieces(space: Ints, count: Ints, before: Ints, most: Ints) -> tuple[Pieces, ...]:
+    return tuple([_axis_pieces(*axis) for axis in zip(space, count, before, most)])
 
 
-def _axis_pieces(size: int, count: int, before: int) -> Pieces:
+def _axis_pieces(size: int, count: int, before: int, most: int) -> Pieces:
     """Pieces of as many tiles each as cover `count` results."""
-    number = -(-_tiles(count) // _MOST_TILES)
+    number = -(-_tiles(count) // most)
     tiles = -(-_tiles(count) // number)
     length = _MADE * tiles
     tile, result, _ = _matrices()

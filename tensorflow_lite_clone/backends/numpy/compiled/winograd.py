@@ -15,7 +15,8 @@ _winograd = Kernels("winograd")
 
 
 class _Compiled(Transforms):
-    least_channels = 32
+    least_products = 20
+    most_tiles = 4, 8  # long lines, that memory is read in order
 
     def seen(
         self, x: np.ndarray, downs: Pieces, along: Piece, lines: np.ndarray, memory: np.ndarray

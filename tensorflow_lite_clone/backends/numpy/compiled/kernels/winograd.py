@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel, loop
 
+_LANES = 16
 _WIDE = 64  # channels of a block
 _f = np.float32
 # The points are 0, a, -a, b, -b and infinity with a = 3/4, b = 3/2.
@@ -106,12 +107,13 @@ def _gathered(lines, x, channel, number, row, column, high, wide):
     h, w = x.shape[1:]
     lines[: high * wide * _WIDE] = _ZERO
     left, right = max(-column, 0), min(w - column, wide)
-    for i in range(max(-row, 0), min(h - row, high)):
-        for k in range(number):
-            source = x[channel + k, row + i, column + left : column + right]
-            place = (i * wide + left) * _WIDE + k
-            for j in range(source.size):
-                lines[place + j * _WIDE] = source[j]
+    for first in range(0, number, _LANES):
+        for i in range(max(-row, 0), min(h - row, high)):
+            for k in range(first, min(first + _LANES, number)):
+                source = x[channel + k, row + i, column + left : column + right]
+                place = (i * wide + left) * _WIDE + k
+                for j in range(source.size):
+                    lines[place + j * _WIDE] = source[j]
 
 
 @loop
@@ -190,10 +192,11 @@ def results(start, stop, sums, bias, y, corner, tiles):
                     tile = _unsigned((4 * i * wide + 4 * j) * _WIDE)
                     for k in range(_FOUR):
                         _made(lines, tile + k * _N, line, middle, k * _6N, _N)
-            for i in range(min(high, h - row)):
-                for k in range(number):
-                    b = bias[channel + k]
-                    target = y[image, channel + k, row + i, column : min(column + wide, w)]
-                    source = i * wide * _WIDE + k
-                    for j in range(target.size):
-                        target[j] = lines[source + j * _WIDE] + b
+            for part in range(0, number, _LANES):
+                for i in range(min(high, h - row)):
+                    for k in range(part, min(part + _LANES, number)):
+                        b = bias[channel + k]
+                        target = y[image, channel + k, row + i, column : min(column + wide, w)]
+                        source = i * wide * _WIDE + k
+                        for j in range(target.size):
+                            target[j] = lines[source + j * _WIDE] + b
