@@ -1,14 +1,15 @@
 """Convolutions of 3 x 3 windows in a quarter of the products: F(4 x 4, 3 x 3) of Winograd.
 
-A tile of 6 x 6 numbers of the input makes 4 x 4 results. Along one axis, they are what two
-polynomials and their product are evaluated at six points for: the tile and the weight are given by
-their values there, values are multiplied and summed over channels, in one matrix product for each
-of the 36 points, and the results come from the sums. See Lavin and Gray, "Fast algorithms for
+A tile of 6 x 6 numbers of the input makes 4 x 4 results. So short a convolution is a product of
+polynomials, which are known by their values at six points along an axis: the tile and the weight
+are evaluated there, values multiplied and summed over channels, in one matrix product for each of
+the 36 points, and results come from the sums. See Lavin and Gray, "Fast algorithms for
 convolutional neural networks" (2015); the matrices are Toom's and Cook's, as Barabasz, Anderson,
 Soodhalter and Gregg construct them in "Error analysis and improving the accuracy of Winograd
 convolution for deep neural networks" (2018). What is rounded depends on the points: with those
-here the largest error of normal data, beside the largest result, is 2e-6 with 64 channels and 3e-6
-with 512, where sums of products have 0.5e-6. An infinity or NaN spreads over its tile.
+here the largest error of normal data, beside the largest result, is 2e-6 with 64 channels and 4e-6
+with 512, where sums of products have 0.5e-6. An infinity or NaN spreads over its tile and, without
+compiled transforms, over those beside it.
 
 The transforms are matrix products as well: up to four tiles side by side are a product of a line
 with a matrix that holds that of a tile again and again, four places further each time. It leaves

@@ -14,7 +14,9 @@ from tensorflow_lite_clone.backends.numpy.convolution_winograd import Piece, Pie
 _winograd = Kernels("winograd")
 
 
-class _Compiled(Transforms):
+class CompiledTransforms(Transforms):
+    """What they cost is what memory costs."""
+
     least_products = 20
     most_tiles = 4, 8  # long lines, that memory is read in order
 
@@ -65,4 +67,4 @@ def _values(
         yield memory[:size].reshape(36, -1, x.shape[1])
 
 
-convolution_winograd.transforms = _Compiled()
+convolution_winograd.transforms = CompiledTransforms()
