@@ -33,6 +33,7 @@ def transforms(request: pytest.FixtureRequest) -> Iterator[winograd.Transforms]:
     with (
         mock.patch.object(winograd, "transforms", used),
         mock.patch.object(winograd, "_LEAST_WINDOWS", 1),
+        mock.patch.object(winograd, "_LEAST_OF_GRADIENT", 1),
         mock.patch.object(winograd, "_LEAST_TIME", 1),
         mock.patch.object(flags, "threads", 2),
     ):
@@ -70,6 +71,8 @@ def test_agrees(
     monkeypatch.setattr(winograd, "_MOST_WASTE", 99)
     monkeypatch.setattr(winograd, "_NUMBERS", budget)
     monkeypatch.setattr(winograd, "_WEIGHT_BLOCK", budget)
+    monkeypatch.setattr(winograd, "_GRADIENT_BLOCK", budget)
+    monkeypatch.setattr(winograd, "_MOST_AT_ONCE", budget << 6)
     x, w, b = numbers(shape, (outputs, shape[1], 3, 3), (outputs,))
     options = {**PLAIN, "padding": padding}
     served = mock.Mock(wraps=winograd._products)

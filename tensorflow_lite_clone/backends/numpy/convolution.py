@@ -184,7 +184,7 @@ def conv_backward_weight(
 ) -> np.ndarray:
     shape = (g.shape[1], x.shape[1] // groups, *kernel)
     count = g.shape[2:]
-    if is_winograd(g.dtype, shape, len(g), count, padding, stride + dilation, groups):
+    if is_winograd(g.dtype, shape, len(g), count, padding, stride + dilation, groups, True):
         return winograd_weight(g, x, padding)
     long = _is_long(shape, groups)
     windows = Windows(g.shape[2:], kernel, stride, padding, dilation, long)

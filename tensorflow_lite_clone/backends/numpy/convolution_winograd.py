@@ -34,11 +34,14 @@ _f32 = np.dtype(np.float32)
 _POINTS = 0, 3 / 4, -3 / 4, 3 / 2, -3 / 2  # the sixth one is infinity
 _SEEN, _MADE = 6, 4  # numbers along an axis of a tile
 _MOST_WASTE = 2.0  # results that are computed for each one that is wanted
-_LEAST_WINDOWS = 512  # of all samples: to transform the weight takes as long as 200 of them
+# Of all samples: to transform the weight takes as long as 200 of them, its gradient less.
+_LEAST_WINDOWS, _LEAST_OF_GRADIENT = 512, 128
 # Of a piece: after short calls threads wait for each other, and the weight is read for each piece.
 _NUMBERS, _PAIRS_A_TILE = 1 << 12, 1 << 10
 _SMALL_PRODUCT = 10**6  # multiplications, up to which OpenBLAS takes matrices as they lie
 _WEIGHT_BLOCK = 1 << 15  # elements
+_MOST_AT_ONCE = 1 << 17  # numbers per point
+_GRADIENT_BLOCK = 1 << 14  # pairs of channels
 _LEAST_TIME = 200_000  # ns of work in each thread's part
 
 
@@ -112,9 +115,13 @@ transforms = Transforms()
 
 
 def is_winograd(
-    dtype: np.dtype, shape: Ints, samples: int, count: Ints, before: Ints, steps: Ints, groups: int
-) -> bool:
-    """Whether a weight of `shape` (o, c, *kernel) is used so; `steps`: stride and dilation."""
+    dtype: np.dtype, shape: Ints, samples: int, count: Ints, before: Ints, steps: Ints, groups: int,
+    of_gradient: bool = False,
+) -> bool:  # fmt: skip
+    """Whether a weight of `shape` (o, c, *kernel) is used so; `steps`: stride and dilation.
+
+    Or whether its gradient is computed so.
+    """
     return (
         shape[2:] == (3, 3)
         and dtype == _f32
@@ -122,7 +129,7 @@ def is_winograd(
         and shape[0] * shape[1] >= transforms.least_products * sum(shape[:2])
         and max(steps) == 1
         and 0 <= min(before) <= max(before) <= 2
-        and samples * math.prod(count) >= _LEAST_WINDOWS
+        and samples * math.prod(count) >= (_LEAST_OF_GRADIENT if of_gradient else _LEAST_WINDOWS)
         and math.prod([_MADE * _tiles(size) for size in count]) <= _MOST_WASTE * math.prod(count)
     )
 
@@ -170,6 +177,8 @@ def winograd_weight(g: np.ndarray, x: np.ndarray, before: Ints) -> np.ndarray:
     n, o, c = len(g), g.shape[1], x.shape[1]
     downs, alongs = _pieces(x.shape[2:], g.shape[2:], before, transforms.most_tiles)
     tiles = downs[0].tiles * alongs[0].tiles
+    if len(downs) == len(alongs) == 1 and tiles * n * (c + o) <= _MOST_AT_ONCE:
+        return _weight_at_once(g, x, downs, alongs[0])
     m = _images(n, tiles, c, o)
     lines = _SEEN * alongs[0].tiles * m
     sizes = (
@@ -194,6 +203,41 @@ def winograd_weight(g: np.ndarray, x: np.ndarray, before: Ints) -> np.ndarray:
     for other in others:
         first += other
     return np.matmul(first.reshape(_SEEN**2, o * c).T, _weight_points()).reshape(o, c, 3, 3)
+
+
+def _weight_at_once(g: np.ndarray, x: np.ndarray, downs: Pieces, along: Piece) -> np.ndarray:
+    """`winograd_weight` of small planes: its gradient at the points is never there as a whole."""
+    (n, c, h), o = x.shape[:3], g.shape[1]
+    gw = np.empty((o, c, 9), g.dtype)
+    tiles = downs[0].tiles * along.tiles * n
+    lines = _SEEN * along.tiles * n
+    sizes = lines * c * h, lines * o * g.shape[2], _SEEN**2 * tiles * c, _SEEN**2 * tiles * o
+    with scratch(sum(sizes), g.dtype) as memory:
+        first, second, seen, made = np.split(memory, np.cumsum(sizes)[:-1])
+
+        def transform(start: int, stop: int) -> None:
+            for number in range(start, stop):
+                if number:
+                    next(transforms.made(g, downs, along, second, made))
+                else:
+                    next(transforms.seen(x, downs, along, first, seen))
+
+        share(transform, 2, 1 if tiles * (c + o) * 27 > _LEAST_TIME else 2)
+        values = _shaped(seen, _SEEN**2, tiles, c)
+        slopes = _shaped(made, _SEEN**2, tiles, o).swapaxes(1, 2)
+        step = max(1, _GRADIENT_BLOCK // c)
+
+        def multiply(start: int, stop: int) -> None:
+            with scratch(_SEEN**2 * step * c, g.dtype) as memory:
+                for first in range(start, stop, step):
+                    block = slice(first, min(first + step, stop))
+                    product = _shaped(memory, _SEEN**2, block.stop - first, c)
+                    np.matmul(slopes[:, block], values, out=product)
+                    flat = product.reshape(_SEEN**2, -1).T
+                    np.matmul(flat, _weight_points(), out=gw[block].reshape(-1, 9))
+
+        share(multiply, o, math.ceil(_LEAST_TIME / (0.4 * c * (tiles + 25))))
+    return gw.reshape(o, c, 3, 3)
 
 
 def _tiles(size: int) -> int:

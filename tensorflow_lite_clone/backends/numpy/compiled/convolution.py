@@ -34,8 +34,9 @@ def _is_depthwise(w_shape: tuple, groups: int) -> bool:
 
 
 def _is_direct(
-    w_shape: tuple, samples: int, count: Ints, padding: Ints, steps: Ints, groups: int
-) -> bool:
+    w_shape: tuple, samples: int, count: Ints, padding: Ints, steps: Ints, groups: int,
+    of_gradient: bool = False,
+) -> bool:  # fmt: skip
     """Whether windows are 3 x 3, side by side, and of so few channels that it pays."""
     return (
         groups == 1
@@ -43,7 +44,7 @@ def _is_direct(
         and max(steps) == 1
         and max(padding) <= 2
         and 0 < w_shape[0] * w_shape[1] <= _MOST_PAIRS
-        and not is_winograd(_f32, w_shape, samples, count, padding, steps, groups)
+        and not is_winograd(_f32, w_shape, samples, count, padding, steps, groups, of_gradient)
     )
 
 
@@ -147,7 +148,7 @@ def conv_backward_weight(
         run(_depthwise.conv_backward_weight, groups, g[:, 0].size * gw[0].size // 4, g, x,
             gw[:, 0], (*padding, *dilation))  # fmt: skip
         return gw
-    if not _is_direct(shape, len(g), g.shape[2:], padding, stride + dilation, groups):
+    if not _is_direct(shape, len(g), g.shape[2:], padding, stride + dilation, groups, True):
         return NotImplemented
     gw = np.empty(shape, x.dtype)
     group = max(1, min(_LINE // _pixels(x, padding), len(x)))
