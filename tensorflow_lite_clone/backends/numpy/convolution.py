@@ -1,8 +1,9 @@
 """Convolutions on the CPU: windows are copied into columns, and BLAS multiplies them.
 
 Which way depends on the shapes: columns of a cacheful at a time (`convolution_columns`), stacked
-lines where there are few channels (`convolution_stacked`), sums of products where every channel is
-its own group (`convolution_depthwise`). The gradient of the input is a convolution of g again, one
+lines where there are few channels (`convolution_stacked`), a quarter of the products where windows
+are 3 x 3 and channels many (`convolution_winograd`), sums of products where every channel is its
+own group (`convolution_depthwise`). The gradient of the input is a convolution of g again, one
 for each remainder of places by the stride; or products are added up (`convolution_folding`).
 Threads share the samples.
 """

@@ -272,13 +272,12 @@ def _values(
     x: np.ndarray, downs: list[_Side], along: _Side, lines: np.ndarray, memory: np.ndarray
 ) -> Iterator[np.ndarray]:
     m, c, h, w = x.shape
-    lines = _shaped(lines, len(along.matrix), m * c * h)
-    np.matmul(along.matrix, x.reshape(-1, w)[:, along.places].T, out=lines)
-    lines = lines.reshape(_SEEN, -1, m * c, h)
-    tiles = lines.shape[1]
+    points = _shaped(lines, len(along.matrix), m * c * h)
+    np.matmul(along.matrix, x.reshape(-1, w)[:, along.places].T, out=points)
+    grid = points.reshape(_SEEN, -1, m * c, h)
     for down in downs:
-        values = _shaped(memory, _SEEN, len(down.matrix), tiles, m * c)
-        np.matmul(down.matrix, lines[..., down.places].swapaxes(2, 3), out=values.swapaxes(1, 2))
+        values = _shaped(memory, _SEEN, len(down.matrix), grid.shape[1], m * c)
+        np.matmul(down.matrix, grid[..., down.places].swapaxes(2, 3), out=values.swapaxes(1, 2))
         yield values.reshape(_SEEN**2, -1, c)
 
 
@@ -287,9 +286,7 @@ def _products(values: np.ndarray, weight: np.ndarray, memory: np.ndarray) -> np.
     points, tiles, c = values.shape
     o = weight.shape[2]
     most = max(_SMALL_PRODUCT // (c * o), 1)
-    chunk = next((size for size in range(most, 15, -1) if tiles % size == 0), tiles)
-    if tiles <= most:
-        chunk = tiles
+    chunk = next((size for size in range(min(most, tiles), 15, -1) if tiles % size == 0), tiles)
     products = _shaped(memory, points, tiles // chunk, chunk, o)
     np.matmul(values.reshape(points, -1, chunk, c), weight[:, None], out=products)
     return products.reshape(points, tiles, o)
