@@ -327,10 +327,10 @@ def _axis_pieces(size: int, count: int, before: int, most: int) -> Pieces:
         place = i * _MADE
         seen[:, i, place : place + _SEEN] = tile
         made[:, i, place : place + _MADE] = result
-    seen, made = seen.reshape(_SEEN * tiles, -1), made.reshape(_SEEN * tiles, -1)
+    rows, covered = _SEEN * tiles, seen.shape[2]
     pieces = []
     for start in range(0, count, length):
-        first, stop = start - before, min(start - before + seen.shape[1], size)
+        first, stop = start - before, min(start - before + covered, size)
         inside = slice(max(first, 0), max(stop, 0))
         kept = slice(inside.start - first, max(inside.stop - first, 0))
         wanted = slice(start, min(start + length, count))
@@ -338,8 +338,8 @@ def _axis_pieces(size: int, count: int, before: int, most: int) -> Pieces:
             Piece(
                 tiles,
                 first,
-                _Side(inside, np.ascontiguousarray(seen[:, kept])),
-                _Side(wanted, np.ascontiguousarray(made[:, : wanted.stop - start])),
+                _Side(inside, seen[..., kept].reshape(rows, -1)),
+                _Side(wanted, made[..., : wanted.stop - start].reshape(rows, -1)),
             )
         )
     return tuple(pieces)
