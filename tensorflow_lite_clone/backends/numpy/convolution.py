@@ -1,8 +1,9 @@
 """Convolutions on the CPU: windows are copied into columns, and BLAS multiplies them.
 
 Which way depends on the shapes: columns of a cacheful at a time (`convolution_columns`), stacked
-lines where there are few channels (`convolution_stacked`), sums of products where every channel is
-its own group (`convolution_depthwise`). The gradient of the input is a convolution of g again, one
+lines where there are few channels (`convolution_stacked`), a quarter of the products where windows
+are 3 x 3 and channels many (`convolution_winograd`), sums of products where every channel is its
+own group (`convolution_depthwise`). The gradient of the input is a convolution of g again, one
 for each remainder of places by the stride; or products are added up (`convolution_folding`).
 Threads share the samples.
 """
@@ -33,6 +34,11 @@ from tensorflow_lite_clone.backends.numpy.convolution_stacked import (
     is_stacked,
     stacked_convolution,
     stacked_weight,
+)
+from tensorflow_lite_clone.backends.numpy.convolution_winograd import (
+    is_winograd,
+    winograd,
+    winograd_weight,
 )
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
@@ -94,10 +100,11 @@ def conv(
     dilation: Ints,
     groups: int,
 ) -> np.ndarray:
-    windows = Windows(
-        windows_size(x.shape[2:], w.shape[2:], stride, padding, dilation), w.shape[2:], stride,
-        padding, dilation, _is_long(w.shape, groups),
-    )  # fmt: skip
+    count = windows_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    if is_winograd(x.dtype, w.shape, len(x), count, padding, stride + dilation, groups):
+        return winograd(x, w.swapaxes(0, 1), b, count, padding)
+    long = _is_long(w.shape, groups)
+    windows = Windows(count, w.shape[2:], stride, padding, dilation, long)
     y = np.empty((len(x), w.shape[0], *windows.counts), x.dtype)
     if not y.size:
         return y
@@ -177,6 +184,9 @@ def conv_backward_weight(
     groups: int,
 ) -> np.ndarray:
     shape = (g.shape[1], x.shape[1] // groups, *kernel)
+    count = g.shape[2:]
+    if is_winograd(g.dtype, shape, len(g), count, padding, stride + dilation, groups, True):
+        return winograd_weight(g, x, padding)
     long = _is_long(shape, groups)
     windows = Windows(g.shape[2:], kernel, stride, padding, dilation, long)
     sums: dict[int, np.ndarray] = {}  # by the first sample
@@ -242,6 +252,9 @@ def conv_backward_input(
         gx.fill(0)
         return gx
     o, c = w.shape[:2]
+    before = tuple([2 - p for p in padding])
+    if is_winograd(g.dtype, w.shape, n, size, before, stride + dilation, groups):
+        return winograd(g, w, None, size, before, mirrored=True)
     taken = _by_remainders(size, count, w.shape[2:], stride, padding, dilation)
     if max(w.shape[2:]) > 1 and (o > _MANY_TIMES * channels or n * math.prod(count) < o):
         taken = ()  # g has many more channels than the input, or w has many elements

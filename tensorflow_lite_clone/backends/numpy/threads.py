@@ -21,6 +21,9 @@ from tensorflow_lite_clone.core.flags import flags
 
 _busy = threading.Lock()  # held while work is shared: what it shares again stays in its thread
 _workers: list[_Worker] = []
+_counting = threading.Lock()
+_asking = 0  # how many there are for whom BLAS has one thread
+_numbers_before: list[tuple[Any, int]] = []  # of threads that BLAS had
 
 
 class _Worker:
@@ -65,7 +68,6 @@ def share(
     if parts < 2 or not _busy.acquire(blocking=False):
         work(0, size)
         return
-    processors: set[int] = set()
     try:
         ahead = least // 8  # what this thread has done when the others begin
         ends = [ahead + (size - ahead) * (i + 1) // parts for i in range(parts)]
@@ -73,8 +75,8 @@ def share(
             _workers.append(_Worker())
         workers = _workers[: parts - 1]
         ended: SimpleQueue = SimpleQueue()
-        processors = _spread(workers)
-        with _one_thread_each() if products else nullcontext():
+        # Threads that BLAS may start have the processors that this thread has then: all of them.
+        with one_thread_each() if products else nullcontext(), _apart(workers):
             for worker, start, stop in zip(workers, ends, ends[1:]):
                 worker.parts.put((work, start, stop, ended))
             try:
@@ -85,8 +87,6 @@ def share(
             if error is not None:
                 raise error
     finally:
-        if processors:
-            os.sched_setaffinity(0, processors)
         _busy.release()
 
 
@@ -101,14 +101,24 @@ def _find_processor() -> Callable[[], int] | None:
 _processor = _find_processor()
 
 
-def _spread(workers: list[_Worker]) -> set[int]:
-    """Let this thread stay on its processor, and each worker have others for itself.
+@contextmanager
+def _apart(workers: list[_Worker]) -> Iterator[None]:
+    """Let this thread stay on its processor meanwhile, and each worker have others for itself.
 
     Threads wake each other for work and when it is done, and systems like to put the one woken
-    beside the one that wakes it. In a virtual machine, whose idle processors count as taken, both
-    stay there for hundreds of calls, one of them waiting. Returns the processors that this thread
-    may have again afterwards, none where nothing was changed.
+    beside the one that wakes it. In a virtual machine, whose idle processors may count as taken,
+    both stay there for hundreds of calls, one of them waiting.
     """
+    allowed = _spread(workers)
+    try:
+        yield
+    finally:
+        if allowed:
+            os.sched_setaffinity(0, allowed)
+
+
+def _spread(workers: list[_Worker]) -> set[int]:
+    """Give threads their processors: those that this one had, or none where nothing was changed."""
     if _processor is None:
         return set()
     allowed, here = os.sched_getaffinity(0), _processor()
@@ -125,16 +135,23 @@ def _spread(workers: list[_Worker]) -> set[int]:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
-    libraries = _blas()
-    before = [library.num_threads for library in libraries]
-    for library in libraries:
-        library.set_num_threads(1)
+def one_thread_each() -> Iterator[None]:
+    """BLAS has one thread meanwhile; afterwards as many as when the first that asks for it came."""
+    global _asking
+    with _counting:
+        if not _numbers_before:
+            for library in _blas():
+                _numbers_before.append((library, library.num_threads))
+                library.set_num_threads(1)
+        _asking += 1
     try:
         yield
     finally:
-        for library, number in zip(libraries, before):
-            library.set_num_threads(number)
+        with _counting:
+            _asking -= 1
+            while _numbers_before and not _asking:
+                library, number = _numbers_before.pop()
+                library.set_num_threads(number)
 
 
 @cache
@@ -150,8 +167,8 @@ def _blas() -> list[Any]:
 
 def _forget() -> None:
     """A new process has none of its parent's threads."""
-    global _busy
-    _busy = threading.Lock()
+    global _busy, _counting, _asking
+    _busy, _counting, _asking = threading.Lock(), threading.Lock(), 0
     _workers.clear()
 
 

@@ -18,4 +18,5 @@ from tensorflow_lite_clone.backends.numpy.compiled import (  # noqa: F401  their
     pooling,
     recurrent,
     softmax,
+    winograd,
 )

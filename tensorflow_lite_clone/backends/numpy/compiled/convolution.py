@@ -12,9 +12,11 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
     row_major,
     run,
 )
+from tensorflow_lite_clone.backends.numpy.convolution_winograd import is_winograd
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.windows import Ints, windows_size
 
+_f32 = np.dtype(np.float32)
 _depthwise, _direct = Kernels("depthwise"), Kernels("direct")
 _LEAST = 1 << 10
 _LINE = 1 << 12  # pixels side by side
@@ -31,7 +33,10 @@ def _is_depthwise(w_shape: tuple, groups: int) -> bool:
     return len(w_shape) == 4 and groups > 1 and w_shape[:2] == (groups, 1)
 
 
-def _is_direct(w_shape: tuple, padding: Ints, steps: Ints, groups: int) -> bool:
+def _is_direct(
+    w_shape: tuple, samples: int, count: Ints, padding: Ints, steps: Ints, groups: int,
+    of_gradient: bool = False,
+) -> bool:  # fmt: skip
     """Whether windows are 3 x 3, side by side, and of so few channels that it pays."""
     return (
         groups == 1
@@ -39,6 +44,7 @@ def _is_direct(w_shape: tuple, padding: Ints, steps: Ints, groups: int) -> bool:
         and max(steps) == 1
         and max(padding) <= 2
         and 0 < w_shape[0] * w_shape[1] <= _MOST_PAIRS
+        and not is_winograd(_f32, w_shape, samples, count, padding, steps, groups, of_gradient)
     )
 
 
@@ -88,10 +94,10 @@ def conv(
 ) -> Any:
     if not row_major(w, b):
         return NotImplemented
-    depthwise = _is_depthwise(w.shape, groups)
-    if not depthwise and not _is_direct(w.shape, padding, stride + dilation, groups):
-        return NotImplemented
+    depthwise, steps = _is_depthwise(w.shape, groups), stride + dilation
     count = windows_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    if not depthwise and not _is_direct(w.shape, len(x), count, padding, steps, groups):
+        return NotImplemented
     if depthwise:
         return _depthwise_conv(x, w, b, count, stride, padding, dilation)
     return _direct_conv(x, w, b, count, padding)
@@ -109,10 +115,10 @@ def conv_backward_input(
     groups: int,
 ) -> Any:
     """A convolution with the mirrored kernel, if all of the padded input was seen."""
-    depthwise = _is_depthwise(w.shape, groups) and max(stride) == 1
-    if not depthwise and not _is_direct(w.shape, padding, stride + dilation, groups):
-        return NotImplemented
+    depthwise, steps = _is_depthwise(w.shape, groups) and max(stride) == 1, stride + dilation
     margins = tuple([d * (k - 1) - p for d, k, p in zip(dilation, w.shape[2:], padding)])
+    if not depthwise and not _is_direct(w.shape, len(g), size, margins, steps, groups):
+        return NotImplemented
     seen = windows_size(g.shape[2:], w.shape[2:], stride, margins, dilation)
     if min(margins) < 0 or seen != tuple(size):
         return NotImplemented
@@ -142,7 +148,7 @@ def conv_backward_weight(
         run(_depthwise.conv_backward_weight, groups, g[:, 0].size * gw[0].size // 4, g, x,
             gw[:, 0], (*padding, *dilation))  # fmt: skip
         return gw
-    if not _is_direct(shape, padding, stride + dilation, groups):
+    if not _is_direct(shape, len(g), g.shape[2:], padding, stride + dilation, groups, True):
         return NotImplemented
     gw = np.empty(shape, x.dtype)
     group = max(1, min(_LINE // _pixels(x, padding), len(x)))
