@@ -81,24 +81,42 @@ def test_threads_have_processors_of_their_own_meanwhile(three: None) -> None:
     assert os.sched_getaffinity(0) == before
 
 
+def _numbers() -> list[int]:
+    """Of threads that NumPy's BLAS has."""
+    import threadpoolctl
+
+    with_numpy = np.__file__.rpartition("/numpy/")[0] + "/numpy"
+    return [
+        found["num_threads"]
+        for found in threadpoolctl.threadpool_info()
+        if found["user_api"] == "blas" and found["filepath"].startswith(with_numpy)
+    ]
+
+
 def test_blas_has_one_thread_in_the_parts_and_its_own_after(three: None) -> None:
     import threadpoolctl
 
-    def numbers() -> list[int]:
-        with_numpy = np.__file__.rpartition("/numpy/")[0] + "/numpy"
-        return [
-            found["num_threads"]
-            for found in threadpoolctl.threadpool_info()
-            if found["user_api"] == "blas" and found["filepath"].startswith(with_numpy)
-        ]
-
     with threadpoolctl.threadpool_limits(2):
-        before, within = numbers(), []
-        threads.share(lambda start, stop: within.append(numbers()), 3, 1, products=True)
-        assert before == numbers()
+        before, within = _numbers(), []
+        threads.share(lambda start, stop: within.append(_numbers()), 3, 1, products=True)
+        assert before == _numbers()
     if not before:
         pytest.skip("NumPy's BLAS did not come with NumPy")
     assert within == [[1] * len(before)] * 3
+
+
+def test_blas_has_one_thread_as_long_as_somebody_asks_for_it() -> None:
+    import threadpoolctl
+
+    with threadpoolctl.threadpool_limits(2):
+        before = _numbers()
+        first, second = threads.one_thread_each(), threads.one_thread_each()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert _numbers() == [1] * len(before)
+        second.__exit__(None, None, None)
+        assert _numbers() == before
 
 
 def test_infinities_give_no_warnings_in_other_threads(three: None) -> None:
