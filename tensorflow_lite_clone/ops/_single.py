@@ -6,12 +6,23 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, current_edge, record
+from tensorflow_lite_clone.autograd.apply import (
+    apply,
+    current_edge,
+    record,
+    record_several,
+    wrap,
+)
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
-from tensorflow_lite_clone.ops._arguments import axes_of, expect_tensor, in_torch_words
+from tensorflow_lite_clone.ops._arguments import (
+    axes_of,
+    expect_tensor,
+    in_torch_words,
+    numpy_names,
+)
 from tensorflow_lite_clone.storage import Free, Storage
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -75,6 +86,47 @@ def apply_to_three(op: type[Op], x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     three = z._edge if z._view is None else current_edge(z)
     mask = (one is not None) + 2 * (two is not None) + 4 * (three is not None)
     return _recorded(op, result, backend, (one, two, three), mask, (first, second, third))
+
+
+def apply_for_first(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Tensor:
+    """The first output of a differentiable op whose other ones are for its gradient alone.
+
+    The first input is a tensor.
+    """
+    backend = inputs[0]._storage.backend  # type: ignore[union-attr]
+    if autocast or backend.lays:
+        return apply(op, *inputs, **parameters)[0]
+    storages: list[Any] = []
+    arrays: list[Any] = []
+    edges: list[Any] = []
+    mask, bit = 0, int(mode.grad)
+    for tensor in inputs:
+        edge = None
+        if tensor is None:
+            storages.append(None)
+            arrays.append(None)
+        else:
+            storage = tensor._storage
+            if storage.backend is not backend:
+                return apply(op, *inputs, **parameters)[0]
+            storages.append(storage)
+            arrays.append(storage.array)
+            if bit:
+                edge = tensor._edge if tensor._view is None else current_edge(tensor)
+                if edge is not None:
+                    mask |= bit
+        edges.append(edge)
+        bit += bit
+    try:
+        call = op.calls[backend]
+    except KeyError:
+        call = prepared(op, backend)
+    results = call(*arrays, **parameters)
+    output = _recorded(op, results[0], backend, (), 0, ())
+    if mask:
+        outputs = (output, *[wrap(array, backend) for array in results[1:]])
+        record_several(outputs, op, backend, tuple(edges), mask, storages, parameters)
+    return output
 
 
 def _recorded(
@@ -154,6 +206,56 @@ def reduction(
             if keepdim is not False:
                 given["keepdim"] = keepdim
             return general(**given, **others)
+
+        return function
+
+    return decorate
+
+
+def along_dim(op: type[Op], refuses: str) -> Callable[[Callable[..., Any]], Any]:
+    """Serve the usual calls, ``(input, dim)``, of an op along one dim without detours.
+
+    All others go to the decorated function: with more arguments or NumPy's words for them, of
+    tensors without elements or dimensions, or of a kind in `refuses`.
+    """
+    calls = op.calls
+
+    def decorate(general: Callable[..., Any]) -> Any:
+        general = numpy_names(general)
+
+        @functools.wraps(general)
+        def function(input=None, dim=None, *rest, **others):
+            if dim.__class__ is int and not rest and not others and isinstance(input, Tensor):
+                storage = input._storage
+                array = storage.laid
+                ndim = array.ndim
+                if (
+                    -ndim <= dim < ndim
+                    and array.size
+                    and array.dtype.kind not in refuses
+                    and not autocast
+                    and storage.__class__ is not Free
+                ):
+                    backend = storage.backend
+                    try:
+                        call = calls[backend]
+                    except KeyError:
+                        call = prepared(op, backend)
+                    axis = dim if dim >= 0 else dim + ndim
+                    result = call(array, axis=axis)
+                    edge = None
+                    if mode.grad:
+                        edge = input._edge if input._view is None else current_edge(input)
+                    if edge is None:
+                        return _recorded(op, result, backend, (), 0, ())
+                    parameters = {"axis": axis}
+                    return _recorded(op, result, backend, (edge,), 1, (storage,), parameters)
+            # What was not given stays away, for the complaints about missing or double arguments.
+            if input is not None:
+                rest = (input, dim, *rest) if dim is not None or rest else (input,)
+            elif dim is not None:
+                others["dim"] = dim
+            return general(*rest, **others)
 
         return function
 

@@ -9,6 +9,7 @@ from tensorflow_lite_clone.core.dtypes import float32, int64, uint8
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
+from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.softmax import log_softmax
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -246,7 +247,7 @@ def cross_entropy(
         target = _check_index_targets(input, target, weight)
     if not (x.size or t.size):
         return finish(input.sum(1 if x.ndim > 1 else 0), reduction)
-    return apply(
+    return apply_for_first(
         CrossEntropy,
         input,
         target,
@@ -255,7 +256,7 @@ def cross_entropy(
         reduction=reduction,
         ignore_index=ignore_index,
         smoothing=label_smoothing,
-    )[0]
+    )
 
 
 def _of_probabilities(
