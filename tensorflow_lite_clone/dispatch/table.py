@@ -109,10 +109,13 @@ def _with_fallback(
     key: tuple[str, str], special: Callable[..., Any], generic: Callable[..., Any], least: int
 ) -> Callable[..., Any]:
     serving, declining = served.cell(key), declined.cell(key)
+    few = generic
+    if least and getattr(generic, "least", 0) >= least:
+        few = generic.few  # type: ignore[attr-defined]
 
     def call(*arrays: Any, **parameters: Any) -> Any:
         if least and arrays[0].size < least:
-            return generic(*arrays, **parameters)
+            return few(*arrays, **parameters)
         result = special(*arrays, **parameters)
         if result is NotImplemented:
             declining[0] += 1
@@ -121,6 +124,7 @@ def _with_fallback(
         return result
 
     call.__qualname__ = key[0]  # as programs call it
+    call.least, call.few = least, few  # type: ignore[attr-defined]
     return call
 
 

@@ -10,8 +10,7 @@ from tensorflow_lite_clone.autograd.apply import (
     apply,
     current_edge,
     record,
-    record_several,
-    wrap,
+    several,
 )
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.mode import mode
@@ -88,44 +87,55 @@ def apply_to_three(op: type[Op], x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     return _recorded(op, result, backend, (one, two, three), mask, (first, second, third))
 
 
-def apply_for_first(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Tensor:
-    """The first output of a differentiable op whose other ones are for its gradient alone.
+def apply_for_first(
+    op: type[Op], x: Tensor, y: Tensor | None, z: Tensor | None, parameters: dict
+) -> Tensor:
+    """The first output of a differentiable op with three inputs, of which two may be None.
 
-    The first input is a tensor.
+    Its other outputs are for its gradient alone.
     """
-    backend = inputs[0]._storage.backend  # type: ignore[union-attr]
-    if autocast or backend.lays:
-        return apply(op, *inputs, **parameters)[0]
-    storages: list[Any] = []
-    arrays: list[Any] = []
-    edges: list[Any] = []
-    mask, bit = 0, int(mode.grad)
-    for tensor in inputs:
-        edge = None
-        if tensor is None:
-            storages.append(None)
-            arrays.append(None)
-        else:
-            storage = tensor._storage
-            if storage.backend is not backend:
-                return apply(op, *inputs, **parameters)[0]
-            storages.append(storage)
-            arrays.append(storage.array)
-            if bit:
-                edge = tensor._edge if tensor._view is None else current_edge(tensor)
-                if edge is not None:
-                    mask |= bit
-        edges.append(edge)
-        bit += bit
+    first = x._storage
+    backend = first.backend
+    second = left = third = right = None
+    if y is not None:
+        second = y._storage
+        left = second.laid
+    if z is not None:
+        third = z._storage
+        right = third.laid
+    if (
+        autocast
+        or backend.lays
+        or (second is not None and second.backend is not backend)
+        or (third is not None and third.backend is not backend)
+    ):
+        return apply(op, x, y, z, **parameters)[0]
     try:
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    results = call(*arrays, **parameters)
+    results = call(first.laid, left, right, **parameters)
     output = _recorded(op, results[0], backend, (), 0, ())
-    if mask:
-        outputs = (output, *[wrap(array, backend) for array in results[1:]])
-        record_several(outputs, op, backend, tuple(edges), mask, storages, parameters)
+    if mode.grad:
+        one = x._edge if x._view is None else current_edge(x)
+        two = three = None
+        if y is not None:
+            two = y._edge if y._view is None else current_edge(y)
+        if z is not None:
+            three = z._edge if z._view is None else current_edge(z)
+        mask = (one is not None) + 2 * (two is not None) + 4 * (three is not None)
+        if mask:
+            made = [output._storage]
+            for array in results[1:]:
+                storage = _new(Storage)
+                storage.array = array
+                storage.backend = backend
+                storage.version = 0
+                storage.root = None
+                made.append(storage)
+            edges = (one, two, three)
+            node = several(made, op, backend, edges, mask, (first, second, third), parameters)
+            output._edge = (node, 0)
     return output
 
 

@@ -247,16 +247,13 @@ def cross_entropy(
         target = _check_index_targets(input, target, weight)
     if not (x.size or t.size):
         return finish(input.sum(1 if x.ndim > 1 else 0), reduction)
-    return apply_for_first(
-        CrossEntropy,
-        input,
-        target,
-        weight,
-        axis=1 if x.ndim > 1 else 0,
-        reduction=reduction,
-        ignore_index=ignore_index,
-        smoothing=label_smoothing,
-    )
+    parameters = {
+        "axis": 1 if x.ndim > 1 else 0,
+        "reduction": reduction,
+        "ignore_index": ignore_index,
+        "smoothing": label_smoothing,
+    }
+    return apply_for_first(CrossEntropy, input, target, weight, parameters)
 
 
 def _of_probabilities(

@@ -206,7 +206,7 @@ def layer_norm(
     """Normalise over the trailing dimensions `normalized_shape`, then scale and shift."""
     shape = tuple(normalized_shape)
     _check_normalized("layer_norm", input, shape, weight, bias)
-    return apply_for_first(LayerNorm, input, weight, bias, ndim=len(shape), eps=eps)
+    return apply_for_first(LayerNorm, input, weight, bias, {"ndim": len(shape), "eps": eps})
 
 
 @public("torch", "functional")
@@ -223,7 +223,7 @@ def rms_norm(
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{input.dtype.short_name}'")
     if eps is None:
         eps = 2.0**-52 if input.dtype.name in ("float64", "complex128") else 2.0**-23
-    return apply_for_first(RmsNorm, input, weight, ndim=len(shape), eps=eps)
+    return apply(RmsNorm, input, weight, ndim=len(shape), eps=eps)[0]
 
 
 @public("torch")
@@ -254,7 +254,7 @@ def group_norm(
                 f"input, but got {name} of shape {list(tensor.shape)} and input of shape "
                 f"{list(input.shape)}"
             )
-    return apply_for_first(GroupNorm, input, weight, bias, groups=num_groups, eps=eps)
+    return apply_for_first(GroupNorm, input, weight, bias, {"groups": num_groups, "eps": eps})
 
 
 @public("functional", names=("group_norm",))

@@ -86,6 +86,15 @@ def cross_entropy(x: Any, target: Any, reduction: str, ignore_index: int) -> Any
     return loss.dot(_constant(share, (rows, 1), dtype)).reshape(()), logs
 
 
+@cache
+def _for_moments(rows: int, size: int, eps: float, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """What products with give means, broadcast or not; eps; and what broadcasts lines."""
+    square = np.full((size, size), 1 / size, dtype)
+    return square, square[:, :1].copy(), np.array(eps, dtype), *(
+        np.ones(shape, dtype) for shape in ((rows, 1), (1, size))
+    )
+
+
 def layer_norm(x: Any, w: Any, b: Any, ndim: int, eps: float) -> Any:
     """y, and the means and 1 / sqrt(variance + eps) of rows as columns."""
     shape = x.shape
@@ -98,12 +107,11 @@ def layer_norm(x: Any, w: Any, b: Any, ndim: int, eps: float) -> Any:
     ):
         return NotImplemented
     rows = x if len(shape) == 2 and ndim == 1 else x.reshape(-1, size)
-    means = rows.dot(_constant(1 / size, (size, size), dtype))
+    square, column, least, each, line = _for_moments(len(rows), size, eps, dtype)
+    means = rows.dot(square)
     y = np.subtract(rows, means)
-    variance = np.multiply(y, y).dot(_constant(1 / size, (size, 1), dtype))
-    rstd = np.reciprocal(np.sqrt(np.add(variance, _constant(eps, (), dtype))))
-    w = _constant(1, (1, size), dtype) if w is None else w.reshape(1, size)
-    y = np.multiply(y, rstd.dot(w), y)
+    rstd = np.reciprocal(np.sqrt(np.add(np.multiply(y, y).dot(column), least)))
+    y = np.multiply(y, rstd.dot(line if w is None else w.reshape(1, size)), y)
     if b is not None:
-        np.add(y, _constant(1, (len(rows), 1), dtype).dot(b.reshape(1, size)), y)
+        np.add(y, each.dot(b.reshape(1, size)), y)
     return (y if rows is x else y.reshape(shape)), means[:, :1], rstd
