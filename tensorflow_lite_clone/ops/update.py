@@ -22,7 +22,7 @@ from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.tensor import Tensor
 
-_PLAIN = (float, int, bool)
+_PLAIN = (float, int, bool, type(None))
 
 
 def update(

@@ -21,7 +21,7 @@ def run_step(
     step: Callable[..., Any], *lists: Tensors, differentiable: bool = False, **numbers: Any
 ) -> None:
     """Run a step of `ops` on parameters, gradients and states; complex ones as pairs of reals."""
-    if any([param.dtype.kind == "c" for param in lists[0]]):
+    if any([param._storage.laid.dtype.kind == "c" for param in lists[0]]):
         lists = tuple([[_as_real(tensor) for tensor in tensors] for tensors in lists])
     function = update.update_recorded if differentiable else update.update
     function(step, *lists, **numbers)

@@ -22,6 +22,10 @@ def _updated(formula: Callable[..., object], lists: tuple[list, ...]) -> None:
 
     `room` is what an intermediate result may be written to, or None.
     """
+    if len(lists[0]) <= _LEAST // _FEW and all([1 <= p.ndim and p.size <= _FEW for p in lists[0]]):
+        for i, arrays in enumerate(zip(*lists)):
+            formula(i, None, *arrays)
+        return
     pieces: list[tuple] = []
     total = 0
     for i, arrays in enumerate(zip(*lists)):
@@ -56,7 +60,11 @@ def _fits(lists: tuple[list, ...], found_inf: Any, *numbers: Any) -> bool:
     dtype = lists[0][0].dtype
     if dtype.kind != "f" or dtype.itemsize == 2:
         return False
-    return all([x.dtype == dtype for arrays in lists for x in arrays])
+    for arrays in lists:
+        for x in arrays:
+            if x.dtype is not dtype and x.dtype != dtype:
+                return False
+    return True
 
 
 def _decayed(g: Any, p: Any, weight_decay: float, maximize: bool) -> Any:
@@ -89,6 +97,8 @@ def sgd_step(
     if not _fits(lists, found_inf, lr, momentum, dampening, weight_decay):
         return NotImplemented
 
+    rate = np.array(lr, params[0].dtype)  # beside arrays it costs half of what a number costs
+
     def formula(i: int, room: Any, p: Any, g: Any, b: Any = None) -> None:
         g = _decayed(g, p, weight_decay, maximize)
         if b is not None:
@@ -103,7 +113,7 @@ def sgd_step(
                 g = step
             else:
                 g = b
-        p -= np.multiply(g, lr, room)
+        p -= np.multiply(g, rate, room)
 
     _updated(formula, lists)
     return None
@@ -132,10 +142,16 @@ def adam_step(
     if not _fits(lists, found_inf, lr, eps, weight_decay, *betas, *steps):
         return NotImplemented
     beta1, beta2 = betas
+    dtype = params[0].dtype
     rates = {}
     for step in set(steps):
         root = math.sqrt(1 - beta2**step)
-        rates[step] = lr * root / (1 - beta1**step), eps * root
+        numbers = lr * root / (1 - beta1**step), eps * root
+        rates[step] = np.array(numbers[0], dtype), np.array(numbers[1], dtype)
+    # Arrays beside arrays cost half of what Python's numbers cost.
+    constant = F.backend.constant
+    enter1, keep2, enter2 = [constant(x, dtype) for x in (1 - beta1, beta2, 1 - beta2)]
+    decay = np.array(1 - lr * weight_decay, dtype)
 
     def formula(i: int, room: Any, p: Any, g: Any, m: Any, v: Any, largest: Any = None) -> None:
         if not decoupled:
@@ -144,12 +160,12 @@ def adam_step(
             if maximize:
                 g = np.negative(g)
             if weight_decay:
-                p *= 1 - lr * weight_decay
+                p *= decay
         change = np.subtract(g, m, room)
-        change *= 1 - beta1
+        change *= enter1
         m += change
-        v *= beta2
-        np.multiply(g, 1 - beta2, change)
+        v *= keep2
+        change = np.multiply(g, enter2, room)
         change *= g
         v += change
         if amsgrad:
