@@ -158,6 +158,17 @@ class Node(GraphNode):
         op = self.op
         plan = op.plans[self.mask]
         backend = self.backend
+        single = plan.single
+        if single is not None and needed is None and not create_graph and not self.several:
+            position, function, _, names = single
+            function = backend.gradients[function]
+            saved = self._unpack(plan.saves, False) if plan.saves else ()
+            parameters = self.parameters
+            if len(names) != len(parameters):
+                parameters = {name: parameters[name] for name in names}
+            results: list[Any] = [None] * len(self.edges)
+            results[position] = function(backend.F, grads[0], *saved, **parameters)
+            return results
         if create_graph:
             F, forms = recorded(backend), None
         else:
@@ -175,7 +186,7 @@ class Node(GraphNode):
             backward = op.backward if create_graph else self.backend.joint_gradients[op.backward]
             result = backward(F, g, *saved, **chosen)
             return result if type(result) is tuple else (result,)
-        results: list[Any] = [None] * len(self.edges)
+        results = [None] * len(self.edges)
         steps, shared = plan.steps, plan.shared
         if plan.whole is not None and (
             needed is None or all([needed[position] for position in plan.whole.inputs])

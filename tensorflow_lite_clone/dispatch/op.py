@@ -53,6 +53,7 @@ class Plan(NamedTuple):
     needs: tuple[bool, ...]
     shared: tuple[Shared, ...] = ()
     whole: Shared | None = None  # all that the steps and the shared ones do, at once
+    single: Step | None = None  # the one step that there is, which takes all that is saved
 
 
 class _Plans(dict):
@@ -165,7 +166,8 @@ class Op:
         )
         if whole:
             return Plan(places, steps, needs, shared[:-1], shared[-1])
-        return Plan(places, steps, needs, shared)
+        single = steps[0] if len(steps) == 1 and not shared else None
+        return Plan(places, steps, needs, shared, None, single)
 
     @classmethod
     def _position(cls, name: str) -> int:

@@ -200,13 +200,14 @@ def reduction(
                         call = calls[backend]
                     except KeyError:
                         call = prepared(op, backend)
-                    parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
-                    result = call(array, **parameters)
+                    result = call(array, axis=axis, keepdims=keepdim, shape=shape)
                     edge = None
                     if mode.grad:
                         edge = input._edge if input._view is None else current_edge(input)
-                    mask = int(edge is not None)
-                    return _recorded(op, result, backend, (edge,), mask, (storage,), parameters)
+                    if edge is None:
+                        return _recorded(op, result, backend, (), 0, ())
+                    parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
+                    return _recorded(op, result, backend, (edge,), 1, (storage,), parameters)
             elif input is not None:
                 expect_tensor(name, input)
             # What was not given stays away, for the complaints about missing or double arguments.

@@ -15,6 +15,7 @@ import numpy as np
 
 _MOST = 1 << 15  # multiplications in a product with a square, which BLAS does in a microsecond
 _ROWS = 64
+FEW = 256  # elements up to which BLAS adds up with no larger errors than NumPy, in less time
 # Exponentials are taken of x itself where that is as good as of x less its largest element: where
 # no sum of them is so small that terms were rounded to few digits, or so large as to overflow.
 _LEAST_SUM, _MOST_SUM = 2.0**-11, 2.0**120
@@ -22,7 +23,8 @@ _MOST_FOR_LOGS = 2.0**11  # the logarithm, below 8, is rounded by 2.4e-7 at most
 
 
 @cache
-def _constant(value: Any, shape: tuple, dtype: np.dtype) -> np.ndarray:
+def constant(value: Any, shape: tuple, dtype: np.dtype) -> np.ndarray:
+    """An array of one number, which is never written to."""
     array = np.full(shape, value, dtype)
     array.setflags(write=False)
     return array
@@ -55,14 +57,14 @@ def softmax(x: Any, axis: int, logarithm: bool) -> Any:
     if axis != x.ndim - 1 or not _are_short(x, size):
         return NotImplemented
     y = np.exp(x)
-    sums = y.dot(_constant(1, (size, size), x.dtype))
+    sums = y.dot(constant(1, (size, size), x.dtype))
     rows = sums if len(x.shape) == 2 else sums.reshape(-1, size)
     if not _in_range(rows[:, 0].tolist(), _MOST_FOR_LOGS if logarithm else _MOST_SUM):
         return NotImplemented
     if not logarithm:
         return np.divide(y, sums, y)
     y = np.subtract(x, np.log(sums, sums), y)
-    return np.minimum(y, _constant(0, (), x.dtype))  # which rounding may have passed
+    return np.minimum(y, constant(0, (), x.dtype))  # which rounding may have passed
 
 
 def cross_entropy(x: Any, target: Any, reduction: str, ignore_index: int) -> Any:
@@ -74,25 +76,23 @@ def cross_entropy(x: Any, target: Any, reduction: str, ignore_index: int) -> Any
     if 0 <= ignore_index < size or min(classes) < 0 or max(classes) >= size:
         return NotImplemented
     dtype = x.dtype
-    sums = np.exp(x).dot(_constant(1, (size,), dtype))
+    sums = np.exp(x).dot(constant(1, (size,), dtype))
     if not _in_range(sums.tolist(), _MOST_FOR_LOGS):
         return NotImplemented
     logs = np.log(sums, sums)
     loss = np.subtract(logs, x.take(_starts(rows, size) + target))
-    loss = np.maximum(loss, _constant(0, (), dtype))  # what is rounded may be less
+    loss = np.maximum(loss, constant(0, (), dtype))  # what is rounded may be less
     if reduction == "none":
         return loss, logs
     share = 1 / rows if reduction == "mean" else 1
-    return loss.dot(_constant(share, (rows, 1), dtype)).reshape(()), logs
+    return loss.dot(constant(share, (rows, 1), dtype)).reshape(()), logs
 
 
 @cache
-def _for_moments(rows: int, size: int, eps: float, dtype: np.dtype) -> tuple[np.ndarray, ...]:
-    """What products with give means, broadcast or not; eps; and what broadcasts lines."""
+def _for_moments(size: int, eps: float, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """What products with give means, broadcast or not; eps; and weights of one."""
     square = np.full((size, size), 1 / size, dtype)
-    return square, square[:, :1].copy(), np.array(eps, dtype), *(
-        np.ones(shape, dtype) for shape in ((rows, 1), (1, size))
-    )
+    return square, square[:, :1].copy(), np.array(eps, dtype), np.ones((1, size), dtype)
 
 
 def layer_norm(x: Any, w: Any, b: Any, ndim: int, eps: float) -> Any:
@@ -107,11 +107,11 @@ def layer_norm(x: Any, w: Any, b: Any, ndim: int, eps: float) -> Any:
     ):
         return NotImplemented
     rows = x if len(shape) == 2 and ndim == 1 else x.reshape(-1, size)
-    square, column, least, each, line = _for_moments(len(rows), size, eps, dtype)
+    square, column, least, line = _for_moments(size, eps, dtype)
     means = rows.dot(square)
     y = np.subtract(rows, means)
     rstd = np.reciprocal(np.sqrt(np.add(np.multiply(y, y).dot(column), least)))
     y = np.multiply(y, rstd.dot(line if w is None else w.reshape(1, size)), y)
     if b is not None:
-        np.add(y, each.dot(b.reshape(1, size)), y)
+        y += b.reshape(size)
     return (y if rows is x else y.reshape(shape)), means[:, :1], rstd
