@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import MethodType
 from typing import Any
 
 from tensorflow_lite_clone.dispatch import hooks
@@ -97,7 +98,7 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
     generic = backend.fused(name, body, generic, getattr(op, "hints", ()))
     for layer in (backend.name, *backend.accelerators):
         if (special := overrides.get((name, layer))) is not None:
-            special = backend.foreign(partial(special, backend.F))
+            special = backend.foreign(MethodType(special, backend.F))
             if (name, layer) not in unfailing:
                 special = _with_fallback((name, layer), special, generic, leasts.get((name, layer), 0))
             # Together: at a replay on the CPU, values may be such that the override declines.

@@ -77,11 +77,16 @@ def permute(F: Any, x: Any, *, axes: tuple) -> Any:
     return x.transpose(axes)
 
 
+@override("mm", backend="numpy", declines=False)
+def mm(F: Any, x: Any, y: Any) -> Any:
+    return x.dot(y) if x.ndim == 2 and x.dtype.char in "fd" else F.matmul(x, y)
+
+
 @override("linear", backend="numpy", declines=False)
 def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
-    y = F.matmul(x, w.T)
+    y = x.dot(w.T) if x.ndim == 2 and x.dtype.char in "fd" else F.matmul(x, w.T)
     if b is not None:
-        y += b
+        np.add(y, b, y)
     return y
 
 

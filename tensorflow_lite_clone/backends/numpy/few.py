@@ -85,7 +85,7 @@ def cross_entropy(x: Any, target: Any, reduction: str, ignore_index: int) -> Any
     if reduction == "none":
         return loss, logs
     share = 1 / rows if reduction == "mean" else 1
-    return loss.dot(constant(share, (rows, 1), dtype)).reshape(()), logs
+    return np.array(loss.dot(constant(share, (rows,), dtype))), logs
 
 
 @cache
