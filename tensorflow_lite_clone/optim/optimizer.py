@@ -13,7 +13,7 @@ from tensorflow_lite_clone.autograd.mode import enable_grad, mode
 from tensorflow_lite_clone.core import live
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.ops.update import by_device, update, zero_each
-from tensorflow_lite_clone.optim._functional import advance, run_step
+from tensorflow_lite_clone.optim._functional import advance, run_step_with
 from tensorflow_lite_clone.optim.arguments import (
     ParamsT,
     _default_to_fused_or_foreach,
@@ -223,7 +223,7 @@ class Optimizer(Hooked):
         """Run a step of `ops` on parameters, gradients and states."""
         differentiable = bool(self.defaults.get("differentiable"))
         numbers["found_inf"] = self._found_inf
-        run_step(step, *lists, differentiable=differentiable, **numbers)
+        run_step_with(step, lists, numbers, differentiable)
 
     def number(self, group: dict[str, Any], name: str) -> Any:
         """A hyperparameter as a float, which may change before a captured step is replayed.

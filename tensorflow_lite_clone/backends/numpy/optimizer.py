@@ -17,12 +17,20 @@ _FEW = 1 << 12  # elements for which NumPy finds memory as fast as we do
 _LEAST = 1 << 19  # elements for each thread: calls for blocks are handed over one by one
 
 
+def _are_few(params: list) -> bool:
+    """Whether parameters are neither worth threads nor blocks."""
+    for p in params:
+        if p.size > _FEW or not p.ndim:
+            return False
+    return len(params) <= _LEAST // _FEW
+
+
 def _updated(formula: Callable[..., object], lists: tuple[list, ...]) -> None:
     """Call ``formula(i, room, *blocks)`` for all blocks of the i-th arrays of the lists.
 
     `room` is what an intermediate result may be written to, or None.
     """
-    if len(lists[0]) <= _LEAST // _FEW and all([1 <= p.ndim and p.size <= _FEW for p in lists[0]]):
+    if _are_few(lists[0]):
         for i, arrays in enumerate(zip(*lists)):
             formula(i, None, *arrays)
         return
@@ -55,8 +63,11 @@ def _updated(formula: Callable[..., object], lists: tuple[list, ...]) -> None:
 
 def _fits(lists: tuple[list, ...], found_inf: Any, *numbers: Any) -> bool:
     """Whether all arrays are of one dtype, float32 or float64, and all numbers are Python's."""
-    if found_inf is not None or not all([isinstance(x, (float, int)) for x in numbers]):
+    if found_inf is not None:
         return False
+    for x in numbers:
+        if x.__class__ is not float and not isinstance(x, (float, int)):
+            return False
     dtype = lists[0][0].dtype
     if dtype.kind != "f" or dtype.itemsize == 2:
         return False
@@ -100,7 +111,8 @@ def sgd_step(
     rate = np.array(lr, params[0].dtype)  # beside arrays it costs half of what a number costs
 
     def formula(i: int, room: Any, p: Any, g: Any, b: Any = None) -> None:
-        g = _decayed(g, p, weight_decay, maximize)
+        if weight_decay or maximize:
+            g = _decayed(g, p, weight_decay, maximize)
         if b is not None:
             if first[i]:
                 b[...] = g
