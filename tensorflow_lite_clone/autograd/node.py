@@ -158,16 +158,22 @@ class Node(GraphNode):
         op = self.op
         plan = op.plans[self.mask]
         backend = self.backend
-        single = plan.single
-        if single is not None and needed is None and not create_graph and not self.several:
-            position, function, _, names = single
-            function = backend.gradients[function]
+        call = plan.single or plan.together
+        if call is not None and needed is None and not create_graph and not self.several:
+            place, function, _, names = call
             saved = self._unpack(plan.saves, False) if plan.saves else ()
             parameters = self.parameters
             if len(names) != len(parameters):
                 parameters = {name: parameters[name] for name in names}
             results: list[Any] = [None] * len(self.edges)
-            results[position] = function(backend.F, grads[0], *saved, **parameters)
+            if plan.single is not None:
+                function = backend.gradients[function]
+                results[place] = function(backend.F, grads[0], *saved, **parameters)
+                return results
+            function = backend.joint_gradients[function]
+            found = function(backend.F, grads[0], *saved, **parameters)
+            for position, result in zip(place, found):
+                results[position] = result
             return results
         if create_graph:
             F, forms = recorded(backend), None
