@@ -23,18 +23,15 @@ def rows(shape: tuple, scale: float = 1.0) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_softmax_and_its_logarithm(shape: tuple, dtype: type) -> None:
-    x = rows(shape, 3).astype(dtype)
+    x = rows(shape).astype(dtype) + 20
     exact = torch.from_numpy(x).double()
     atol = 4e-7 if dtype is np.float32 else 1e-14
     axis = len(shape) - 1
     for logarithm in (False, True):
         found = few.softmax(x, axis, logarithm)
         wanted = (exact.log_softmax(-1) if logarithm else exact.softmax(-1)).numpy()
-        if logarithm and np.exp(x).sum(-1).max() > 2048:
-            assert found is NotImplemented
-            continue
         assert found.dtype == dtype
-        np.testing.assert_allclose(found, wanted, rtol=4e-7, atol=atol)
+        np.testing.assert_allclose(found, wanted, rtol=5e-7, atol=atol)
 
 
 @pytest.mark.parametrize(
@@ -45,8 +42,7 @@ def test_softmax_and_its_logarithm(shape: tuple, dtype: type) -> None:
         rows((4, 1)),
         rows((65, 2)),
         np.zeros((0, 4), np.float32),
-        rows((4, 8)) + 90,
-        rows((4, 8)) - 90,
+        np.array([[0, 1], [-9, -9]], np.float32),  # too far apart
         np.array([[0, math.nan], [0, 1]], np.float32),
         np.array([[0, 1], [0, math.inf]], np.float32),
         np.full((2, 3), -math.inf, np.float32),
@@ -64,6 +60,7 @@ def test_rows_that_are_served_are_not_hidden_by_others() -> None:
     """The range is that of all rows, whatever the first one is."""
     for first in (math.nan, 0.0):
         x = np.array([[first, 0], [0, 89], [0, 0]], np.float32)
+        assert few.cross_entropy(x, np.zeros(3, np.int64), "mean", -100) is NotImplemented
         assert few.softmax(x, 1, False) is NotImplemented
         exact = torch.from_numpy(x).softmax(1).numpy()
         np.testing.assert_array_equal(tlc.from_numpy(x).softmax(1).numpy(), exact)

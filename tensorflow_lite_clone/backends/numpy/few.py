@@ -16,10 +16,10 @@ import numpy as np
 _MOST = 1 << 15  # multiplications in a product with a square, which BLAS does in a microsecond
 _ROWS = 64
 FEW = 256  # elements up to which BLAS adds up with no larger errors than NumPy, in less time
-# Exponentials are taken of x itself where that is as good as of x less its largest element: where
-# no sum of them is so small that terms were rounded to few digits, or so large as to overflow.
-_LEAST_SUM, _MOST_SUM = 2.0**-11, 2.0**120
-_MOST_FOR_LOGS = 2.0**11  # the logarithm, below 8, is rounded by 2.4e-7 at most
+# Exponentials are taken of x less the largest element of all rows, or for their logarithms of x
+# itself, where that is as good as of x less each row's largest: where no sum of them is so small
+# that terms were rounded to few digits, or so large that the logarithm is.
+_LEAST_SUM, _MOST_FOR_LOGS = 2.0**-11, 2.0**11
 
 
 @cache
@@ -47,19 +47,15 @@ def _are_short(x: Any, size: int) -> bool:
     )
 
 
-def _in_range(sums: list[float], most: float) -> bool:
-    """Whether sums of exponentials are (of which the first may be NaN, and hides others)."""
-    return min(sums) >= _LEAST_SUM and max(sums) <= most
-
-
 def softmax(x: Any, axis: int, logarithm: bool) -> Any:
     size = x.shape[axis]
     if axis != x.ndim - 1 or not _are_short(x, size):
         return NotImplemented
+    x = np.subtract(x, np.array(x.item(x.argmax()), x.dtype))
     y = np.exp(x)
     sums = y.dot(constant(1, (size, size), x.dtype))
-    rows = sums if len(x.shape) == 2 else sums.reshape(-1, size)
-    if not _in_range(rows[:, 0].tolist(), _MOST_FOR_LOGS if logarithm else _MOST_SUM):
+    rows = sums if x.ndim == 2 else sums.reshape(-1, size)
+    if not min(rows[:, 0].tolist()) >= _LEAST_SUM:  # or all are NaN
         return NotImplemented
     if not logarithm:
         return np.divide(y, sums, y)
@@ -77,7 +73,8 @@ def cross_entropy(x: Any, target: Any, reduction: str, ignore_index: int) -> Any
         return NotImplemented
     dtype = x.dtype
     sums = np.exp(x).dot(constant(1, (size,), dtype))
-    if not _in_range(sums.tolist(), _MOST_FOR_LOGS):
+    found = sums.tolist()
+    if not (min(found) >= _LEAST_SUM and max(found) <= _MOST_FOR_LOGS):  # or the first is NaN
         return NotImplemented
     logs = np.log(sums, sums)
     loss = np.subtract(logs, x.take(_starts(rows, size) + target))

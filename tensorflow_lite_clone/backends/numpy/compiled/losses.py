@@ -15,6 +15,7 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
 )
 
 _kernels = Kernels("losses")
+LEAST["cross_entropy"] = 1 << 10
 
 
 def _is_plain(x: np.ndarray, target: np.ndarray, weight: Any, smoothing: float) -> bool:
@@ -29,7 +30,7 @@ def _is_plain(x: np.ndarray, target: np.ndarray, weight: Any, smoothing: float) 
     )
 
 
-@compiled("cross_entropy", least=1 << 10)
+@compiled("cross_entropy", least=LEAST["cross_entropy"])
 def cross_entropy(
     x: np.ndarray,
     target: np.ndarray,
