@@ -342,7 +342,8 @@ def current_edge(tensor: Tensor) -> Any:
     view = tensor._view
     if view is None:
         return tensor._edge
-    version = tensor._storage.current_version()
+    storage = tensor._storage
+    version = (storage.root or storage).version
     if view.version != version and view.restriction != "no_grad":
         base_edge, edge = view.base._edge, tensor._edge
         if base_edge is not None and view.restriction is not None:

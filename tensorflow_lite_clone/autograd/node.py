@@ -158,7 +158,7 @@ class Node(GraphNode):
         op = self.op
         plan = op.plans[self.mask]
         backend = self.backend
-        call = plan.single or plan.together
+        call: Any = plan.single or plan.together
         if call is not None and needed is None and not create_graph and not self.several:
             place, function, _, names = call
             saved = self._unpack(plan.saves, False) if plan.saves else ()

@@ -100,7 +100,8 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
         if (special := overrides.get((name, layer))) is not None:
             special = backend.foreign(MethodType(special, backend.F))
             if (name, layer) not in unfailing:
-                special = _with_fallback((name, layer), special, generic, leasts.get((name, layer), 0))
+                few = leasts.get((name, layer), 0)
+                special = _with_fallback((name, layer), special, generic, few)
             # Together: at a replay on the CPU, values may be such that the override declines.
             generic = backend.guarded(special)
     return generic

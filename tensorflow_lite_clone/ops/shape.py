@@ -19,7 +19,13 @@ from tensorflow_lite_clone.core.shape import (
     normalize_dim,
     normalize_dims,
 )
-from tensorflow_lite_clone.core.strides import expanded, sizes_of, unsqueezed, view_strides
+from tensorflow_lite_clone.core.strides import (
+    expanded,
+    sizes_of,
+    unsqueezed,
+    view_strides,
+    wanted_sizes,
+)
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
@@ -38,9 +44,8 @@ class View(Op):
         if backend.is_contiguous(x) and (1 not in shape or 1 not in source):
             return F.reshape(x, shape)
         strides = view_strides(x.shape, backend.strides(x), shape)
-        if strides is None:  # a gradient may lie elsewhere than the value
-            return F.reshape(x, shape)
-        return F.as_strided(x, shape, strides)
+        # A gradient may lie elsewhere than the value.
+        return F.reshape(x, shape) if strides is None else F.as_strided(x, shape, strides)
 
     def backward_x(F, g, *, shape, source):
         return F.reshape(g, source)
@@ -128,24 +133,6 @@ class Expand(Op):
         return g  # the engine sums over what was repeated
 
 
-def _wanted_shape(shape: tuple, size: int) -> tuple[int, ...]:
-    """The sizes that a tensor of `size` elements is to have, from a function's arguments."""
-    given = shape
-    if len(shape) == 1 and type(shape[0]) is not int:
-        shape = shape[0] if type(shape[0]) is tuple else sizes_of(shape)
-    try:
-        product = prod(shape)
-        if product == size:
-            if not shape or min(shape) >= 0:
-                return shape
-        elif product < 0 and size % product == 0 and shape.count(-1) == 1 and min(shape) == -1:
-            place = shape.index(-1)
-            return (*shape[:place], size // -product, *shape[place + 1 :])
-    except TypeError:
-        pass
-    return infer_size(sizes_of(given), size)
-
-
 @public("method")
 def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None) -> Tensor:
     """This memory in another shape (``view(2, -1)``), or read as another dtype.
@@ -164,7 +151,7 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
     storage = self._storage
     array = storage.array
     source = array.shape
-    wanted = _wanted_shape(shape, array.size)
+    wanted = wanted_sizes(shape, array.size)
     backend = storage.backend
     if not backend.is_contiguous(array) and (
         view_strides(source, backend.strides(array), wanted) is None
@@ -220,7 +207,7 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
     source = array.shape
     if shape:
         args = (sizes_of(args, "shape", shape),)
-    wanted = _wanted_shape(args, array.size)
+    wanted = wanted_sizes(args, array.size)
     backend = storage.backend
     if not backend.is_contiguous(array) and (
         view_strides(source, backend.strides(array), wanted) is None
