@@ -34,11 +34,10 @@ if DEVICE == "cuda":
 if DEVICE == "strict":
     import tests.strict_backend  # noqa: F401
 if ACCELERATED:
-    from tensorflow_lite_clone.backends.numpy.compiled import layer, norms
+    from tensorflow_lite_clone.backends.numpy.compiled import norms
     from tensorflow_lite_clone.dispatch.table import leasts
 
     # The tests' arrays are small.
-    layer.LEAST.update(dict.fromkeys(layer.LEAST, 1))
     leasts.update({key: 1 for key in leasts if key[1] == "numba"})
     norms.LEAST_SPACE = 1
 

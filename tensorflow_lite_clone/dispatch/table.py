@@ -37,7 +37,7 @@ class Tally:
 served, declined = Tally(), Tally()
 #: Those of them that never decline: they are called directly, and not counted.
 unfailing: set[tuple[str, str]] = set()
-#: The elements of the first array from which on one is asked at all, where it says.
+#: The elements of the first array (or list of arrays) from which on one is asked, where it says.
 leasts: dict[tuple[str, str], int] = {}
 #: Every `Raw` namespace made, so that a new override reaches running code.
 namespaces: list[Any] = []
@@ -52,7 +52,7 @@ def override(
     returning ``NotImplemented``: the generic then runs, and the decline is counted. `backend` may
     also be one of the `accelerators` that a backend names: theirs are asked before its own. One
     that never `declines` is called without more ado. One for `least` elements or more is not asked
-    about a first array of fewer.
+    about a first array, or list of arrays, of fewer.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,8 +116,11 @@ def _with_fallback(
         few = generic.few  # type: ignore[attr-defined]
 
     def call(*arrays: Any, **parameters: Any) -> Any:
-        if least and arrays[0].size < least:
-            return few(*arrays, **parameters)
+        if least:
+            first = arrays[0]
+            size = first.size if first.__class__ is not list else sum([x.size for x in first])
+            if size < least:
+                return few(*arrays, **parameters)
         result = special(*arrays, **parameters)
         if result is NotImplemented:
             declining[0] += 1

@@ -24,8 +24,6 @@ from tensorflow_lite_clone.dispatch.table import override
 
 _f32 = np.dtype(np.float32)
 _PART = 1 << 18  # elements that are worth a thread: about 100 us
-#: The elements from which on an op is served that looks at the size of others than its first array.
-LEAST: dict[str, int] = {}
 
 
 def compiled(name: str, *, least: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

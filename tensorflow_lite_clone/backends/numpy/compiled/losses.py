@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.compiled.layer import (
-    LEAST,
     Kernels,
     compiled,
     row_major,
     run,
 )
+from tensorflow_lite_clone.dispatch.table import leasts
 
 _kernels = Kernels("losses")
-LEAST["cross_entropy"] = 1 << 10
 
 
 def _is_plain(x: np.ndarray, target: np.ndarray, weight: Any, smoothing: float) -> bool:
@@ -30,7 +29,7 @@ def _is_plain(x: np.ndarray, target: np.ndarray, weight: Any, smoothing: float) 
     )
 
 
-@compiled("cross_entropy", least=LEAST["cross_entropy"])
+@compiled("cross_entropy", least=1 << 10)
 def cross_entropy(
     x: np.ndarray,
     target: np.ndarray,
@@ -74,7 +73,7 @@ def cross_entropy_backward(
     ignore_index: int,
     smoothing: float,
 ) -> Any:
-    large = x.size >= LEAST["cross_entropy"] and row_major(x, lse)
+    large = x.size >= leasts["cross_entropy", "numba"] and row_major(x, lse)
     if not large or not _is_plain(x, target, weight, smoothing):
         return NotImplemented
     if reduction == "mean":
