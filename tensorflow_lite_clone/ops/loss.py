@@ -242,7 +242,8 @@ def cross_entropy(
         or x.ndim != 2
         or weight is not None
         or t.shape[0] != x.shape[0]
-        or (target.dtype is not int64)
+        or t.dtype.kind != "i"
+        or t.dtype.itemsize != 8
     ):
         target = _check_index_targets(input, target, weight)
     if not (x.size or t.size):

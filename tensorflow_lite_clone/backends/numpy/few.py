@@ -30,12 +30,6 @@ def constant(value: Any, shape: tuple, dtype: np.dtype) -> np.ndarray:
     return array
 
 
-@cache
-def _starts(rows: int, size: int) -> np.ndarray:
-    """Where rows begin in a flat array."""
-    return np.arange(0, rows * size, size)
-
-
 def _are_short(x: Any, size: int) -> bool:
     """Whether rows of `size` elements are such as are served here."""
     return (
@@ -52,15 +46,22 @@ def softmax(x: Any, axis: int, logarithm: bool) -> Any:
     if axis != x.ndim - 1 or not _are_short(x, size):
         return NotImplemented
     x = np.subtract(x, np.array(x.item(x.argmax()), x.dtype))
-    y = np.exp(x)
+    y = np.exp(x, None if logarithm else x)
     sums = y.dot(constant(1, (size, size), x.dtype))
-    rows = sums if x.ndim == 2 else sums.reshape(-1, size)
-    if not min(rows[:, 0].tolist()) >= _LEAST_SUM:  # or all are NaN
+    if not sums.item(sums.argmin()) >= _LEAST_SUM:  # or one is NaN
         return NotImplemented
     if not logarithm:
         return np.divide(y, sums, y)
     y = np.subtract(x, np.log(sums, sums), y)
     return np.minimum(y, constant(0, (), x.dtype))  # which rounding may have passed
+
+
+@cache
+def _for_losses(rows: int, size: int, reduction: str, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """Where rows begin in a flat array; what products with give their sums, and the loss; zero."""
+    share = 1 / rows if reduction == "mean" else 1
+    arrays = np.ones(size, dtype), np.full(rows, share, dtype), np.zeros((), dtype)
+    return np.arange(0, rows * size, size), *arrays
 
 
 def cross_entropy(x: Any, target: Any, reduction: str, ignore_index: int) -> Any:
@@ -71,18 +72,14 @@ def cross_entropy(x: Any, target: Any, reduction: str, ignore_index: int) -> Any
     classes = target.tolist()
     if 0 <= ignore_index < size or min(classes) < 0 or max(classes) >= size:
         return NotImplemented
-    dtype = x.dtype
-    sums = np.exp(x).dot(constant(1, (size,), dtype))
+    starts, ones, shares, zero = _for_losses(rows, size, reduction, x.dtype)
+    sums = np.exp(x).dot(ones)
     found = sums.tolist()
     if not (min(found) >= _LEAST_SUM and max(found) <= _MOST_FOR_LOGS):  # or the first is NaN
         return NotImplemented
     logs = np.log(sums, sums)
-    loss = np.subtract(logs, x.take(_starts(rows, size) + target))
-    loss = np.maximum(loss, constant(0, (), dtype))  # what is rounded may be less
-    if reduction == "none":
-        return loss, logs
-    share = 1 / rows if reduction == "mean" else 1
-    return np.array(loss.dot(constant(share, (rows,), dtype))), logs
+    loss = np.maximum(logs - x.take(starts + target), zero)  # what is rounded may be less
+    return (loss if reduction == "none" else np.array(loss.dot(shares))), logs
 
 
 @cache
