@@ -168,13 +168,16 @@ def apply_view(op: type[Op], input: Tensor, **parameters: Any) -> Tensor:
 def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
     """The tensor of a view of `input` that `op` made; recorded if the input wants a gradient."""
     storage = input._storage
-    root = storage.root or storage
+    backend = storage.backend
+    root = storage.root
+    if root is None:
+        root = storage
     made = _new(Storage)
     made.array = array
-    made.backend = storage.backend
+    made.backend = backend
     made.version = 0
     made.root = root
-    if type(root) is Lent:
+    if root.__class__ is Lent:
         root.views.add(made)
     output = _new(Tensor)
     output._storage = made
@@ -182,9 +185,9 @@ def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
     if not op.differentiable:
         output._view = None
         return output
-    parent = input._view
-    remembered = _new(View)
+    output._view = remembered = _new(View)
     remembered.version = root.version
+    parent = input._view
     if parent is None:
         edge = input._edge
         remembered.base = input
@@ -195,11 +198,10 @@ def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
         remembered.base = parent.base
         remembered.chain = (*parent.chain, (op, parameters, None))
         remembered.restriction = parent.restriction
-    output._view = remembered
     if not mode.grad:
         remembered.restriction = remembered.restriction or "no_grad"
     elif edge is not None:
-        record(output, op, storage.backend, (edge,), 1, (storage,), parameters)
+        record(output, op, backend, (edge,), 1, (storage,), parameters)
     return output
 
 
@@ -300,6 +302,23 @@ def record_several(
     parameters: dict,
 ) -> None:
     """`record` for an op with several outputs."""
+    made = [output._storage for output in outputs]
+    node = several(made, op, backend, edges, mask, storages, parameters)
+    for index, output in enumerate(outputs):
+        if index not in op.nondifferentiable:
+            output._edge = (node, index)
+
+
+def several(
+    made: list[Storage],
+    op: type[Op],
+    backend: Any,
+    edges: tuple,
+    mask: int,
+    storages: Sequence[Any],
+    parameters: dict,
+) -> SeveralNode:
+    """The node of an op that has made several storages; see `record`."""
     node = _new(SeveralNode)
     node.op = op
     node.backend = backend
@@ -307,19 +326,15 @@ def record_several(
     node.mask = mask
     node.parameters = parameters
     node.sequence = next_sequence_number()
-    node.saved = saved = [
-        storages[i] if i >= 0 else outputs[~i]._storage for i in op.plans[mask].saves
-    ]
+    node.saved = saved = [storages[i] if i >= 0 else made[~i] for i in op.plans[mask].saves]
     if saved_hooks:
         pack_all(saved)
     node.versions = [-1 if s is None else (s.root or s).version for s in saved]
-    node.shapes = tuple([output._storage.laid.shape for output in outputs])
-    node.dtypes = tuple([output._storage.laid.dtype for output in outputs])
-    for index, output in enumerate(outputs):
-        if index not in op.nondifferentiable:
-            output._edge = (node, index)
+    node.shapes = tuple([storage.laid.shape for storage in made])
+    node.dtypes = tuple([storage.laid.dtype for storage in made])
     for hook in creation_hooks:
         hook(node)
+    return node
 
 
 def current_edge(tensor: Tensor) -> Any:
@@ -327,7 +342,8 @@ def current_edge(tensor: Tensor) -> Any:
     view = tensor._view
     if view is None:
         return tensor._edge
-    version = tensor._storage.current_version()
+    storage = tensor._storage
+    version = (storage.root or storage).version
     if view.version != version and view.restriction != "no_grad":
         base_edge, edge = view.base._edge, tensor._edge
         if base_edge is not None and view.restriction is not None:

@@ -98,6 +98,15 @@ def _set_grad(self: Tensor, grad: Tensor | None) -> None:
         raise TypeError(
             f"assigned grad expected to be a Tensor or None but got grad of type {type(grad)}"
         )
+    have, wanted = grad._storage, self._storage
+    if (
+        have.backend is wanted.backend
+        and have.laid.dtype is wanted.laid.dtype
+        and have.laid.shape == wanted.laid.shape
+        and grad is not self
+    ):
+        self._grad = grad
+        return
     if grad is self:
         raise RuntimeError("can't assign Variable as its own grad")
     if grad.dtype is not self.dtype:

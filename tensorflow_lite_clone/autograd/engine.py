@@ -20,7 +20,7 @@ from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.core.shape import reduced_axes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.storage import Storage, as_told, births
-from tensorflow_lite_clone.tensor import Tensor, new_tensor
+from tensorflow_lite_clone.tensor import Tensor
 
 _new = object.__new__
 Edge = tuple[GraphNode, int]
@@ -325,9 +325,13 @@ class _Walk:
                 made.backend = backend
                 made.version = 0
                 made.root = None
-                tensor._grad = new_tensor(made)
-                for born in births:
-                    born(made)
+                tensor._grad = grad = _new(Tensor)
+                grad._storage = made
+                grad._edge = None
+                grad._view = None
+                if births:
+                    for born in births:
+                        born(made)
             else:
                 storage = present._storage
                 storage.laid = backend.add_to(storage.laid, g)

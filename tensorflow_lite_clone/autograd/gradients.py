@@ -33,9 +33,7 @@ def _roots(
     if len(outputs) != len(grads):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     roots = []
-    index = -1
-    for output, g in zip(outputs, grads, strict=True):
-        index += 1
+    for index, (output, g) in enumerate(zip(outputs, grads)):
         if isinstance(output, GradientEdge):
             edge: Any = (output.node, output.output_nr)
         else:
@@ -254,4 +252,9 @@ def tensor_backward(
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Accumulate the gradients of this tensor into the leaves' ``.grad``; see `backward`."""
+    if inputs is None:
+        roots = _roots((self,), (gradient,), create_graph)
+        retain = create_graph if retain_graph is None else retain_graph
+        run_backward(roots, retain_graph=retain, create_graph=create_graph)
+        return
     backward((self,), (gradient,), retain_graph, create_graph, inputs=inputs)

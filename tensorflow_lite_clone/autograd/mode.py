@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+_new = object.__new__
 _GENERATOR = 0x20  # of a code object's flags; `inspect` is slow to import
 
 
@@ -117,8 +118,11 @@ class no_grad(_GradSwitch):
     _enabled = False
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        switch = super().__new__(cls)
-        return switch if function is None else switch(function)
+        return _new(cls) if function is None else _new(cls)(function)
+
+    def __enter__(self) -> None:
+        self._previous = mode.grad
+        mode.grad = False
 
 
 class enable_grad(_GradSwitch):

@@ -158,6 +158,23 @@ class Node(GraphNode):
         op = self.op
         plan = op.plans[self.mask]
         backend = self.backend
+        call: Any = plan.single or plan.together
+        if call is not None and needed is None and not create_graph and not self.several:
+            place, function, _, names = call
+            saved = self._unpack(plan.saves, False) if plan.saves else ()
+            parameters = self.parameters
+            if len(names) != len(parameters):
+                parameters = {name: parameters[name] for name in names}
+            results: list[Any] = [None] * len(self.edges)
+            if plan.single is not None:
+                function = backend.gradients[function]
+                results[place] = function(backend.F, grads[0], *saved, **parameters)
+                return results
+            function = backend.joint_gradients[function]
+            found = function(backend.F, grads[0], *saved, **parameters)
+            for position, result in zip(place, found):
+                results[position] = result
+            return results
         if create_graph:
             F, forms = recorded(backend), None
         else:
@@ -175,7 +192,7 @@ class Node(GraphNode):
             backward = op.backward if create_graph else self.backend.joint_gradients[op.backward]
             result = backward(F, g, *saved, **chosen)
             return result if type(result) is tuple else (result,)
-        results: list[Any] = [None] * len(self.edges)
+        results = [None] * len(self.edges)
         steps, shared = plan.steps, plan.shared
         if plan.whole is not None and (
             needed is None or all([needed[position] for position in plan.whole.inputs])

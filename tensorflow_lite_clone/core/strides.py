@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 from operator import index as as_int
 from typing import Any
 
-from tensorflow_lite_clone.core.shape import Shape, contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.shape import Shape, contiguous_strides, infer_size, normalize_dim
 
 Geometry = tuple[Shape, Shape]
 
@@ -293,3 +294,21 @@ def sizes_of(args: tuple, name: str = "size", keywords: dict[str, Any] | None = 
     except TypeError:
         kinds = ", ".join([type(size).__name__ for size in args])
         raise TypeError(f"argument '{name}' must be tuple of ints, but found ({kinds})") from None
+
+
+def wanted_sizes(shape: tuple, size: int) -> Shape:
+    """The sizes that a tensor of `size` elements is to have, from a function's arguments."""
+    given = shape
+    if len(shape) == 1 and type(shape[0]) is not int:
+        shape = shape[0] if type(shape[0]) is tuple else sizes_of(shape)
+    try:
+        product = prod(shape)
+        if product == size:
+            if not shape or min(shape) >= 0:
+                return shape
+        elif product < 0 and size % product == 0 and shape.count(-1) == 1 and min(shape) == -1:
+            place = shape.index(-1)
+            return (*shape[:place], size // -product, *shape[place + 1 :])
+    except TypeError:
+        pass
+    return infer_size(sizes_of(given), size)

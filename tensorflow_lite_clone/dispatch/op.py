@@ -53,6 +53,9 @@ class Plan(NamedTuple):
     needs: tuple[bool, ...]
     shared: tuple[Shared, ...] = ()
     whole: Shared | None = None  # all that the steps and the shared ones do, at once
+    #: Where one call gives all that is wanted: that call, which takes what is saved as it comes.
+    single: Step | None = None
+    together: Shared | None = None
 
 
 class _Plans(dict):
@@ -150,7 +153,7 @@ class Op:
             if needs[i] and i in cls.separate and i not in done
         ]
         names = list(
-            dict.fromkeys(name for _, _, saved, _ in (*wanted, *together, *whole) for name in saved)
+            dict.fromkeys(name for _, _, saved, _ in (*whole, *wanted, *together) for name in saved)
         )
         places = tuple(map(cls._position, names))
         # The first input's gradient last: it is the largest most often, what the others needed is
@@ -163,9 +166,13 @@ class Op:
             Shared(i, function, tuple(map(names.index, saved)), parameters)
             for i, function, saved, parameters in (*together, *whole)
         )
+        all_saved = tuple(range(len(places)))
         if whole:
-            return Plan(places, steps, needs, shared[:-1], shared[-1])
-        return Plan(places, steps, needs, shared)
+            once = shared[-1] if shared[-1].saved == all_saved else None
+            return Plan(places, steps, needs, shared[:-1], shared[-1], None, once)
+        if len(steps) + len(shared) > 1:
+            return Plan(places, steps, needs, shared)
+        return Plan(places, steps, needs, shared, None, *(steps or (None,)), *shared)
 
     @classmethod
     def _position(cls, name: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import MethodType
 from typing import Any
 
 from tensorflow_lite_clone.dispatch import hooks
@@ -36,24 +37,29 @@ class Tally:
 served, declined = Tally(), Tally()
 #: Those of them that never decline: they are called directly, and not counted.
 unfailing: set[tuple[str, str]] = set()
+#: The elements of the first array (or list of arrays) from which on one is asked, where it says.
+leasts: dict[tuple[str, str], int] = {}
 #: Every `Raw` namespace made, so that a new override reaches running code.
 namespaces: list[Any] = []
 
 
 def override(
-    name: str, backend: str, declines: bool = True
+    name: str, backend: str, declines: bool = True, least: int = 0
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register ``function(F, *arrays, **parameters)`` as `backend`'s implementation of an op.
 
     It has the signature of the generic forward (or composite) and may decline a call by
     returning ``NotImplemented``: the generic then runs, and the decline is counted. `backend` may
     also be one of the `accelerators` that a backend names: theirs are asked before its own. One
-    that never `declines` is called without more ado.
+    that never `declines` is called without more ado. One for `least` elements or more is not asked
+    about a first array, or list of arrays, of fewer.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         overrides[name, backend] = function
         (unfailing.discard if declines else unfailing.add)((name, backend))
+        if least:
+            leasts[name, backend] = least
         _forget()
         return function
 
@@ -92,20 +98,29 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
     generic = backend.fused(name, body, generic, getattr(op, "hints", ()))
     for layer in (backend.name, *backend.accelerators):
         if (special := overrides.get((name, layer))) is not None:
-            special = backend.foreign(partial(special, backend.F))
+            special = backend.foreign(MethodType(special, backend.F))
             if (name, layer) not in unfailing:
-                special = _with_fallback((name, layer), special, generic)
+                few = leasts.get((name, layer), 0)
+                special = _with_fallback((name, layer), special, generic, few)
             # Together: at a replay on the CPU, values may be such that the override declines.
             generic = backend.guarded(special)
     return generic
 
 
 def _with_fallback(
-    key: tuple[str, str], special: Callable[..., Any], generic: Callable[..., Any]
+    key: tuple[str, str], special: Callable[..., Any], generic: Callable[..., Any], least: int
 ) -> Callable[..., Any]:
     serving, declining = served.cell(key), declined.cell(key)
+    few = generic
+    if least and getattr(generic, "least", 0) >= least:
+        few = generic.few  # type: ignore[attr-defined]
 
     def call(*arrays: Any, **parameters: Any) -> Any:
+        if least:
+            first = arrays[0]
+            size = first.size if first.__class__ is not list else sum([x.size for x in first])
+            if size < least:
+                return few(*arrays, **parameters)
         result = special(*arrays, **parameters)
         if result is NotImplemented:
             declining[0] += 1
@@ -114,6 +129,7 @@ def _with_fallback(
         return result
 
     call.__qualname__ = key[0]  # as programs call it
+    call.least, call.few = least, few  # type: ignore[attr-defined]
     return call
 
 

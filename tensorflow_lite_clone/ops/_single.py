@@ -6,12 +6,22 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, current_edge, record
+from tensorflow_lite_clone.autograd.apply import (
+    apply,
+    current_edge,
+    record,
+    several,
+)
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
-from tensorflow_lite_clone.ops._arguments import axes_of, expect_tensor, in_torch_words
+from tensorflow_lite_clone.ops._arguments import (
+    axes_of,
+    expect_tensor,
+    in_torch_words,
+    numpy_names,
+)
 from tensorflow_lite_clone.storage import Free, Storage
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -77,6 +87,58 @@ def apply_to_three(op: type[Op], x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     return _recorded(op, result, backend, (one, two, three), mask, (first, second, third))
 
 
+def apply_for_first(
+    op: type[Op], x: Tensor, y: Tensor | None, z: Tensor | None, parameters: dict
+) -> Tensor:
+    """The first output of a differentiable op with three inputs, of which two may be None.
+
+    Its other outputs are for its gradient alone.
+    """
+    first = x._storage
+    backend = first.backend
+    second = left = third = right = None
+    if y is not None:
+        second = y._storage
+        left = second.laid
+    if z is not None:
+        third = z._storage
+        right = third.laid
+    if (
+        autocast
+        or backend.lays
+        or (second is not None and second.backend is not backend)
+        or (third is not None and third.backend is not backend)
+    ):
+        return apply(op, x, y, z, **parameters)[0]
+    try:
+        call = op.calls[backend]
+    except KeyError:
+        call = prepared(op, backend)
+    results = call(first.laid, left, right, **parameters)
+    output = _recorded(op, results[0], backend, (), 0, ())
+    if mode.grad:
+        one = x._edge if x._view is None else current_edge(x)
+        two = three = None
+        if y is not None:
+            two = y._edge if y._view is None else current_edge(y)
+        if z is not None:
+            three = z._edge if z._view is None else current_edge(z)
+        mask = (one is not None) + 2 * (two is not None) + 4 * (three is not None)
+        if mask:
+            made = [output._storage]
+            for array in results[1:]:
+                storage = _new(Storage)
+                storage.array = array
+                storage.backend = backend
+                storage.version = 0
+                storage.root = None
+                made.append(storage)
+            edges = (one, two, three)
+            node = several(made, op, backend, edges, mask, (first, second, third), parameters)
+            output._edge = (node, 0)
+    return output
+
+
 def _recorded(
     op: type[Op],
     result: Any,
@@ -138,13 +200,14 @@ def reduction(
                         call = calls[backend]
                     except KeyError:
                         call = prepared(op, backend)
-                    parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
-                    result = call(array, **parameters)
+                    result = call(array, axis=axis, keepdims=keepdim, shape=shape)
                     edge = None
                     if mode.grad:
                         edge = input._edge if input._view is None else current_edge(input)
-                    mask = int(edge is not None)
-                    return _recorded(op, result, backend, (edge,), mask, (storage,), parameters)
+                    if edge is None:
+                        return _recorded(op, result, backend, (), 0, ())
+                    parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
+                    return _recorded(op, result, backend, (edge,), 1, (storage,), parameters)
             elif input is not None:
                 expect_tensor(name, input)
             # What was not given stays away, for the complaints about missing or double arguments.
@@ -154,6 +217,56 @@ def reduction(
             if keepdim is not False:
                 given["keepdim"] = keepdim
             return general(**given, **others)
+
+        return function
+
+    return decorate
+
+
+def along_dim(op: type[Op], refuses: str) -> Callable[[Callable[..., Any]], Any]:
+    """Serve the usual calls, ``(input, dim)``, of an op along one dim without detours.
+
+    All others go to the decorated function: with more arguments or NumPy's words for them, of
+    tensors without elements or dimensions, or of a kind in `refuses`.
+    """
+    calls = op.calls
+
+    def decorate(general: Callable[..., Any]) -> Any:
+        general = numpy_names(general)
+
+        @functools.wraps(general)
+        def function(input=None, dim=None, *rest, **others):
+            if dim.__class__ is int and not rest and not others and isinstance(input, Tensor):
+                storage = input._storage
+                array = storage.laid
+                ndim = array.ndim
+                if (
+                    -ndim <= dim < ndim
+                    and array.size
+                    and array.dtype.kind not in refuses
+                    and not autocast
+                    and storage.__class__ is not Free
+                ):
+                    backend = storage.backend
+                    try:
+                        call = calls[backend]
+                    except KeyError:
+                        call = prepared(op, backend)
+                    axis = dim if dim >= 0 else dim + ndim
+                    result = call(array, axis=axis)
+                    edge = None
+                    if mode.grad:
+                        edge = input._edge if input._view is None else current_edge(input)
+                    if edge is None:
+                        return _recorded(op, result, backend, (), 0, ())
+                    parameters = {"axis": axis}
+                    return _recorded(op, result, backend, (edge,), 1, (storage,), parameters)
+            # What was not given stays away, for the complaints about missing or double arguments.
+            if input is not None:
+                rest = (input, dim, *rest) if dim is not None or rest else (input,)
+            elif dim is not None:
+                others["dim"] = dim
+            return general(*rest, **others)
 
         return function
 

@@ -9,6 +9,7 @@ from tensorflow_lite_clone.core.dtypes import float32, int64, uint8
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
+from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.softmax import log_softmax
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -242,21 +243,19 @@ def cross_entropy(
         or x.ndim != 2
         or weight is not None
         or t.shape[0] != x.shape[0]
-        or (target.dtype is not int64)
+        or t.dtype.kind != "i"
+        or t.dtype.itemsize != 8
     ):
         target = _check_index_targets(input, target, weight)
     if not (x.size or t.size):
         return finish(input.sum(1 if x.ndim > 1 else 0), reduction)
-    return apply(
-        CrossEntropy,
-        input,
-        target,
-        weight,
-        axis=1 if x.ndim > 1 else 0,
-        reduction=reduction,
-        ignore_index=ignore_index,
-        smoothing=label_smoothing,
-    )[0]
+    parameters = {
+        "axis": 1 if x.ndim > 1 else 0,
+        "reduction": reduction,
+        "ignore_index": ignore_index,
+        "smoothing": label_smoothing,
+    }
+    return apply_for_first(CrossEntropy, input, target, weight, parameters)
 
 
 def _of_probabilities(

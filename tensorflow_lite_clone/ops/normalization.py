@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.batch_norm import batch_norm, by_channel, channel_sum, like, wide
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -164,20 +165,22 @@ def group_norm_backward(F, g, x, w, mean, rstd, *, groups, eps, needs):
     return gx, gw, gb
 
 
-def _check_normalized(name: str, input: Tensor, shape: tuple, *parameters: Tensor | None) -> None:
-    have = input._storage.laid.shape
-    if shape and have[-len(shape) :] == shape:
-        for parameter in parameters:
-            if parameter is not None and parameter._storage.laid.shape != shape:
-                break
-        else:
-            return
+def _check_normalized(
+    name: str, input: Tensor, shape: tuple, weight: Tensor | None, bias: Tensor | None = None
+) -> None:
+    if (
+        shape
+        and input._storage.laid.shape[-len(shape) :] == shape
+        and (weight is None or weight._storage.laid.shape == shape)
+        and (bias is None or bias._storage.laid.shape == shape)
+    ):
+        return
     if not shape:
         raise RuntimeError(
             f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
             f"one element, but got normalized_shape = {list(shape)}"
         )
-    for parameter in parameters:
+    for parameter in (weight, bias):
         if parameter is not None and tuple(parameter.shape) != shape:
             raise RuntimeError(
                 f"Expected weight to be of same shape as normalized_shape, but got weight of "
@@ -203,7 +206,7 @@ def layer_norm(
     """Normalise over the trailing dimensions `normalized_shape`, then scale and shift."""
     shape = tuple(normalized_shape)
     _check_normalized("layer_norm", input, shape, weight, bias)
-    return apply(LayerNorm, input, weight, bias, ndim=len(shape), eps=eps)[0]
+    return apply_for_first(LayerNorm, input, weight, bias, {"ndim": len(shape), "eps": eps})
 
 
 @public("torch", "functional")
@@ -251,7 +254,7 @@ def group_norm(
                 f"input, but got {name} of shape {list(tensor.shape)} and input of shape "
                 f"{list(input.shape)}"
             )
-    return apply(GroupNorm, input, weight, bias, groups=num_groups, eps=eps)[0]
+    return apply_for_first(GroupNorm, input, weight, bias, {"groups": num_groups, "eps": eps})
 
 
 @public("functional", names=("group_norm",))

@@ -19,11 +19,17 @@ from tensorflow_lite_clone.core.shape import (
     normalize_dim,
     normalize_dims,
 )
-from tensorflow_lite_clone.core.strides import expanded, sizes_of, unsqueezed, view_strides
+from tensorflow_lite_clone.core.strides import (
+    expanded,
+    sizes_of,
+    unsqueezed,
+    view_strides,
+    wanted_sizes,
+)
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
-from tensorflow_lite_clone.ops._arguments import numpy_names
+from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -38,9 +44,8 @@ class View(Op):
         if backend.is_contiguous(x) and (1 not in shape or 1 not in source):
             return F.reshape(x, shape)
         strides = view_strides(x.shape, backend.strides(x), shape)
-        if strides is None:  # a gradient may lie elsewhere than the value
-            return F.reshape(x, shape)
-        return F.as_strided(x, shape, strides)
+        # A gradient may lie elsewhere than the value.
+        return F.reshape(x, shape) if strides is None else F.as_strided(x, shape, strides)
 
     def backward_x(F, g, *, shape, source):
         return F.reshape(g, source)
@@ -128,52 +133,25 @@ class Expand(Op):
         return g  # the engine sums over what was repeated
 
 
-def _wanted_shape(args: tuple, size: int) -> tuple[int, ...]:
-    shape = args[0] if len(args) == 1 else args
-    if type(shape) is not tuple:
-        shape = sizes_of(args)
-    try:
-        product = prod(shape)
-        least = min(shape) if shape else 0
-        if least >= 0:
-            if product == size:
-                return shape
-        elif least == -1 and product < 0 and size % product == 0 and shape.count(-1) == 1:
-            place = shape.index(-1)
-            return (*shape[:place], size // -product, *shape[place + 1 :])
-        return infer_size(shape, size)
-    except TypeError:
-        return infer_size(sizes_of(args), size)
-
-
-def _viewed(input: Tensor, array: Any, backend: Any, shape: tuple, source: tuple) -> Tensor:
-    """`apply_view` for `View`, the usual one."""
-    try:
-        call = View.calls[backend]
-    except KeyError:
-        call = prepared(View, backend)
-    part = call(array, shape=shape, source=source)
-    return view_of(View, input, part, {"shape": shape, "source": source})
-
-
 @public("method")
 def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None) -> Tensor:
     """This memory in another shape (``view(2, -1)``), or read as another dtype.
 
     Raises RuntimeError when the strides do not allow it; `reshape` copies then.
     """
-    if shape and isinstance(shape[0], (DType, type)):
-        return _view_dtype(self, as_dtype(shape[0]))
-    if dtype is not None:
-        return _view_dtype(self, as_dtype(dtype))
-    if not shape:
-        if size is None:
-            raise TypeError("view() received neither a shape nor a dtype")
-        shape = (tuple(size),)
+    if dtype is not None or not shape or type(shape[0]) is not int:
+        if shape and isinstance(shape[0], (DType, type)):
+            return _view_dtype(self, as_dtype(shape[0]))
+        if dtype is not None:
+            return _view_dtype(self, as_dtype(dtype))
+        if not shape:
+            if size is None:
+                raise TypeError("view() received neither a shape nor a dtype")
+            shape = (tuple(size),)
     storage = self._storage
     array = storage.array
     source = array.shape
-    wanted = _wanted_shape(shape, array.size)
+    wanted = wanted_sizes(shape, array.size)
     backend = storage.backend
     if not backend.is_contiguous(array) and (
         view_strides(source, backend.strides(array), wanted) is None
@@ -182,7 +160,12 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return _viewed(self, array, backend, wanted, source)
+    try:
+        call = View.calls[backend]
+    except KeyError:
+        call = prepared(View, backend)
+    part = call(array, shape=wanted, source=source)
+    return view_of(View, self, part, {"shape": wanted, "source": source})
 
 
 def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
@@ -215,18 +198,27 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
 
     One size may be -1; raises RuntimeError when the number of elements does not fit.
     """
-    storage = storage_of("reshape", input)
+    try:
+        storage = input._storage
+    except AttributeError:
+        expect_tensor("reshape", input)
+        raise
     array = storage.array
     source = array.shape
     if shape:
         args = (sizes_of(args, "shape", shape),)
-    wanted = _wanted_shape(args, array.size)
+    wanted = wanted_sizes(args, array.size)
     backend = storage.backend
-    if backend.is_contiguous(array) or (
-        view_strides(source, backend.strides(array), wanted) is not None
+    if not backend.is_contiguous(array) and (
+        view_strides(source, backend.strides(array), wanted) is None
     ):
-        return _viewed(input, array, backend, wanted, source)
-    return apply(UnsafeView, input, shape=wanted, source=source)
+        return apply(UnsafeView, input, shape=wanted, source=source)
+    try:
+        call = View.calls[backend]
+    except KeyError:
+        call = prepared(View, backend)
+    part = call(array, shape=wanted, source=source)
+    return view_of(View, input, part, {"shape": wanted, "source": source})
 
 
 @public("method")
@@ -287,9 +279,9 @@ def ravel(input: Tensor) -> Tensor:
 @public("torch", "method")
 def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Dimensions in the order `dims`; RuntimeError unless each is named once."""
-    ndim = storage_of("permute", input).laid.ndim
+    array = storage_of("permute", input).array
     order = sizes_of(args, "dims", dims)
-    return apply_view(Permute, input, axes=_ordered(order, ndim))
+    return _ordered_view(Permute, input, array, _ordered(order, array.ndim))
 
 
 @lru_cache(1024)
@@ -321,31 +313,43 @@ def transpose(
     input: Tensor, dim0: Any = None, dim1: Any = None, *, axis0: Any = None, axis1: Any = None
 ) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged."""
-    ndim = storage_of("transpose", input).laid.ndim
+    array = storage_of("transpose", input).array
     if dim0 is None or dim1 is None:
         dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
-    return apply_view(Transpose, input, axes=_exchanged(ndim, dim0, dim1))
+    return _ordered_view(Transpose, input, array, _exchanged(array.ndim, dim0, dim1))
+
+
+def _ordered_view(op: type[Op], input: Tensor, array: Any, axes: tuple[int, ...]) -> Tensor:
+    """`apply_view` for ops that put dimensions in another order."""
+    backend = input._storage.backend
+    try:
+        call = op.calls[backend]
+    except KeyError:
+        call = prepared(op, backend)
+    return view_of(op, input, call(array, axes=axes), {"axes": axes})
 
 
 @public("torch", "method")
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; tensors of fewer dimensions as they are."""
-    ndim = storage_of("t", input).laid.ndim
-    if ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
-    return apply_view(Transpose, input, axes=(1, 0) if ndim == 2 else tuple(range(ndim)))
+    array = storage_of("t", input).array
+    if array.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
+    return _ordered_view(Transpose, input, array, (1, 0) if array.ndim == 2 else (0,)[: array.ndim])
 
 
 def _get_T(self: Tensor) -> Tensor:
     """Dimensions in reversed order."""
-    if self._storage.laid.ndim != 2:
+    array = self._storage.array
+    if array.ndim != 2:
         warnings.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
             "deprecated. Consider `x.mT` to transpose batches of matrices or "
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions.",
             stacklevel=2,
         )
-    return apply_view(Permute, self, axes=tuple(range(self._storage.laid.ndim))[::-1])
+    axes = (1, 0) if array.ndim == 2 else tuple(range(array.ndim))[::-1]
+    return _ordered_view(Permute, self, array, axes)
 
 
 def _get_mT(self: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from tensorflow_lite_clone.ops._arguments import (
     restored,
 )
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.ops._single import apply_single
+from tensorflow_lite_clone.ops._single import along_dim, apply_single
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -126,7 +126,7 @@ def _soft(
 
 
 @public("torch", "functional", "method", "special")
-@numpy_names
+@along_dim(Softmax, "biuc")
 def softmax(
     input: Tensor,
     dim: int | None = None,
@@ -141,7 +141,7 @@ def softmax(
 
 
 @public("torch", "functional", "method", "special")
-@numpy_names
+@along_dim(LogSoftmax, "biuc")
 def log_softmax(
     input: Tensor,
     dim: int | None = None,

@@ -20,9 +20,10 @@ from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.dispatch.op import composite
+from tensorflow_lite_clone.storage import watchers
 from tensorflow_lite_clone.tensor import Tensor
 
-_PLAIN = (float, int, bool)
+_PLAIN = (float, int, bool, type(None))
 
 
 def update(
@@ -35,6 +36,16 @@ def update(
 
     Lists at the positions `read` are only read. Numbers may be tensors, or lists of them.
     """
+    update_with(step, lists, numbers, read)
+
+
+def update_with(
+    step: Callable[..., Any],
+    lists: tuple[list[Tensor], ...],
+    numbers: dict[str, Any],
+    read: tuple[int, ...] = (1,),
+) -> None:
+    """`update` with numbers in a dictionary of its own."""
     if not lists[0]:
         return
     backend = lists[0][0]._storage.backend
@@ -47,7 +58,11 @@ def update(
     if results is None:
         for tensors in written:
             for tensor in tensors:
-                tensor._storage.bump()
+                storage = tensor._storage
+                if watchers:
+                    storage.bump()
+                else:
+                    (storage.root or storage).version += 1
         return
     for tensors, values in zip(written, results, strict=True):
         for tensor, value in zip(tensors, values, strict=True):
@@ -136,8 +151,9 @@ def count_on_host(F, steps):
     """t = t + 1 in the arrays themselves; the new counts as Python numbers."""
     counts = []
     for step in steps:
-        step += 1
-        counts.append(float(step.item()))  # it may have dimensions
+        count = float(step.item()) + 1  # it may have dimensions
+        F.backend.write(step, count)
+        counts.append(count)
     return counts
 
 

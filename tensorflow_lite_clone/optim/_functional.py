@@ -21,10 +21,21 @@ def run_step(
     step: Callable[..., Any], *lists: Tensors, differentiable: bool = False, **numbers: Any
 ) -> None:
     """Run a step of `ops` on parameters, gradients and states; complex ones as pairs of reals."""
-    if any([param.dtype.kind == "c" for param in lists[0]]):
-        lists = tuple([[_as_real(tensor) for tensor in tensors] for tensors in lists])
-    function = update.update_recorded if differentiable else update.update
-    function(step, *lists, **numbers)
+    run_step_with(step, lists, numbers, differentiable)
+
+
+def run_step_with(
+    step: Callable[..., Any], lists: tuple[Tensors, ...], numbers: dict, differentiable: bool
+) -> None:
+    """`run_step` with numbers in a dictionary of its own."""
+    for param in lists[0]:
+        if param._storage.laid.dtype.kind == "c":
+            lists = tuple([[_as_real(tensor) for tensor in tensors] for tensors in lists])
+            break
+    if differentiable:
+        update.update_recorded(step, *lists, **numbers)
+    else:
+        update.update_with(step, lists, numbers)
 
 
 def advance(counts: Tensors, found_inf: Tensor | None = None) -> list[Any]:

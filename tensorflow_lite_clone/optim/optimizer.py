@@ -9,12 +9,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
-from tensorflow_lite_clone.autograd.apply import recording
 from tensorflow_lite_clone.autograd.mode import enable_grad, mode
+from tensorflow_lite_clone.core import live
 from tensorflow_lite_clone.core.dtypes import float32
-from tensorflow_lite_clone.core.live import live
 from tensorflow_lite_clone.ops.update import by_device, update, zero_each
-from tensorflow_lite_clone.optim._functional import advance, run_step
+from tensorflow_lite_clone.optim._functional import advance, run_step_with
 from tensorflow_lite_clone.optim.arguments import (
     ParamsT,
     _default_to_fused_or_foreach,
@@ -189,7 +188,9 @@ class Optimizer(Hooked):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with recording(bool(self.defaults.get("differentiable")) and not mode.inference):
+        recorded_outside = mode.grad
+        mode.grad = bool(self.defaults.get("differentiable")) and not mode.inference
+        try:
             for group in self.param_groups:
                 params = [param for param in group["params"] if param._grad is not None]
                 if params:
@@ -198,6 +199,8 @@ class Optimizer(Hooked):
                     grads: list[Any] = [param._grad for param in part]
                     if self._heed_found_inf(part[0]):
                         self.update(group, part, grads)
+        finally:
+            mode.grad = recorded_outside
         return loss
 
     def _heed_found_inf(self, beside: Tensor) -> bool:
@@ -220,7 +223,7 @@ class Optimizer(Hooked):
         """Run a step of `ops` on parameters, gradients and states."""
         differentiable = bool(self.defaults.get("differentiable"))
         numbers["found_inf"] = self._found_inf
-        run_step(step, *lists, differentiable=differentiable, **numbers)
+        run_step_with(step, lists, numbers, differentiable)
 
     def number(self, group: dict[str, Any], name: str) -> Any:
         """A hyperparameter as a float, which may change before a captured step is replayed.
@@ -229,6 +232,8 @@ class Optimizer(Hooked):
         optimizer is `differentiable`. A tuple is returned as a tuple of such.
         """
         value = group[name]
+        if live.recorder is None and (value.__class__ is float or value.__class__ is int):
+            return float(value)
         if isinstance(value, Tensor):
             if self.defaults.get("differentiable"):
                 return value
@@ -236,13 +241,15 @@ class Optimizer(Hooked):
                 return value
         elif isinstance(value, (tuple, list)):
             return tuple([self._entry(group, name, i) for i in range(len(value))])
-        return live(lambda: float(group[name]))
+        return live.live(lambda: float(group[name]))
 
     def _entry(self, group: dict[str, Any], name: str, i: int) -> Any:
         value = group[name][i]
+        if live.recorder is None and (value.__class__ is float or value.__class__ is int):
+            return float(value)
         if isinstance(value, Tensor) and self.defaults.get("differentiable"):
             return value
-        return live(lambda: float(group[name][i]))
+        return live.live(lambda: float(group[name][i]))
 
     def states(self, params: list[Tensor], **initial: Callable[[Tensor], Tensor]) -> list:
         """Per name a list with each parameter's state tensor, made by `initial` when missing."""

@@ -67,6 +67,41 @@ def test_overrides_that_never_decline() -> None:
         del TABLE["twice"]
 
 
+def test_overrides_for_many_elements_are_not_asked_about_few(monkeypatch) -> None:
+    asked: list[str] = []
+
+    class Thrice(Op):
+        def forward(F, x):
+            return "generic"
+
+    def noting(layer: str):
+        def special(F, x):
+            asked.append(layer)
+            return NotImplemented
+
+        return special
+
+    cpu = NumpyBackend()
+    monkeypatch.setattr(cpu, "accelerators", ("fast",), raising=False)
+    keys = ("thrice", "numpy"), ("thrice", "fast")
+    try:
+        table.override("thrice", backend="numpy", least=3)(noting("numpy"))
+        table.override("thrice", backend="fast", least=5)(noting("fast"))
+        ones = cpu.F.ones
+        calls = [(ones(2), []), (ones(4), ["numpy"]), (ones(6), ["fast", "numpy"])]
+        calls += [([x, x[:0]], layers) for x, layers in calls] + [([ones(2), ones(1)], ["numpy"])]
+        for x, layers in calls:
+            assert table.run(Thrice, cpu, (x,), {}) == "generic"
+            assert asked == layers
+            asked.clear()
+        assert table.declined["thrice", "fast"] == 2
+    finally:
+        for key in keys:
+            table.overrides.pop(key, None)
+            table.leasts.pop(key, None)
+        del TABLE["thrice"]
+
+
 def test_views_that_may_not_be_used_are_left_alone_without_gradients() -> None:
     """Products look at the graph only where they are recorded."""
     base = tlc.ones(4, 4, requires_grad=True) * 1

@@ -54,9 +54,18 @@ def _relu(out: Any, x: Any) -> None:
         x.clip(_ZERO, _INFINITY, out)
 
 
-@override("relu", backend="numpy")
+@cache
+def _zero(dtype: np.dtype) -> np.ndarray:
+    return np.zeros((), dtype)
+
+
+@override("relu", backend="numpy", declines=False)
 def relu(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < _SMALL else blockwise(_relu, x, least=_LIGHT)
+    if x.size >= _SMALL:
+        y = blockwise(_relu, x, least=_LIGHT)
+        if y is not NotImplemented:
+            return y
+    return np.maximum(x, _zero(x.dtype))
 
 
 def _keep(out: Any, g: Any, dropped: Any) -> None:

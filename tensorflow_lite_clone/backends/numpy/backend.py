@@ -135,7 +135,7 @@ class NumpyBackend(Backend):
         # Converting a Python number costs more than adding eight of them, so arrays of numbers
         # seen before are kept; 0.0 and -0.0, which are equal keys, under their signs.
         key: tuple = (value, native_dtype)
-        if not value:
+        if not value and type(value) is not int:
             key = (str(value), native_dtype)
         try:
             return self._constants[key]

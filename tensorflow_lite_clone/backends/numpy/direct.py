@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.few import FEW, constant
 from tensorflow_lite_clone.backends.numpy.kit_reduce import MANY
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.table import override
@@ -17,10 +18,14 @@ from tensorflow_lite_clone.dispatch.table import override
 
 @override("sum", backend="numpy", declines=False)
 def sum(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple, dtype: Any = None) -> Any:
-    if dtype is None and x.itemsize > 2 and x.size < MANY:
-        if len(axis) == x.ndim and not keepdims and x.dtype.kind in "fc":
+    whole = not keepdims and len(axis) == len(shape)
+    native = x.dtype
+    if whole and x.size <= FEW and native.char in "fd" and dtype is None:
+        return np.array(x.ravel().dot(constant(1, (x.size,), native)))
+    if dtype is None and native.itemsize > 2 and x.size < MANY:
+        if whole and native.kind in "fc":
             # Into an array, as NumPy's own numbers would have to be made arrays.
-            return np.add.reduce(x, axis, None, np.empty((), x.dtype))
+            return np.add.reduce(x, axis, None, np.empty((), native))
         return np.add.reduce(x, axis, None, None, keepdims)
     return F.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -72,11 +77,16 @@ def permute(F: Any, x: Any, *, axes: tuple) -> Any:
     return x.transpose(axes)
 
 
+@override("mm", backend="numpy", declines=False)
+def mm(F: Any, x: Any, y: Any) -> Any:
+    return x.dot(y) if x.ndim == 2 and x.dtype.char in "fd" else F.matmul(x, y)
+
+
 @override("linear", backend="numpy", declines=False)
 def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
-    y = F.matmul(x, w.T)
+    y = x.dot(w.T) if x.ndim == 2 and x.dtype.char in "fd" else F.matmul(x, w.T)
     if b is not None:
-        y += b
+        np.add(y, b, y)
     return y
 
 
@@ -87,4 +97,6 @@ def linear_backward_weight(F: Any, g: Any, x: Any) -> Any:
         g, x = g.reshape(rows, g.shape[-1]), x.reshape(rows, x.shape[-1])
     if x.dtype.kind == "c":
         x = x.conj()
+    if g.size <= FEW and g.dtype.char in "fd":
+        return g.T.dot(x), constant(1, (len(g),), g.dtype).dot(g)
     return F.matmul(g.T, x), F.sum(g, 0)

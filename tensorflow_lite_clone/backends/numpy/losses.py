@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy import few
 from tensorflow_lite_clone.backends.numpy.blocks import by_rows
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.softmax import MOST_FOR_LOGS, exponentials
@@ -42,6 +43,10 @@ def cross_entropy(
     ignore_index: int,
     smoothing: float,
 ) -> Any:
+    if weight is None and not smoothing and x.ndim == 2:
+        result = few.cross_entropy(x, target, reduction, ignore_index)
+        if result is not NotImplemented:
+            return result
     if not _is_plain(x, target, weight, ignore_index, smoothing):
         return NotImplemented
     count, classes = x.shape

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy import few
 from tensorflow_lite_clone.backends.numpy.blocks import ROW, beside_row, by_rows
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.statistics import (
@@ -67,7 +68,9 @@ def _normalized(x: Any, mean: Any, rstd: Any, w: Any, b: Any, out: Any, buffer: 
 
 @override("layer_norm", backend="numpy")
 def layer_norm(F: Any, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
-    if x.size < _SMALL or not is_plain(x, w, b):
+    if x.size < _SMALL:
+        return few.layer_norm(x, w, b, ndim, eps)
+    if not is_plain(x, w, b):
         return NotImplemented
     rows = _plane(x, ndim)
     count, size = rows.shape

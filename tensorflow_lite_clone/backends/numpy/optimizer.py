@@ -17,11 +17,23 @@ _FEW = 1 << 12  # elements for which NumPy finds memory as fast as we do
 _LEAST = 1 << 19  # elements for each thread: calls for blocks are handed over one by one
 
 
+def _are_few(params: list) -> bool:
+    """Whether parameters are neither worth threads nor blocks."""
+    for p in params:
+        if p.size > _FEW or not p.ndim:
+            return False
+    return len(params) <= _LEAST // _FEW
+
+
 def _updated(formula: Callable[..., object], lists: tuple[list, ...]) -> None:
     """Call ``formula(i, room, *blocks)`` for all blocks of the i-th arrays of the lists.
 
     `room` is what an intermediate result may be written to, or None.
     """
+    if _are_few(lists[0]):
+        for i, arrays in enumerate(zip(*lists)):
+            formula(i, None, *arrays)
+        return
     pieces: list[tuple] = []
     total = 0
     for i, arrays in enumerate(zip(*lists)):
@@ -51,12 +63,19 @@ def _updated(formula: Callable[..., object], lists: tuple[list, ...]) -> None:
 
 def _fits(lists: tuple[list, ...], found_inf: Any, *numbers: Any) -> bool:
     """Whether all arrays are of one dtype, float32 or float64, and all numbers are Python's."""
-    if found_inf is not None or not all([isinstance(x, (float, int)) for x in numbers]):
+    if found_inf is not None:
         return False
+    for x in numbers:
+        if x.__class__ is not float and not isinstance(x, (float, int)):
+            return False
     dtype = lists[0][0].dtype
     if dtype.kind != "f" or dtype.itemsize == 2:
         return False
-    return all([x.dtype == dtype for arrays in lists for x in arrays])
+    for arrays in lists:
+        for x in arrays:
+            if x.dtype is not dtype and x.dtype != dtype:
+                return False
+    return True
 
 
 def _decayed(g: Any, p: Any, weight_decay: float, maximize: bool) -> Any:
@@ -89,8 +108,11 @@ def sgd_step(
     if not _fits(lists, found_inf, lr, momentum, dampening, weight_decay):
         return NotImplemented
 
+    rate = np.array(lr, params[0].dtype)  # beside arrays it costs half of what a number costs
+
     def formula(i: int, room: Any, p: Any, g: Any, b: Any = None) -> None:
-        g = _decayed(g, p, weight_decay, maximize)
+        if weight_decay or maximize:
+            g = _decayed(g, p, weight_decay, maximize)
         if b is not None:
             if first[i]:
                 b[...] = g
@@ -103,7 +125,7 @@ def sgd_step(
                 g = step
             else:
                 g = b
-        p -= np.multiply(g, lr, room)
+        p -= np.multiply(g, rate, room)
 
     _updated(formula, lists)
     return None
@@ -132,10 +154,16 @@ def adam_step(
     if not _fits(lists, found_inf, lr, eps, weight_decay, *betas, *steps):
         return NotImplemented
     beta1, beta2 = betas
+    dtype = params[0].dtype
     rates = {}
     for step in set(steps):
         root = math.sqrt(1 - beta2**step)
-        rates[step] = lr * root / (1 - beta1**step), eps * root
+        numbers = lr * root / (1 - beta1**step), eps * root
+        rates[step] = np.array(numbers[0], dtype), np.array(numbers[1], dtype)
+    # Arrays beside arrays cost half of what Python's numbers cost.
+    constant = F.backend.constant
+    enter1, keep2, enter2 = [constant(x, dtype) for x in (1 - beta1, beta2, 1 - beta2)]
+    decay = np.array(1 - lr * weight_decay, dtype)
 
     def formula(i: int, room: Any, p: Any, g: Any, m: Any, v: Any, largest: Any = None) -> None:
         if not decoupled:
@@ -144,12 +172,12 @@ def adam_step(
             if maximize:
                 g = np.negative(g)
             if weight_decay:
-                p *= 1 - lr * weight_decay
+                p *= decay
         change = np.subtract(g, m, room)
-        change *= 1 - beta1
+        change *= enter1
         m += change
-        v *= beta2
-        np.multiply(g, 1 - beta2, change)
+        v *= keep2
+        change = np.multiply(g, enter2, room)
         change *= g
         v += change
         if amsgrad:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy import few
 from tensorflow_lite_clone.backends.numpy.blocks import by_rows
 from tensorflow_lite_clone.backends.numpy.kit_reduce import pick_last
 from tensorflow_lite_clone.backends.numpy.statistics import row_dots, row_sums
@@ -51,7 +52,10 @@ def exponentials(x: Any, y: Any, most: float) -> tuple[Any, Any]:
 
 @override("softmax", backend="numpy")
 def softmax(F: Any, x: Any, *, axis: int) -> Any:
-    if x.size < _SMALL or (rows := _rows(x, axis)) is None:
+    if x.size < _SMALL:
+        return few.softmax(x, axis, False)
+    rows = _rows(x, axis)
+    if rows is None:
         return NotImplemented
     y = np.empty(x.shape, x.dtype)
     results = y.reshape(rows.shape)
@@ -87,7 +91,10 @@ def softmax_backward(F: Any, g: Any, y: Any, *, axis: int) -> Any:
 
 @override("log_softmax", backend="numpy")
 def log_softmax(F: Any, x: Any, *, axis: int) -> Any:
-    if x.size < _SMALL or (rows := _rows(x, axis)) is None:
+    if x.size < _SMALL:
+        return few.softmax(x, axis, True)
+    rows = _rows(x, axis)
+    if rows is None:
         return NotImplemented
     y = np.empty(x.shape, x.dtype)
     results = y.reshape(rows.shape)

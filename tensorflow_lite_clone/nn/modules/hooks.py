@@ -68,7 +68,9 @@ class Hookable:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooked:
             return call_hooked(self, args, kwargs)
-        return self.forward(*args, **kwargs)
+        if kwargs or len(args) != 1:
+            return self.forward(*args, **kwargs)
+        return self.forward(args[0])
 
     _call_impl = __call__  # PyTorch's name for it, which wrappers call
 

@@ -24,8 +24,6 @@ from tensorflow_lite_clone.dispatch.table import override
 
 _f32 = np.dtype(np.float32)
 _PART = 1 << 18  # elements that are worth a thread: about 100 us
-#: The elements of its first array from which on an op is served.
-LEAST: dict[str, int] = {}
 
 
 def compiled(name: str, *, least: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -34,17 +32,11 @@ def compiled(name: str, *, least: int) -> Callable[[Callable[..., Any]], Callabl
     It is asked where the first array is float32, row-major and of `least` elements or more, and
     may decline as any override.
     """
-    LEAST[name] = least
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        @override(name, backend="numba")
+        @override(name, backend="numba", least=least)
         def call(F: Any, x: Any, *arrays: Any, **parameters: Any) -> Any:
-            if (
-                x.size < LEAST[name]
-                or x.dtype != _f32
-                or not x.flags.c_contiguous
-                or not is_there()
-            ):
+            if x.dtype != _f32 or not x.flags.c_contiguous or not is_there():
                 return NotImplemented
             return function(x, *arrays, **parameters)
 

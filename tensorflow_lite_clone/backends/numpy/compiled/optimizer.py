@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.compiled.layer import (
-    LEAST,
     Kernels,
     is_there,
     row_major,
@@ -18,13 +17,12 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
 from tensorflow_lite_clone.dispatch.table import override
 
 _kernels = Kernels("optimizer")
-LEAST["adam_step"] = LEAST["sgd_step"] = 1 << 12  # of all parameters together
+_LEAST = 1 << 12  # of all parameters together
 
 
-def _serves(name: str, lr: Any, found_inf: Any, *lists: list[np.ndarray]) -> bool:
+def _serves(lr: Any, found_inf: Any, *lists: list[np.ndarray]) -> bool:
     return (
-        sum([p.size for p in lists[0]]) >= LEAST[name]
-        and isinstance(lr, float | int)
+        isinstance(lr, float | int)
         and found_inf is None
         and all([row_major(*arrays) for arrays in lists])
         and is_there()
@@ -43,7 +41,7 @@ def _run_each(calls: list[tuple]) -> None:
     run(work, places[-1], 1)
 
 
-@override("sgd_step", backend="numba")
+@override("sgd_step", backend="numba", least=_LEAST)
 def sgd_step(
     F: Any,
     params: list[np.ndarray],
@@ -59,7 +57,7 @@ def sgd_step(
     first: list[bool],
     found_inf: Any = None,
 ) -> Any:
-    if not _serves("sgd_step", lr, found_inf, params, grads, buffers):
+    if not _serves(lr, found_inf, params, grads, buffers):
         return NotImplemented
     sign = -1.0 if maximize else 1.0
     calls: list[tuple] = []
@@ -79,7 +77,7 @@ def sgd_step(
     return None
 
 
-@override("adam_step", backend="numba")
+@override("adam_step", backend="numba", least=_LEAST)
 def adam_step(
     F: Any,
     params: list[np.ndarray],
@@ -101,7 +99,7 @@ def adam_step(
     plain = not amsgrad and all([isinstance(step, float) for step in steps])
     if not plain or not all([isinstance(beta, float | int) for beta in betas]):
         return NotImplemented
-    if not _serves("adam_step", lr, found_inf, params, grads, means, squares):
+    if not _serves(lr, found_inf, params, grads, means, squares):
         return NotImplemented
     beta1, beta2 = betas
     sign = -1.0 if maximize else 1.0
