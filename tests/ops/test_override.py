@@ -168,7 +168,9 @@ def as_for_large_arrays():
 
     with contextlib.ExitStack() as changed:
         changed.enter_context(unittest.mock.patch.object(blocks, "_CACHED", 15))
-        for name in ("activation", "batch_norm", "losses", "normalization", "softmax"):
+        for name in (
+            "activation", "batch_norm", "losses", "normalization", "recurrent", "softmax",
+        ):  # fmt: skip
             module = importlib.import_module(f"{numpy.__name__}.{name}")
             changed.enter_context(unittest.mock.patch.object(module, "_SMALL", 1))
         yield
