@@ -118,6 +118,17 @@ def added(F, x: np.ndarray, values: np.ndarray, axis: int = 1) -> np.ndarray:
 IMAGES, WINDOW = (6, 16, 12, 13), {"kernel": (3, 2), "stride": (2, 1), "padding": (1, 0)}
 DIRECT = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
 NEEDS = {"needs": (True, True, True), "eps": 1e-5}
+LSTM = (5, 6, 8), (28, 8), (28, 7), (28,), (6, 7), (6, 7)
+
+
+def lstm_gradients(F) -> tuple:
+    arrays = [random(*shape) for shape in LSTM]
+    out, last, *kept = F.lstm_sequence(*arrays, backwards=True)
+    return F.lstm_sequence_backward(
+        out, last, *arrays, *kept, backwards=True, needs=(True,) * len(LSTM)
+    )
+
+
 SHARED = {
     "softmax": lambda F: F.softmax(random(50, 70), axis=1),
     "gelu_backward": lambda F: F.gelu_backward(random(50, 70), random(50, 70)),
@@ -131,6 +142,8 @@ SHARED = {
         random(*IMAGES), random(16), None, None, None, momentum=0.1, eps=1e-5
     ),
     "max_pool": lambda F: F.max_pool(random(*IMAGES), **WINDOW, dilation=(1, 2), ceil_mode=True),
+    "lstm_sequence": lambda F: F.lstm_sequence(*[random(*s) for s in LSTM], backwards=False)[:2],
+    "lstm_sequence_backward": lstm_gradients,
     "scatter_add_to": lambda F: added(F, random(40, 60), random(40, 60)),
     "embedding_backward": lambda F: F.embedding_backward(
         random(90, 30), np.arange(90) % 11, rows=20, padding=3, by_frequency=False

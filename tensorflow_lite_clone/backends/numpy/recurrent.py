@@ -22,10 +22,10 @@ _SMALL = 8  # columns of all steps, below which the weights are not worth a copy
 #: ``(block, c, h)`` makes of a step's products the sigmoids or tanh of its gates and the new state.
 #: block (5, hidden, n) has the gates i, f, o, g, of which the sigmoids' are halved, and the cell.
 Activate = Callable[[Any, Any, Any], None]
-#: ``(gh, gc, w_hh, kept, gates)`` writes the gradients of all gates, (steps, 4, hidden, n) in the
-#: order i, f, g, o and in any layout, and gives those of the first h and c. gh is (steps, hidden,
-#: n), gc, h's and c's are (hidden, n).
-Slopes = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
+#: ``(gh, gc, w_hh, kept, gates, order)`` writes the gradients of all gates, (4, hidden, steps, n),
+#: the gates i, f, g, o, and gives those of the first h and c. gh is (steps, hidden, n), its steps
+#: in order of calculation; gc, h's and c's are (hidden, n).
+Slopes = Callable[[Any, Any, Any, Any, Any, slice], tuple[Any, Any]]
 
 
 def served(x: Any, *arrays: Any) -> bool:
@@ -116,8 +116,7 @@ def backward(
     with scratch(steps * size * n, x.dtype) as memory:
         arriving = memory.reshape(steps, size, n)
         arriving[...] = gh[order].swapaxes(1, 2)
-        in_order = gates[:, :, order].transpose(2, 0, 1, 3)
-        to_h, to_c = slopes(arriving, gc.T, w_hh, kept, in_order)
+        to_h, to_c = slopes(arriving, gc.T, w_hh, kept, gates, order)
     gates = gates.reshape(4 * size, steps * n)
     gx = gw_ih = gw_hh = gb = None
     if needs[0]:
@@ -133,7 +132,9 @@ def backward(
     return gx, gw_ih, gw_hh, gb, np.array(to_h.T, order="C"), np.array(to_c.T, order="C")
 
 
-def _slopes(gh: Any, gc: Any, w_hh: Any, kept: Any, gates: Any) -> tuple[Any, Any]:
+def _slopes(
+    gh: Any, gc: Any, w_hh: Any, kept: Any, gates: Any, order: slice
+) -> tuple[Any, Any]:
     steps, size, n = gh.shape
     turned = w_hh.T
     with scratch(6 * gh.size, gh.dtype) as memory:
@@ -167,7 +168,7 @@ def _slopes(gh: Any, gc: Any, w_hh: Any, kept: Any, gates: Any) -> tuple[Any, An
             early *= to_c
             to_c = early[0]
             np.matmul(turned, product, out=to_h)
-        gates[...] = factors[:, 1:5]
+        gates[:, :, order] = factors[:, 1:5].transpose(1, 2, 0, 3)
         return to_h, to_c.copy()
 
 
