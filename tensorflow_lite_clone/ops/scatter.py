@@ -6,7 +6,7 @@ import warnings
 from math import prod
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
@@ -138,6 +138,18 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
         return _nothing_written(input, src)
     apply_inplace(ScatterAdd, x, index, src, axis=axis)
     return input
+
+
+@public("torch", "method")
+@numpy_names
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Out-of-place form of `scatter_add_`."""
+    expect_tensor("scatter_add", input)
+    x, index, src, axis = _scatter_operands("scatter_add", input, dim, index, src)
+    if not index.numel():
+        return _nothing_written(copy_beside(input, index, src), src)
+    result = apply(ScatterAdd, x, index, src, axis=axis)
+    return result if input.ndim else reshape(result, ())
 
 
 @public("method")
@@ -317,7 +329,6 @@ def _out_of_place(name: str, function_: Any) -> None:
 
 for _name, _function in {
     "scatter": scatter_,
-    "scatter_add": scatter_add_,
     "scatter_reduce": scatter_reduce_,
     "index_add": index_add_,
     "index_copy": index_copy_,

@@ -164,10 +164,12 @@ def as_for_large_arrays():
         yield
         return
     from tensorflow_lite_clone.backends import numpy
-    from tensorflow_lite_clone.backends.numpy import blocks
+    from tensorflow_lite_clone.backends.numpy import blocks, gathering
 
     with contextlib.ExitStack() as changed:
         changed.enter_context(unittest.mock.patch.object(blocks, "_CACHED", 15))
+        for name in ("_LEAST", "_WIDE"):
+            changed.enter_context(unittest.mock.patch.object(gathering, name, 1))
         for name in (
             "activation", "batch_norm", "losses", "normalization", "recurrent", "softmax",
         ):  # fmt: skip

@@ -1,18 +1,23 @@
-"""Reads and sums at places along an axis; the last one block by block, for few 64-bit positions."""
+"""Reads and sums at places along an axis; the last one block by block, for few 64-bit positions.
+
+Sums of whole rows begin with one write for each row that is named.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.kit_index import add_at
+from tensorflow_lite_clone.backends.numpy.kit_index import add_at, summed_rows
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.dispatch.table import override
 
-_LEAST = 1 << 13  # places that are worth it
+_LEAST = 1 << 13  # places, or elements of whole rows, that are worth it
+_WIDE = 16  # elements of such a row
 _BLOCK = 1 << 17  # places at a time
 _EACH = 1 << 18  # places for each thread
 
@@ -97,8 +102,28 @@ def gather_backward(F: Any, g: Any, index: Any, *, axis: int, shape: tuple) -> A
     return out
 
 
+def _by_whole_rows(g: Any, width: int) -> bool:
+    return width >= _WIDE and g.size >= _LEAST and g.dtype.itemsize > 2
+
+
 @override("index_select_backward", backend="numpy")
 def index_select_backward(F: Any, g: Any, index: Any, *, axis: int, shape: tuple) -> Any:
+    width = prod(shape[1:])
+    if axis == 0 and _by_whole_rows(g, width):
+        return summed_rows(shape[0], index.reshape(-1), g.reshape(-1, width)).reshape(shape)
     out = np.zeros(shape, g.dtype)  # not copied, as `index_add` has to
     add_at(out, (*(slice(None),) * axis, index), g)
+    return out
+
+
+@override("embedding_backward", backend="numpy")
+def embedding_backward(
+    F: Any, g: Any, index: Any, *, rows: int, padding: int | None, by_frequency: bool
+) -> Any:
+    width = g.shape[-1]
+    if by_frequency or not _by_whole_rows(g, width):
+        return NotImplemented
+    out = summed_rows(rows, index.reshape(-1), g.reshape(-1, width))
+    if padding is not None:
+        out[padding] = 0
     return out

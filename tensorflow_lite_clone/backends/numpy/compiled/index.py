@@ -1,4 +1,4 @@
-"""Reads and sums at index arrays: gather, scatter_add_, the gradient of an embedding."""
+"""Reads and sums at index arrays: gather, scatter_add, gradients of rows of a table."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.compiled.layer import (
     Kernels,
     compiled,
-    row_major,
     run,
 )
 
 _kernels = Kernels("index")
 _LEAST = 1 << 10
+_ADDED = 2  # an element's work, in those of a softmax
 
 
 def _fits(index: np.ndarray, shape: tuple, axis: int) -> bool:
@@ -43,14 +43,56 @@ def gather(x: np.ndarray, index: np.ndarray, *, axis: int, shape: tuple) -> Any:
     return y
 
 
+@compiled("gather_backward", least=_LEAST)
+def gather_backward(g: np.ndarray, index: np.ndarray, *, axis: int, shape: tuple) -> Any:
+    if not _fits(index, shape, axis):
+        return NotImplemented
+    gx = np.empty(shape, g.dtype)
+    places, sums = _blocks(index, axis), _blocks(gx, axis)
+    run(_kernels.gather_backward, len(places), _ADDED * places[0].size, _blocks(g, axis), places,
+        sums)  # fmt: skip
+    return gx
+
+
+def _addable(src: np.ndarray, index: np.ndarray) -> bool:
+    return src.dtype == np.float32 and src.shape == index.shape
+
+
+@compiled("scatter_add", least=_LEAST)
+def scatter_add(x: np.ndarray, index: np.ndarray, src: np.ndarray, *, axis: int) -> Any:
+    if not _fits(index, x.shape, axis) or not _addable(src, index):
+        return NotImplemented
+    y = np.empty(x.shape, x.dtype)
+    places, sums = _blocks(index, axis), _blocks(y, axis)
+    run(_kernels.scatter_add, len(places), _ADDED * places[0].size, _blocks(x, axis), places,
+        _blocks(src, axis), sums)  # fmt: skip
+    return y
+
+
 @compiled("scatter_add_to", least=_LEAST)
 def scatter_add_to(x: np.ndarray, index: np.ndarray, src: np.ndarray, *, axis: int) -> Any:
-    if not _fits(index, x.shape, axis) or src.shape != index.shape or not row_major(src):
+    if not _fits(index, x.shape, axis) or not _addable(src, index):
         return NotImplemented
     places = _blocks(index, axis)
-    run(_kernels.scatter_add, len(places), places[0].size, _blocks(x, axis), places,
+    run(_kernels.scatter_add_to, len(places), _ADDED * places[0].size, _blocks(x, axis), places,
         _blocks(src, axis))  # fmt: skip
     return None
+
+
+def _sum_of_rows(g: np.ndarray, index: np.ndarray, rows: int, skipped: int) -> np.ndarray:
+    """Zeros (rows, width) with those of g, (..., width), added at the index but where `skipped`."""
+    g = g.reshape(index.size, -1)
+    sums = np.empty((rows, g.shape[1]), g.dtype)
+    each = g.shape[1] + g.size // rows
+    run(_kernels.sum_rows, rows, each, g, index.reshape(-1), skipped, sums)
+    return sums
+
+
+@compiled("index_select_backward", least=_LEAST)
+def index_select_backward(g: np.ndarray, index: np.ndarray, *, axis: int, shape: tuple) -> Any:
+    if axis or index.dtype != np.int64 or not index.flags.c_contiguous or index.min() < 0:
+        return NotImplemented
+    return _sum_of_rows(g, index, shape[0], -1).reshape(shape)
 
 
 @compiled("embedding_backward", least=_LEAST)
@@ -59,9 +101,4 @@ def embedding_backward(
 ) -> Any:
     if by_frequency or index.dtype != np.int64 or not index.flags.c_contiguous:
         return NotImplemented
-    size = g.shape[-1]
-    gw = np.empty((rows, size), g.dtype)
-    each = size + g.size // rows
-    run(_kernels.embedding_backward, rows, each, g.reshape(-1, size), index.reshape(-1),
-        -1 if padding is None else padding, gw)  # fmt: skip
-    return gw
+    return _sum_of_rows(g, index, rows, -1 if padding is None else padding)
