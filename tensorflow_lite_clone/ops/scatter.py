@@ -53,9 +53,12 @@ def _nothing_written(input: Tensor, source: Any = None) -> Tensor:
 
 
 def _scatter_operands(
-    name: str, target: Tensor, dim: int, index: Any, src: Tensor | None
+    name: str, target: Tensor, dim: int, index: Any, src: Tensor | None, check: bool = True
 ) -> tuple[Any, Tensor, Any, int]:
-    """Target, index and source of a scatter, checked, with dimensions, cut to the index."""
+    """Target, index and source of a scatter, checked, with dimensions, cut to the index.
+
+    Without `check` what is in the index is left to the op.
+    """
     _expect_source(name, src)
     axis = normalize_dim(dim, target.ndim)
     expect_index(name, index)
@@ -84,7 +87,8 @@ def _scatter_operands(
             f"Expected index {list(places)} to be no larger than self {list(shape)} apart from "
             f"dimension {dim}"
         )
-    checked(index, shape[axis], axis)
+    if check:
+        checked(index, shape[axis], axis)
     return x, index, src, axis
 
 
@@ -145,10 +149,13 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Out-of-place form of `scatter_add_`."""
     expect_tensor("scatter_add", input)
-    x, index, src, axis = _scatter_operands("scatter_add", input, dim, index, src)
+    x, index, src, axis = _scatter_operands("scatter_add", input, dim, index, src, check=False)
     if not index.numel():
         return _nothing_written(copy_beside(input, index, src), src)
-    result = apply(ScatterAdd, x, index, src, axis=axis)
+    try:
+        result = apply(ScatterAdd, x, index, src, axis=axis, checks=True)
+    except IndexError as reason:
+        raise RuntimeError(str(reason)) from None
     return result if input.ndim else reshape(result, ())
 
 

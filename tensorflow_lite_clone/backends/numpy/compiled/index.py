@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.compiled.layer import (
-    Kernels,
-    compiled,
-    run,
-)
+from tensorflow_lite_clone.backends.numpy.compiled.layer import Kernels, compiled, run
+from tensorflow_lite_clone.backends.numpy.kit_index import check_index, copy
 
 _kernels = Kernels("index")
 _LEAST = 1 << 10
@@ -33,39 +30,55 @@ def _blocks(x: np.ndarray, axis: int) -> np.ndarray:
     return x.reshape(prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :]))
 
 
+def _check(most: np.ndarray, index: np.ndarray, size: int, axis: int) -> None:
+    if int(most.max(initial=0)) >= size:
+        check_index(index, size, axis)
+
+
 @compiled("gather", least=_LEAST)
-def gather(x: np.ndarray, index: np.ndarray, *, axis: int, shape: tuple) -> Any:
+def gather(
+    x: np.ndarray, index: np.ndarray, *, axis: int, shape: tuple, checks: bool = False
+) -> Any:
     if not _fits(index, shape, axis):
         return NotImplemented
     y = np.empty(index.shape, x.dtype)
     places = _blocks(index, axis)
-    run(_kernels.gather, len(places), places[0].size, _blocks(x, axis), places, _blocks(y, axis))
+    most = np.empty(len(places), np.uintp)
+    run(_kernels.gather, len(places), places[0].size, _blocks(x, axis), places, _blocks(y, axis),
+        most)  # fmt: skip
+    _check(most, index, shape[axis], axis)
     return y
 
 
-@compiled("gather_backward", least=_LEAST)
-def gather_backward(g: np.ndarray, index: np.ndarray, *, axis: int, shape: tuple) -> Any:
-    if not _fits(index, shape, axis):
-        return NotImplemented
-    gx = np.empty(shape, g.dtype)
-    places, sums = _blocks(index, axis), _blocks(gx, axis)
-    run(_kernels.gather_backward, len(places), _ADDED * places[0].size, _blocks(g, axis), places,
-        sums)  # fmt: skip
-    return gx
+def _add(y: np.ndarray, index: np.ndarray, src: np.ndarray, axis: int, checks: bool) -> None:
+    places = _blocks(index, axis)
+    most = np.empty(checks * len(places), np.uintp)
+    run(_kernels.scatter_add, len(places), _ADDED * places[0].size, _blocks(y, axis), places,
+        _blocks(src, axis), most)  # fmt: skip
+    _check(most, index, y.shape[axis], axis)
 
 
 def _addable(src: np.ndarray, index: np.ndarray) -> bool:
     return src.dtype == np.float32 and src.shape == index.shape
 
 
+@compiled("gather_backward", least=_LEAST)
+def gather_backward(g: np.ndarray, index: np.ndarray, *, axis: int, shape: tuple) -> Any:
+    if not _fits(index, shape, axis):
+        return NotImplemented
+    gx = np.zeros(shape, g.dtype)
+    _add(gx, index, g, axis, False)
+    return gx
+
+
 @compiled("scatter_add", least=_LEAST)
-def scatter_add(x: np.ndarray, index: np.ndarray, src: np.ndarray, *, axis: int) -> Any:
+def scatter_add(
+    x: np.ndarray, index: np.ndarray, src: np.ndarray, *, axis: int, checks: bool = False
+) -> Any:
     if not _fits(index, x.shape, axis) or not _addable(src, index):
         return NotImplemented
-    y = np.empty(x.shape, x.dtype)
-    places, sums = _blocks(index, axis), _blocks(y, axis)
-    run(_kernels.scatter_add, len(places), _ADDED * places[0].size, _blocks(x, axis), places,
-        _blocks(src, axis), sums)  # fmt: skip
+    y = copy(x)
+    _add(y, index, src, axis, checks)
     return y
 
 
@@ -73,9 +86,7 @@ def scatter_add(x: np.ndarray, index: np.ndarray, src: np.ndarray, *, axis: int)
 def scatter_add_to(x: np.ndarray, index: np.ndarray, src: np.ndarray, *, axis: int) -> Any:
     if not _fits(index, x.shape, axis) or not _addable(src, index):
         return NotImplemented
-    places = _blocks(index, axis)
-    run(_kernels.scatter_add_to, len(places), _ADDED * places[0].size, _blocks(x, axis), places,
-        _blocks(src, axis))  # fmt: skip
+    _add(x, index, src, axis, False)
     return None
 
 

@@ -1,6 +1,8 @@
-"""Reads and sums at places that were looked at before: all are in range.
+"""Reads and sums at places.
 
-Places are unsigned: with signed ones Numba would look for negative ones, which count from the end.
+Places are unsigned: with signed ones Numba would look for negative ones, which count from the end,
+and as unsigned numbers those are the largest. Where they are not known to be in range nothing is
+done for an i with one that is too large: `most` is told the largest of each i.
 """
 
 from __future__ import annotations
@@ -11,13 +13,27 @@ from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel, lo
 
 _unsigned = np.uintp
 _ZERO = np.float32(0)
+_NONE = np.uintp(0)
+
+
+@loop
+def _largest(index):
+    count, size = index.shape
+    most = _NONE
+    for k in range(size):
+        for j in range(_unsigned(count)):
+            most = max(most, _unsigned(index[j, k]))
+    return most
 
 
 @kernel
-def gather(start, stop, x, index, y):
-    """x, index and y are (before, along the axis, behind)."""
+def gather(start, stop, x, index, y, most):
+    """x, index and y are (before, along the axis, behind), most is (before,)."""
     count, size = index.shape[1:]
     for i in range(start, stop):
+        most[i] = _largest(index[i])
+        if most[i] >= _unsigned(x.shape[1]):
+            continue
         if size == 1:
             line, places, target = x[i, :, 0], index[i, :, 0], y[i, :, 0]
             for j in range(_unsigned(count)):
@@ -28,43 +44,24 @@ def gather(start, stop, x, index, y):
                     y[i, j, k] = x[i, _unsigned(index[i, j, k]), k]
 
 
-@loop
-def _add(y, index, src):
-    """Of one i: y, index and src are (along the axis, behind)."""
-    count, size = index.shape
-    if size == 1:
-        line, places, values = y[:, 0], index[:, 0], src[:, 0]
-        for j in range(_unsigned(count)):
-            line[_unsigned(places[j])] += values[j]
-    else:
-        for j in range(count):
-            for k in range(size):
-                y[_unsigned(index[j, k]), k] += src[j, k]
-
-
 @kernel
-def scatter_add_to(start, stop, y, index, src):
-    """y, index and src are (before, along the axis, behind)."""
+def scatter_add(start, stop, y, index, src, most):
+    """y, index and src are (before, along the axis, behind), most is (before,), or empty where all
+    places are known to be in range."""
+    count, size = index.shape[1:]
     for i in range(start, stop):
-        _add(y[i], index[i], src[i])
-
-
-@kernel
-def scatter_add(start, stop, x, index, src, y):
-    """The same, to x: in a cache from when it is copied."""
-    for i in range(start, stop):
-        source, target = x[i].ravel(), y[i].ravel()
-        for j in range(source.size):
-            target[j] = source[j]
-        _add(y[i], index[i], src[i])
-
-
-@kernel
-def gather_backward(start, stop, g, index, gx):
-    """The same, to zeros."""
-    for i in range(start, stop):
-        gx[i] = _ZERO
-        _add(gx[i], index[i], g[i])
+        if most.size:
+            most[i] = _largest(index[i])
+            if most[i] >= _unsigned(y.shape[1]):
+                continue
+        if size == 1:
+            line, places, values = y[i, :, 0], index[i, :, 0], src[i, :, 0]
+            for j in range(_unsigned(count)):
+                line[_unsigned(places[j])] += values[j]
+        else:
+            for j in range(count):
+                for k in range(size):
+                    y[i, _unsigned(index[i, j, k]), k] += src[i, j, k]
 
 
 @kernel
