@@ -160,21 +160,7 @@ def bitcast(x: Any, dtype: Any) -> Any:
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
-    if axis == 0 and x.ndim > 1 and indices.size * x[:1].size >= _SHARED and len(x):
-        return _rows_shared(x, indices)
     return x.take(indices, axis)
-
-
-def _rows_shared(x: Any, indices: Any) -> Any:
-    check_index(indices, len(x), 0, negative=True)
-    out = np.empty((*indices.shape, *x.shape[1:]), x.dtype)
-    rows, places = out.reshape(indices.size, *x.shape[1:]), indices.reshape(-1)
-
-    def part(start: int, stop: int) -> None:
-        x.take(places[start:stop], 0, rows[start:stop], "wrap")
-
-    share(part, places.size, max(_SHARED * places.size // (2 * out.size), 1))
-    return out
 
 
 def _whole_mask(x: Any, index: Any) -> bool:
