@@ -268,6 +268,57 @@ def test_reads_and_sums_at_places(axis: int) -> None:
     assert table.served.copy() - before == dict.fromkeys(names, 1)
 
 
+@compiled
+@pytest.mark.parametrize("axis", [0, 1])
+def test_other_sums_at_places(axis: int) -> None:
+    x, places = random(40, 60), PLACES % (40, 60)[axis]
+    rows, columns = np.indices(x.shape)
+    at = (places, columns) if axis == 0 else (rows, places)
+    before = table.served.copy()
+    src = random(40, 120)[:, ::2]  # with gaps
+    expected = x.astype(float)
+    np.add.at(expected, at, src)
+    got = CPU.F.scatter_add(x, places, src, axis=axis, checks=True)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(x, random(40, 60))
+    expected = np.zeros(x.shape)
+    np.add.at(expected, at, x)
+    got = CPU.F.gather_backward(x, places, axis=axis, shape=x.shape)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    for bad in (-1, 60):
+        places = places.copy()
+        places[3, 4] = bad
+        for call in (
+            lambda: CPU.F.gather(x, places, axis=axis, shape=x.shape, checks=True),
+            lambda: CPU.F.scatter_add(x, places, src, axis=axis, checks=True),
+        ):
+            with pytest.raises(IndexError, match=f"index {bad} is out of bounds for dim"):
+                call()
+    names = "scatter_add", "gather_backward"
+    assert table.served.copy() - before == {(name, "numba"): 1 for name in names}
+
+
+@compiled
+@pytest.mark.parametrize("index", [np.arange(90) % 11, np.arange(11), np.zeros(1, int)])
+def test_sums_of_rows(index: np.ndarray) -> None:
+    g = random(index.size, 30)
+    expected = np.zeros((20, 30))
+    np.add.at(expected, index, g)
+    before = table.served.copy()
+    got = CPU.F.index_select_backward(g, index, axis=0, shape=(20, 30))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    numbers = {"rows": 20, "by_frequency": False}
+    got = CPU.F.embedding_backward(g, index, padding=None, **numbers)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    expected[3] = 0
+    got = CPU.F.embedding_backward(g, index, padding=3, **numbers)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    new = table.served.copy() - before
+    assert new == {("index_select_backward", "numba"): 1, ("embedding_backward", "numba"): 2}
+    serve = table.overrides["index_select_backward", "numba"]
+    assert serve(CPU.F, g, index - 20, axis=0, shape=(20, 30)) is NotImplemented
+
+
 SGD = {"lr": 0.1, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "first": [False, True]}
 ADAM = {"lr": 0.1, "betas": (0.8, 0.9), "eps": 1e-3, "steps": [3.0, 1.0], "amsgrad": False}
 STEPS = [
