@@ -96,7 +96,7 @@ def _slopes(
 def lstm_sequence(x: np.ndarray, *arrays: Any, backwards: bool) -> Any:
     if not recurrent.served(x, *arrays):
         return NotImplemented
-    return recurrent.forward(_activate, x, *arrays, backwards)
+    return recurrent.forward(_activate, x, *arrays, backwards=backwards)
 
 
 @compiled("lstm_sequence_backward", least=_LEAST)
