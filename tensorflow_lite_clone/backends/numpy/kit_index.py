@@ -316,10 +316,10 @@ def combine_at(x: Any, index: Any, value: Any, *, how: str) -> None:
 def check_index(index: Any, size: int, dim: int, *, negative: bool = False) -> None:
     if not index.size:
         return
-    if not negative and index.dtype.kind == "i":
-        # one pass where all is well: as unsigned numbers negative ones are the largest
-        if int(index.view(f"u{index.itemsize}").max()) < size:
-            return
+    signed = index.dtype.kind == "i"
+    # One pass where all is well: as unsigned numbers negative ones are the largest.
+    if not negative and signed and int(index.view(f"u{index.itemsize}").max()) < size:
+        return
     low, high = int(index.min()), int(index.max())
     if high >= size or low < (-size if negative else 0):
         raise IndexError(
