@@ -149,9 +149,11 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Out-of-place form of `scatter_add_`."""
     expect_tensor("scatter_add", input)
+    if any([isinstance(x, Tensor) and x._storage.backend.batched for x in (input, index, src)]):
+        return scatter_add_(copy_beside(input, index, src), dim, index, src)
     x, index, src, axis = _scatter_operands("scatter_add", input, dim, index, src, check=False)
     if not index.numel():
-        return _nothing_written(copy_beside(input, index, src), src)
+        return _nothing_written(input.clone(), src)
     try:
         result = apply(ScatterAdd, x, index, src, axis=axis, checks=True)
     except IndexError as reason:
