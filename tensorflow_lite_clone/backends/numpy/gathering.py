@@ -18,7 +18,7 @@ from tensorflow_lite_clone.dispatch.table import override
 
 _LEAST = 1 << 13  # places, or elements of whole rows, that are worth it
 _WIDE = 16  # elements of such a row
-_BLOCK = 1 << 17  # places at a time
+_BLOCK = 1 << 18  # places at a time
 _EACH = 1 << 18  # places for each thread
 
 _positions = np.dtype(np.intp)
@@ -33,10 +33,12 @@ def _declined(shape: tuple, index: Any, axis: int) -> bool:
     )
 
 
-def _by_rows(index: Any, size: int, work: Callable[[slice, Any], object]) -> None:
+def _by_rows(
+    index: Any, size: int, work: Callable[[slice, Any], object], *, shared: bool
+) -> None:
     """Call ``work(rows, places)`` for all rows of an index into rows of `size` elements.
 
-    The places are those in the memory of these rows.
+    The places are those in the memory of these rows. Work that is `shared` has several threads.
     """
     width = index.shape[-1]
     rows = index.reshape(-1, width)
@@ -51,7 +53,7 @@ def _by_rows(index: Any, size: int, work: Callable[[slice, Any], object]) -> Non
                 places = memory[: count * width].reshape(count, width)
                 work(some, np.add(rows[some], begins[:count], out=places))
 
-    share(part, len(rows), max(_EACH // width, 1))
+    share(part, len(rows), max(_EACH // width, 1) if shared else len(rows))
 
 
 @override("gather", backend="numpy")
@@ -70,7 +72,7 @@ def gather(
         # "wrap" is the fastest mode; all indices are within bounds.
         table[rows].reshape(-1).take(places, out=result[rows], mode="wrap")
 
-    _by_rows(index, shape[-1], work)
+    _by_rows(index, shape[-1], work, shared=True)
     return out
 
 
@@ -93,7 +95,8 @@ def scatter_add_to(F: Any, x: Any, index: Any, src: Any, *, axis: int) -> Any:
     def work(rows: slice, places: Any) -> None:
         np.add.at(table[rows].reshape(-1), places.reshape(-1), source[rows].reshape(-1))
 
-    _by_rows(index, x.shape[-1], work)
+    # `numpy.add.at` holds the interpreter's lock: several threads would wait for each other.
+    _by_rows(index, x.shape[-1], work, shared=False)
     return None
 
 
