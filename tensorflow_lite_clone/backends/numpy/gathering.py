@@ -19,7 +19,7 @@ from tensorflow_lite_clone.dispatch.table import override
 _LEAST = 1 << 13  # places, or elements of whole rows, that are worth it
 _WIDE = 16  # elements of such a row
 _BLOCK = 1 << 18  # places at a time
-_EACH = 1 << 18  # places for each thread
+_EACH = 1 << 19  # places for each thread
 
 _positions = np.dtype(np.intp)
 

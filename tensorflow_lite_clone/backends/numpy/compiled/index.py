@@ -12,7 +12,7 @@ from tensorflow_lite_clone.backends.numpy.kit_index import check_index, copy
 
 _kernels = Kernels("index")
 _LEAST = 1 << 10
-_ADDED = 2  # an element's work, in those of a softmax
+_PLACES = 2  # that are as much work as an element of a softmax
 
 
 def _fits(index: np.ndarray, shape: tuple, axis: int) -> bool:
@@ -44,8 +44,8 @@ def gather(
     y = np.empty(index.shape, x.dtype)
     places = _blocks(index, axis)
     most = np.empty(len(places), np.uintp)
-    run(_kernels.gather, len(places), places[0].size, _blocks(x, axis), places, _blocks(y, axis),
-        most)  # fmt: skip
+    run(_kernels.gather, len(places), places[0].size // _PLACES, _blocks(x, axis), places,
+        _blocks(y, axis), most)  # fmt: skip
     _check(most, index, shape[axis], axis)
     return y
 
@@ -53,7 +53,7 @@ def gather(
 def _add(y: np.ndarray, index: np.ndarray, src: np.ndarray, axis: int, checks: bool) -> None:
     places = _blocks(index, axis)
     most = np.empty(checks * len(places), np.uintp)
-    run(_kernels.scatter_add, len(places), _ADDED * places[0].size, _blocks(y, axis), places,
+    run(_kernels.scatter_add, len(places), places[0].size // _PLACES, _blocks(y, axis), places,
         _blocks(src, axis), most)  # fmt: skip
     _check(most, index, y.shape[axis], axis)
 
