@@ -181,9 +181,14 @@ def _scatter(F: Any, x: Any, change: Any) -> None:
 
 
 class Gather(Op):
-    """``out[i, j] = x[i, index[i, j]]`` for axis 1, and so on; `shape` is that of x."""
+    """``out[i, j] = x[i, index[i, j]]`` for axis 1, and so on; `shape` is that of x.
 
-    def forward(F, x, index, *, axis, shape):
+    With `checks` it raises IndexError when an index is negative or too large.
+    """
+
+    def forward(F, x, index, *, axis, shape, checks=False):
+        if checks:
+            F.check_index(index, shape[axis], axis)
         return F.getitem(_flat(F, x), along(F, index, axis, shape))
 
     def backward_x(F, g, index, *, axis, shape):
@@ -216,9 +221,11 @@ class Scatter(Op):
 
 
 class ScatterAdd(Op):
-    """As `Scatter`, but `src` is added to what is there."""
+    """As `Scatter`, but `src` is added to what is there; `checks` as `Gather` does."""
 
-    def forward(F, x, index, src, *, axis):
+    def forward(F, x, index, src, *, axis, checks=False):
+        if checks:
+            F.check_index(index, x.shape[axis], axis)
         out = F.copy(x)
         ScatterAdd.write(F, out, index, src, axis=axis)
         return out

@@ -91,8 +91,10 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
                 f"Size does not match at dimension {other} expected index {list(places)} to be no "
                 f"larger than self {list(input.shape)} apart from dimension {dim}"
             )
-    checked(index, shape[axis], axis)
-    result = apply(Gather, x, index, axis=axis, shape=shape)
+    try:
+        result = apply(Gather, x, index, axis=axis, shape=shape, checks=True)
+    except IndexError as reason:
+        raise RuntimeError(str(reason)) from None
     return result if result.ndim == len(places) else reshape(result, places)
 
 

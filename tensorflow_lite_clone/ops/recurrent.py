@@ -72,77 +72,81 @@ def lstm_cell_step_backward(F, gh, gc, gates, c, c_new):
 class LstmSequence(Op):
     """`LstmCellStep` over all steps of float32 or float64, the last one first if `backwards`.
 
-    gates is the input's part, (steps, n, 4 hidden), w is (4 hidden, hidden), h and c are (n,
-    hidden). Gives all hidden states and cells, (steps, n, hidden), and sigmoid or tanh of the
-    gates, (steps, 4, n, hidden) in the order i, f, o, g.
+    x is (steps, n, in), w_ih (4 hidden, in), w_hh (4 hidden, hidden), bias (4 hidden,) or None,
+    h and c are (n, hidden). Gives all hidden states, (steps, n, hidden), the cell at the end,
+    (n, hidden), and what a device's own form keeps for the gradient.
     """
 
-    nondifferentiable = (2,)
-    hints = (2,)
-    renewable = True
+    nondifferentiable = (2, 3)
+    hints = (2, 3)
 
-    def forward(F, gates, w, h, c, *, backwards):
-        turned = F.matrix_transpose(w)
-        found = {}
-        for step in _order(gates, backwards):
-            i, f, g, o = _parts(gates[step, ...] + F.matmul(h, turned), 4)
-            i, f, g, o = F.sigmoid(i), F.sigmoid(f), F.tanh(g), F.sigmoid(o)
-            c = f * c + i * g
-            h = o * F.tanh(c)
-            found[step] = h, c, F.stack([i, f, o, g])
-        return tuple([F.stack(parts) for parts in zip(*[found[step] for step in sorted(found)])])
+    def forward(F, x, w_ih, w_hh, bias, h, c, *, backwards):
+        steps = _lstm_steps(F, x, w_ih, w_hh, bias, h, c, backwards)
+        states = [h for *_, h in steps]
+        out = F.stack(states[::-1] if backwards else states)
+        nothing = F.zeros((0,), dtype=x.dtype)
+        return out, steps[-1][3], nothing, nothing
 
-    def backward(F, g, gates, w, h, c, out0, out1, out2, *, backwards):
-        return F.lstm_sequence_backward(*g, gates, w, h, c, out0, out1, out2, backwards=backwards)
+    def backward(F, g, x, w_ih, w_hh, bias, h, c, out2, out3, *, backwards, needs):
+        return F.lstm_sequence_backward(
+            *g, x, w_ih, w_hh, bias, h, c, out2, out3, backwards=backwards, needs=needs
+        )
 
 
 @composite
-def lstm_sequence_backward(F, gh, gc, gates, w, h, c, out, cells, after, *, backwards):
+def lstm_sequence_backward(
+    F, gh, gc, x, w_ih, w_hh, bias, h, c, columns, kept, *, backwards, needs
+):
     """`lstm_cell_step_backward` from the last step to the first one.
 
-    The weight's gradient is one product over all steps. Without `after` the gates are calculated
-    again, so that this has derivatives.
+    The gradients of weights are one product each over all steps. The steps are calculated again, so
+    that this has derivatives.
     """
-    before = _shifted(F, h, out, backwards)
-    if after is None:
-        i, f, g, o = _parts(gates + F.matmul(before, F.matrix_transpose(w)), 4)
-        i, f, g, o = F.sigmoid(i), F.sigmoid(f), F.tanh(g), F.sigmoid(o)
-    else:
-        i, f, o, g = [after[:, gate, ...] for gate in range(4)]
-    t, c = F.tanh(cells), _shifted(F, c, cells, backwards)
+    steps = _lstm_steps(F, x, w_ih, w_hh, bias, h, c, backwards)
     found = {}
-    to_h = to_c = None
-    for step in reversed(_order(gates, backwards)):
-        at = (step, ...)
-        to_h = gh[at] if to_h is None else gh[at] + to_h
-        s = gc[at] + F.tanh_backward(to_h * o[at], t[at])
-        s = s if to_c is None else s + to_c
-        found[step] = F.concat(
-            [
-                F.sigmoid_backward(s * g[at], i[at]),
-                F.sigmoid_backward(s * c[at], f[at]),
-                F.tanh_backward(s * i[at], g[at]),
-                F.sigmoid_backward(to_h * t[at], o[at]),
-            ],
-            axis=-1,
-        )
-        to_h, to_c = F.matmul(found[step], w), s * f[at]
+    to_h = None
+    order = _order(x, backwards)
+    for step, (gates, _, before, after, _) in zip(order[::-1], steps[::-1], strict=True):
+        to_h = gh[step, ...] if to_h is None else gh[step, ...] + to_h
+        found[step], gc = F.lstm_cell_step_backward(to_h, gc, gates, before, after)
+        to_h = F.matmul(found[step], w_hh)
     ggates = F.stack([found[step] for step in sorted(found)])
-    rows = F.reshape(ggates, (-1, ggates.shape[-1]))
-    gw = F.matmul(F.matrix_transpose(rows), F.reshape(before, (-1, before.shape[-1])))
-    return ggates, gw, to_h, to_c
+    states = [state for _, state, *_ in steps]
+    rows, inputs, states = [
+        F.reshape(part, (-1, part.shape[-1]))
+        for part in (ggates, x, F.stack(states[::-1] if backwards else states))
+    ]
+    columns = F.matrix_transpose(rows)
+    return (
+        F.matmul(ggates, w_ih) if needs[0] else None,
+        F.matmul(columns, inputs),
+        F.matmul(columns, states),
+        None if bias is None else F.sum(rows, axis=0),
+        to_h,
+        gc,
+    )
 
 
-def _order(gates: Any, backwards: bool) -> range:
-    steps = range(gates.shape[0])
+def _lstm_steps(
+    F: Any, x: Any, w_ih: Any, w_hh: Any, bias: Any, h: Any, c: Any, backwards: bool
+) -> list[tuple]:
+    """Of each step, in their order: gates, h and c before it, c and h after it."""
+    inputs = F.matmul(x, F.matrix_transpose(w_ih))
+    if bias is not None:
+        inputs = inputs + bias
+    turned = F.matrix_transpose(w_hh)
+    found = []
+    for step in _order(x, backwards):
+        gates = inputs[step, ...] + F.matmul(h, turned)
+        before = h, c
+        h, c = F.lstm_cell_step(gates, c)
+        found.append((gates, *before, c, h))
+    return found
+
+
+def _order(x: Any, backwards: bool) -> range:
+    steps = range(x.shape[0])
     return steps[::-1] if backwards else steps
-
-
-def _shifted(F: Any, start: Any, states: Any, backwards: bool) -> Any:
-    """The state before each step."""
-    if backwards:
-        return F.concat([states[1:, ...], start[None, ...]], axis=0)
-    return F.concat([start[None, ...], states[:-1, ...]], axis=0)
 
 
 class GruCellStep(Op):

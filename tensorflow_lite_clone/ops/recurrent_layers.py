@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.table import serves
@@ -94,18 +95,29 @@ def _direction(step: _Step, steps: Sequence[Tensor], state: Any) -> tuple[list[T
     return outputs, _joined([state, *reversed(over)])
 
 
-def _at_once(*operands: Tensor) -> bool:
-    """Whether the device has a form of its own for all steps together, and nobody watches them."""
-    first = operands[0]._storage
+def _at_once(x: Tensor, cell: tuple, *state: Tensor) -> bool:
+    """Whether the device has a form of its own for all steps together, and nobody watches them.
+
+    Sizes that do not fit are left to the products, which say so.
+    """
+    w_ih, w_hh, *others = cell
+    operands = [x, *state, *[parameter for parameter in cell if parameter is not None]]
+    first = x._storage
     kind = first.laid.dtype
+    rows, size = w_hh.shape
     return (
         serves("lstm_sequence", first.backend)
         and not hooks.functions
         and not hooks.backwards
+        and not autocast
         and kind.kind == "f"
         and kind.itemsize >= 4
-        and all([x._storage.laid.dtype == kind for x in operands])
-        and all([x._storage.backend is first.backend for x in operands])
+        and all([each._storage.laid.dtype == kind for each in operands])
+        and all([each._storage.backend is first.backend for each in operands])
+        and rows == 4 * size
+        and w_ih.shape == (rows, x.shape[2])
+        and all([bias is None or bias.shape == (rows,) for bias in others])
+        and all([part.shape == (x.shape[1], size) for part in state])
     )
 
 
@@ -121,11 +133,11 @@ def _sequence(
     """One cell over all steps, in one direction: outputs, and the last state (h, or h and c)."""
     w_ih, w_hh, b_ih, b_hh, w_hr = cell
     bias = b_ih + b_hh if folds_bias and b_ih is not None else b_ih
+    if make is _lstm_step and sizes is None and w_hr is None and _at_once(x, cell[:4], *state):
+        operands = x, w_ih, w_hh, bias, *state
+        out, last, *_ = apply(LstmSequence, *operands, backwards=backwards)
+        return out, out[0 if backwards else -1], last
     gates = linear(x, w_ih, bias)
-    if make is _lstm_step and sizes is None and w_hr is None and _at_once(gates, w_hh, *state):
-        out, cells, _ = apply(LstmSequence, gates, w_hh, *state, backwards=backwards)
-        end = 0 if backwards else -1
-        return out, out[end], cells[end]
     steps = gates.unbind(0) if sizes is None else split_with_sizes(gates, sizes)
     order = -1 if backwards else 1
     out, state = _direction(make(w_hh, b_hh, w_hr), steps[::order], state)

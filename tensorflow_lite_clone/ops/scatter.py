@@ -6,7 +6,7 @@ import warnings
 from math import prod
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
@@ -53,9 +53,12 @@ def _nothing_written(input: Tensor, source: Any = None) -> Tensor:
 
 
 def _scatter_operands(
-    name: str, target: Tensor, dim: int, index: Any, src: Tensor | None
+    name: str, target: Tensor, dim: int, index: Any, src: Tensor | None, check: bool = True
 ) -> tuple[Any, Tensor, Any, int]:
-    """Target, index and source of a scatter, checked, with dimensions, cut to the index."""
+    """Target, index and source of a scatter, checked, with dimensions, cut to the index.
+
+    Without `check` what is in the index is left to the op.
+    """
     _expect_source(name, src)
     axis = normalize_dim(dim, target.ndim)
     expect_index(name, index)
@@ -84,7 +87,8 @@ def _scatter_operands(
             f"Expected index {list(places)} to be no larger than self {list(shape)} apart from "
             f"dimension {dim}"
         )
-    checked(index, shape[axis], axis)
+    if check:
+        checked(index, shape[axis], axis)
     return x, index, src, axis
 
 
@@ -138,6 +142,23 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
         return _nothing_written(input, src)
     apply_inplace(ScatterAdd, x, index, src, axis=axis)
     return input
+
+
+@public("torch", "method")
+@numpy_names
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Out-of-place form of `scatter_add_`."""
+    expect_tensor("scatter_add", input)
+    if any([isinstance(x, Tensor) and x._storage.backend.batched for x in (input, index, src)]):
+        return scatter_add_(copy_beside(input, index, src), dim, index, src)
+    x, index, src, axis = _scatter_operands("scatter_add", input, dim, index, src, check=False)
+    if not index.numel():
+        return _nothing_written(input.clone(), src)
+    try:
+        result = apply(ScatterAdd, x, index, src, axis=axis, checks=True)
+    except IndexError as reason:
+        raise RuntimeError(str(reason)) from None
+    return result if input.ndim else reshape(result, ())
 
 
 @public("method")
@@ -317,7 +338,6 @@ def _out_of_place(name: str, function_: Any) -> None:
 
 for _name, _function in {
     "scatter": scatter_,
-    "scatter_add": scatter_add_,
     "scatter_reduce": scatter_reduce_,
     "index_add": index_add_,
     "index_copy": index_copy_,

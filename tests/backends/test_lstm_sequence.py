@@ -7,7 +7,13 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.dispatch.table import served
+from tensorflow_lite_clone.backends.numpy import recurrent
+from tensorflow_lite_clone.dispatch.table import declined, served
+
+
+@pytest.fixture(autouse=True)
+def few_columns(monkeypatch):
+    monkeypatch.setattr(recurrent, "_SMALL", 1)
 
 
 def results(lib, bidirectional, steps=5, twice=False):
@@ -52,3 +58,32 @@ def test_outputs_may_be_written_to():
     np.testing.assert_allclose(
         gradient(lambda out: out.mul_(2)), gradient(lambda out: out * 2), rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("wanted", ["x", "h", "bias"])
+def test_gradients_of_some(wanted):
+    def gradient(lib):
+        lib.manual_seed(0)
+        net = lib.nn.LSTM(3, 4, batch_first=True).double().requires_grad_(False)
+        x, h = lib.ones(2, 5, 3).double(), lib.zeros(1, 2, 4).double()
+        leaf = {"x": x, "h": h, "bias": net.bias_hh_l0}[wanted].requires_grad_()
+        out, (_, last) = net(x, (h, h.detach()))
+        return lib.autograd.grad((out**2).sum() + last.sum(), leaf)[0].numpy()
+
+    np.testing.assert_allclose(gradient(tlc), gradient(torch), rtol=1e-9)
+
+
+def test_without_biases_and_for_few_columns(monkeypatch):
+    def both(lib):
+        lib.manual_seed(1)
+        net = lib.nn.LSTM(3, 4, bias=False).double()
+        net(lib.ones(1, 7, 3).double())[0].sum().backward()
+        return [p.grad.numpy() for p in net.parameters()]
+
+    found = both(tlc)
+    monkeypatch.setattr(recurrent, "_SMALL", 8)
+    before = declined["lstm_sequence", "numpy"]
+    for one, other, true in zip(found, both(tlc), both(torch), strict=True):
+        np.testing.assert_allclose(one, true, rtol=1e-9)
+        np.testing.assert_allclose(other, true, rtol=1e-9)
+    assert declined["lstm_sequence", "numpy"] == before + 1

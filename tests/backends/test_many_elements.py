@@ -1,4 +1,5 @@
-"""Sums by products with ones, extremes and copies by threads: what large arrays alone get."""
+"""Sums by products with ones, products of many rows, extremes and copies by threads: what large
+arrays alone get."""
 
 from __future__ import annotations
 
@@ -47,6 +48,15 @@ def test_sums_of_what_is_not_finite(monkeypatch):
     x = np.ones((4, 128), "f4")
     x[0, 3], x[1, 5], x[2, 7], x[2, 8] = np.inf, np.nan, np.inf, -np.inf
     np.testing.assert_array_equal(kit.sum(x, axis=1), [np.inf, np.nan, np.nan, 128])
+
+
+@pytest.mark.parametrize("columns", [3, 130])
+def test_products_of_rows_that_lie_apart(columns):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((4, 5, 6)).swapaxes(0, 1), rng.standard_normal((columns, 6)).T
+    found = kit.matmul(x, y)
+    np.testing.assert_allclose(found, np.einsum("abk,kc->abc", x, y), rtol=1e-12)
+    assert found.flags.c_contiguous and found.base is None
 
 
 def test_extremes(monkeypatch):

@@ -121,6 +121,17 @@ def added(F, x: np.ndarray, values: np.ndarray, axis: int = 1) -> np.ndarray:
 IMAGES, WINDOW = (6, 16, 12, 13), {"kernel": (3, 2), "stride": (2, 1), "padding": (1, 0)}
 DIRECT = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
 NEEDS = {"needs": (True, True, True), "eps": 1e-5}
+LSTM = (5, 6, 8), (28, 8), (28, 7), (28,), (6, 7), (6, 7)
+
+
+def lstm_gradients(F) -> tuple:
+    arrays = [random(*shape) for shape in LSTM]
+    out, last, *kept = F.lstm_sequence(*arrays, backwards=True)
+    return F.lstm_sequence_backward(
+        out, last, *arrays, *kept, backwards=True, needs=(True,) * len(LSTM)
+    )
+
+
 SHARED = {
     "softmax": lambda F: F.softmax(random(50, 70), axis=1),
     "gelu_backward": lambda F: F.gelu_backward(random(50, 70), random(50, 70)),
@@ -134,6 +145,8 @@ SHARED = {
         random(*IMAGES), random(16), None, None, None, momentum=0.1, eps=1e-5
     ),
     "max_pool": lambda F: F.max_pool(random(*IMAGES), **WINDOW, dilation=(1, 2), ceil_mode=True),
+    "lstm_sequence": lambda F: F.lstm_sequence(*[random(*s) for s in LSTM], backwards=False)[:2],
+    "lstm_sequence_backward": lstm_gradients,
     "scatter_add_to": lambda F: added(F, random(40, 60), random(40, 60)),
     "embedding_backward": lambda F: F.embedding_backward(
         random(90, 30), np.arange(90) % 11, rows=20, padding=3, by_frequency=False
@@ -256,6 +269,55 @@ def test_reads_and_sums_at_places(axis: int) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
     names = ("gather", "numba"), ("scatter_add_to", "numba")
     assert table.served.copy() - before == dict.fromkeys(names, 1)
+
+
+@compiled
+@pytest.mark.parametrize("axis", [0, 1])
+def test_other_sums_at_places(axis: int) -> None:
+    x, places = random(40, 60), PLACES % (40, 60)[axis]
+    rows, columns = np.indices(x.shape)
+    at = (places, columns) if axis == 0 else (rows, places)
+    before = table.served.copy()
+    src = random(40, 120)[:, ::2]  # with gaps
+    expected = x.astype(float)
+    np.add.at(expected, at, src)
+    got = CPU.F.scatter_add(x, places, src, axis=axis, checks=True)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(x, random(40, 60))
+    expected = np.zeros(x.shape)
+    np.add.at(expected, at, x)
+    got = CPU.F.gather_backward(x, places, axis=axis, shape=x.shape)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    for bad in (-1, 60):
+        places = places.copy()
+        places[3, 4] = bad
+        with pytest.raises(IndexError, match=f"index {bad} is out of bounds for dim"):
+            CPU.F.gather(x, places, axis=axis, shape=x.shape, checks=True)
+        with pytest.raises(IndexError, match=f"index {bad} is out of bounds for dim"):
+            CPU.F.scatter_add(x, places, src, axis=axis, checks=True)
+    names = "scatter_add", "gather_backward"
+    assert table.served.copy() - before == {(name, "numba"): 1 for name in names}
+
+
+@compiled
+@pytest.mark.parametrize("index", [np.arange(90) % 11, np.arange(11), np.zeros(1, int)])
+def test_sums_of_rows(index: np.ndarray) -> None:
+    g = random(index.size, 30)
+    expected = np.zeros((20, 30))
+    np.add.at(expected, index, g)
+    before = table.served.copy()
+    got = CPU.F.index_select_backward(g, index, axis=0, shape=(20, 30))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    numbers = {"rows": 20, "by_frequency": False}
+    got = CPU.F.embedding_backward(g, index, padding=None, **numbers)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    expected[3] = 0
+    got = CPU.F.embedding_backward(g, index, padding=3, **numbers)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    new = table.served.copy() - before
+    assert new == {("index_select_backward", "numba"): 1, ("embedding_backward", "numba"): 2}
+    serve = table.overrides["index_select_backward", "numba"]
+    assert serve(CPU.F, g, index - 20, axis=0, shape=(20, 30)) is NotImplemented
 
 
 SGD = {"lr": 0.1, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "first": [False, True]}

@@ -164,11 +164,15 @@ def as_for_large_arrays():
         yield
         return
     from tensorflow_lite_clone.backends import numpy
-    from tensorflow_lite_clone.backends.numpy import blocks
+    from tensorflow_lite_clone.backends.numpy import blocks, gathering
 
     with contextlib.ExitStack() as changed:
         changed.enter_context(unittest.mock.patch.object(blocks, "_CACHED", 15))
-        for name in ("activation", "batch_norm", "losses", "normalization", "softmax"):
+        for name in ("_LEAST", "_WIDE"):
+            changed.enter_context(unittest.mock.patch.object(gathering, name, 1))
+        for name in (
+            "activation", "batch_norm", "losses", "normalization", "recurrent", "softmax",
+        ):  # fmt: skip
             module = importlib.import_module(f"{numpy.__name__}.{name}")
             changed.enter_context(unittest.mock.patch.object(module, "_SMALL", 1))
         yield

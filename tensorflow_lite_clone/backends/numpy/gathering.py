@@ -1,20 +1,25 @@
-"""Reads and sums at places along an axis; the last one block by block, for few 64-bit positions."""
+"""Reads and sums at places along an axis; the last one block by block, for few 64-bit positions.
+
+Sums of whole rows begin with one write for each row that is named.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.kit_index import add_at
+from tensorflow_lite_clone.backends.numpy.kit_index import add_at, summed_rows
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.dispatch.table import override
 
-_LEAST = 1 << 13  # places that are worth it
-_BLOCK = 1 << 17  # places at a time
-_EACH = 1 << 18  # places for each thread
+_LEAST = 1 << 13  # places, or elements of whole rows, that are worth it
+_WIDE = 16  # elements of such a row
+_BLOCK = 1 << 18  # places at a time
+_EACH = 1 << 19  # places for each thread
 
 _positions = np.dtype(np.intp)
 
@@ -28,10 +33,12 @@ def _declined(shape: tuple, index: Any, axis: int) -> bool:
     )
 
 
-def _by_rows(index: Any, size: int, work: Callable[[slice, Any], object]) -> None:
+def _by_rows(
+    index: Any, size: int, work: Callable[[slice, Any], object], *, shared: bool
+) -> None:
     """Call ``work(rows, places)`` for all rows of an index into rows of `size` elements.
 
-    The places are those in the memory of these rows.
+    The places are those in the memory of these rows. Work that is `shared` has several threads.
     """
     width = index.shape[-1]
     rows = index.reshape(-1, width)
@@ -46,22 +53,26 @@ def _by_rows(index: Any, size: int, work: Callable[[slice, Any], object]) -> Non
                 places = memory[: count * width].reshape(count, width)
                 work(some, np.add(rows[some], begins[:count], out=places))
 
-    share(part, len(rows), max(_EACH // width, 1))
+    share(part, len(rows), max(_EACH // width, 1) if shared else len(rows))
 
 
 @override("gather", backend="numpy")
-def gather(F: Any, x: Any, index: Any, *, axis: int, shape: tuple) -> Any:
+def gather(
+    F: Any, x: Any, index: Any, *, axis: int, shape: tuple, checks: bool = False
+) -> Any:
     if _declined(shape, index, axis) or not x.flags.c_contiguous:
         return NotImplemented
+    if checks:
+        F.check_index(index, shape[axis], axis)
     table = x.reshape(-1, shape[-1])
     out = np.empty(index.shape, x.dtype)
     result = out.reshape(-1, index.shape[-1])
 
     def work(rows: slice, places: Any) -> None:
-        # The indices are known to be within bounds: who gathers has checked them.
+        # "wrap" is the fastest mode; all indices are within bounds.
         table[rows].reshape(-1).take(places, out=result[rows], mode="wrap")
 
-    _by_rows(index, shape[-1], work)
+    _by_rows(index, shape[-1], work, shared=True)
     return out
 
 
@@ -84,7 +95,8 @@ def scatter_add_to(F: Any, x: Any, index: Any, src: Any, *, axis: int) -> Any:
     def work(rows: slice, places: Any) -> None:
         np.add.at(table[rows].reshape(-1), places.reshape(-1), source[rows].reshape(-1))
 
-    _by_rows(index, x.shape[-1], work)
+    # `numpy.add.at` holds the interpreter's lock: several threads would wait for each other.
+    _by_rows(index, x.shape[-1], work, shared=False)
     return None
 
 
@@ -97,8 +109,28 @@ def gather_backward(F: Any, g: Any, index: Any, *, axis: int, shape: tuple) -> A
     return out
 
 
+def _by_whole_rows(g: Any, width: int) -> bool:
+    return width >= _WIDE and g.size >= _LEAST and g.dtype.itemsize > 2
+
+
 @override("index_select_backward", backend="numpy")
 def index_select_backward(F: Any, g: Any, index: Any, *, axis: int, shape: tuple) -> Any:
+    width = prod(shape[1:])
+    if axis == 0 and _by_whole_rows(g, width):
+        return summed_rows(shape[0], index.reshape(-1), g.reshape(-1, width)).reshape(shape)
     out = np.zeros(shape, g.dtype)  # not copied, as `index_add` has to
     add_at(out, (*(slice(None),) * axis, index), g)
+    return out
+
+
+@override("embedding_backward", backend="numpy")
+def embedding_backward(
+    F: Any, g: Any, index: Any, *, rows: int, padding: int | None, by_frequency: bool
+) -> Any:
+    width = g.shape[-1]
+    if by_frequency or not _by_whole_rows(g, width):
+        return NotImplemented
+    out = summed_rows(rows, index.reshape(-1), g.reshape(-1, width))
+    if padding is not None:
+        out[padding] = 0
     return out

@@ -13,12 +13,12 @@ from tensorflow_lite_clone.backends.numpy.threads import share
 _BLOCK = 1 << 20
 # From this many elements on a row is added faster alone than through positions, and from that
 # many rows of at least this width on many rows at once.
-_LONG_ROW = 2048
+_LONG_ROW = 1024
 _FEW_ROWS, _WIDE_ROW = 16, 32
 # A copy along strides goes in blocks when more cache lines than this lie in a row.
 _MANY_LINES = 512
 # Elements from which on threads share a copy.
-_SHARED = 1 << 20
+_SHARED = 1 << 21
 
 
 class _Window:
@@ -264,6 +264,25 @@ def _add_rows(x: Any, rows: Any, value: Any) -> None:
         _add_slices(x, rows, 0, value)
 
 
+def summed_rows(count: int, rows: Any, value: Any) -> Any:
+    """Zeros (count, width) with ``value[i]`` (width,) added at row ``rows[i]``; checks bounds.
+
+    What names a row for the last time is written there, and the others are added.
+    """
+    rows = _wrapped(rows, count, 0)
+    out = np.zeros((count, value.shape[1]), value.dtype)
+    last = np.empty(count, np.intp)
+    here = np.arange(rows.size)
+    last[rows] = here
+    others = np.flatnonzero(last[rows] != here)
+    if 2 * others.size > rows.size:  # few rows, again and again
+        _add_rows(out, rows, value)
+    else:
+        out[rows] = value
+        _add_rows(out, rows[others], value.take(others, 0))
+    return out
+
+
 def _add_slices(x: Any, index: Any, axis: int, value: Any) -> None:
     """``x[..., index, ...] += value`` along `axis` of a contiguous `x`."""
     size, width = x.shape[axis], prod(x.shape[axis + 1 :])
@@ -296,6 +315,10 @@ def combine_at(x: Any, index: Any, value: Any, *, how: str) -> None:
 
 def check_index(index: Any, size: int, dim: int, *, negative: bool = False) -> None:
     if not index.size:
+        return
+    signed = index.dtype.kind == "i"
+    # One pass where all is well: as unsigned numbers negative ones are the largest.
+    if not negative and signed and int(index.view(f"u{index.itemsize}").max()) < size:
         return
     low, high = int(index.min()), int(index.max())
     if high >= size or low < (-size if negative else 0):

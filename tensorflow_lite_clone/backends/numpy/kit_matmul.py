@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+_WIDE = 128  # columns from which on a copy of the rows takes little of the time
 _f32 = np.dtype(np.float32)
 _f64 = np.dtype(np.float64)
 _i64 = np.dtype(np.int64)
@@ -17,9 +18,9 @@ def matmul(x: Any, y: Any) -> Any:
         return _through_wider(x, y)
     if x.ndim == y.ndim == 2:
         return x.dot(y)  # the same call of BLAS; numpy.matmul takes twice as long to come to it
-    if y.ndim == 2 and x.ndim > 2 and x.flags.c_contiguous:
+    if y.ndim == 2 and x.ndim > 2 and (x.flags.c_contiguous or y.shape[1] >= _WIDE):
         # One product of many rows; NumPy would make one per matrix of the batch. Through `out`,
-        # because a reshaped product would not own its memory.
+        # because a reshaped product would not own its memory. Rows that lie elsewhere are copied.
         *batch, inner = x.shape
         count = math.prod(batch)
         result = np.empty((*batch, y.shape[1]), np.result_type(x, y))

@@ -1,12 +1,15 @@
-"""An LSTM over all steps in a few large arrays, of which a step writes its part in place.
+"""An LSTM over all steps, its states in columns.
 
-sigmoid(x) is (1 + tanh(x / 2)) / 2, so with the gates in the order i, f, o, g one call finds all
-of them; the halves are in copies of the weight and of the input's part. Backwards, everything that
-does not depend on gradients is calculated for all steps at once.
+BLAS multiplies weights by a few columns up to three times as fast as a few rows by weights. So a
+step's input, a one and the hidden state lie below each other, a column for each sequence, and one
+product with [w_ih, bias, w_hh] gives all gates. sigmoid(x) is (1 + tanh(x / 2)) / 2, so one call
+finds all of them; the halves are in the copy of the weights. Backwards, everything that does not
+depend on gradients is calculated for all steps at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,53 +17,168 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.dispatch.table import override
 
+_SMALL = 8  # columns of all steps, below which the weights are not worth a copy
 
-def _declined(*arrays: Any) -> bool:
-    kind = arrays[0].dtype
-    return kind.kind != "f" or kind.itemsize == 2 or any([x.dtype != kind for x in arrays])
+#: ``(block, c, h)`` makes of a step's products the sigmoids or tanh of its gates and the new state.
+#: block (5, hidden, n) has the gates i, f, o, g, of which the sigmoids' are halved, and the cell.
+Activate = Callable[[Any, Any, Any], None]
+#: ``(gh, gc, w_hh, kept, gates, order)`` writes the gradients of all gates, (4, hidden, steps, n),
+#: the gates i, f, g, o, and gives those of the first h and c. gh is (steps, hidden, n), its steps
+#: in order of calculation; gc, h's and c's are (hidden, n).
+Slopes = Callable[[Any, Any, Any, Any, Any, slice], tuple[Any, Any]]
 
 
-def _by_gate(x: Any) -> Any:
-    """The view (steps, 4, n, hidden) of (steps, n, 4 hidden)."""
-    steps, n, width = x.shape
-    return x.reshape(steps, n, 4, width // 4).swapaxes(1, 2)
+def served(x: Any, *arrays: Any) -> bool:
+    kind = x.dtype
+    return (
+        kind.kind == "f"
+        and kind.itemsize > 2
+        and x.shape[0] * x.shape[1] >= _SMALL
+        and all([array is None or array.dtype == kind for array in arrays])
+    )
 
 
-def _prepared(given: Any, made: Any) -> Any:
-    """Parts i, f, g, o along the first axis, written as i, f, o, g, all but g halved."""
-    np.multiply(given[:2], 0.5, out=made[:2])
-    np.multiply(given[3], 0.5, out=made[2])
-    made[3] = given[2]
+def _joined(w_ih: Any, bias: Any, w_hh: Any) -> Any:
+    """[w_ih, bias, w_hh] with the rows of i, f, o and g below each other, all but g's halved."""
+    rows, width = w_ih.shape
+    two, three = rows // 2, rows * 3 // 4
+    made = np.empty((rows, width + 1 + w_hh.shape[1]), w_ih.dtype)
+    between = np.zeros((rows, 1), w_ih.dtype) if bias is None else bias[:, None]
+    start = 0
+    for given in (w_ih, between, w_hh):
+        part = made[:, start : start + given.shape[1]]
+        np.multiply(given[:two], 0.5, out=part[:two])
+        np.multiply(given[three:], 0.5, out=part[two:three])
+        part[three:] = given[two:three]
+        start += given.shape[1]
     return made
 
 
+def forward(
+    activate: Activate, x: Any, w_ih: Any, w_hh: Any, bias: Any, h: Any, c: Any, backwards: bool
+) -> tuple[Any, ...]:
+    """The op's results. It keeps columns of products, (steps + 1, in + 1 + hidden, n), and blocks
+    as `Activate` leaves them, (steps + 1, 5, hidden, n), both in the order of calculation."""
+    steps, n, width = x.shape
+    size = h.shape[1]
+    order = slice(None, None, -1 if backwards else 1)
+    weights = _joined(w_ih, bias, w_hh)
+    columns = np.empty((steps + 1, weights.shape[1], n), x.dtype)
+    columns[:-1, :width] = x[order].swapaxes(1, 2)
+    columns[:, width] = 1
+    states = columns[:, width + 1 :]
+    states[0] = h.T
+    kept = np.empty((steps + 1, 5, size, n), x.dtype)
+    cells = kept[:, 4]
+    cells[0] = c.T
+    products = kept.reshape(steps + 1, 5 * size, n)[:-1, : 4 * size]
+    for column, product, block, cell, state in zip(
+        columns, products, kept, cells[1:], states[1:], strict=False
+    ):
+        np.matmul(weights, column, out=product)
+        activate(block, cell, state)
+    out = np.empty((steps, n, size), x.dtype)
+    out[order] = states[1:].swapaxes(1, 2)
+    return out, np.array(cells[-1].T, order="C"), columns, kept
+
+
+def _activate(block: Any, c: Any, h: Any) -> None:
+    gates = block[:4]
+    np.tanh(gates, gates)
+    sigmoids = block[:3]
+    sigmoids *= 0.5
+    sigmoids += 0.5
+    enter, stay = block[:2] * block[3:]
+    np.add(enter, stay, c)
+    np.tanh(c, h)
+    h *= block[2]
+
+
+def backward(
+    slopes: Slopes,
+    gh: Any,
+    gc: Any,
+    x: Any,
+    w_ih: Any,
+    w_hh: Any,
+    bias: Any,
+    columns: Any,
+    kept: Any,
+    backwards: bool,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    """The gradients of the op, from what `forward` keeps."""
+    steps, n, width = x.shape
+    size = gh.shape[2]
+    order = slice(None, None, -1 if backwards else 1)
+    # Steps are side by side in the memory of what the products read.
+    gates = np.empty((4, size, steps, n), x.dtype)
+    with scratch(steps * size * n, x.dtype) as memory:
+        arriving = memory.reshape(steps, size, n)
+        arriving[...] = gh[order].swapaxes(1, 2)
+        to_h, to_c = slopes(arriving, gc.T, w_hh, kept, gates, order)
+    gates = gates.reshape(4 * size, steps * n)
+    gx = gw_ih = gw_hh = gb = None
+    if needs[0]:
+        gx = np.empty((steps, n, width), x.dtype)
+        np.matmul(gates.T, w_ih, out=gx.reshape(steps * n, width))
+    if any(needs[1:4]):
+        with scratch(columns[1:].size, x.dtype) as memory:
+            inputs = memory.reshape(columns.shape[1], steps, n)
+            inputs[:, order] = columns[:-1].swapaxes(0, 1)
+            gw = gates @ inputs.reshape(len(inputs), steps * n).T
+        gw_ih, gw_hh = gw[:, :width].copy(), gw[:, width + 1 :].copy()
+        gb = None if bias is None else gw[:, width].copy()
+    return gx, gw_ih, gw_hh, gb, np.array(to_h.T, order="C"), np.array(to_c.T, order="C")
+
+
+def _slopes(
+    gh: Any, gc: Any, w_hh: Any, kept: Any, gates: Any, order: slice
+) -> tuple[Any, Any]:
+    steps, size, n = gh.shape
+    turned = w_hh.T
+    with scratch(6 * gh.size, gh.dtype) as memory:
+        # What the gradients of c' (for c, i, f and g) and of h (for o and c') are multiplied by
+        factors = memory.reshape(steps, 6, size, n)
+        blocks = kept[:-1]
+        i, f, o, g, c = blocks.swapaxes(0, 1)
+        by_c, by_i, by_f, by_g, by_o, by_t = factors.swapaxes(0, 1)
+        by_c[...] = f
+        np.subtract(1, blocks[:, :2], out=factors[:, 1:3])
+        factors[:, 1:3] *= blocks[:, :2]
+        by_i *= g
+        by_f *= c
+        np.tanh(kept[1:, 4], by_t)
+        np.subtract(1, o, out=by_o)
+        by_o *= o
+        by_o *= by_t
+        np.multiply(g, g, out=by_g)
+        np.multiply(by_t, by_t, out=by_t)
+        np.subtract(1, factors[:, 3::2], out=factors[:, 3::2])
+        by_g *= i
+        by_t *= o
+        products = memory.reshape(steps, 6 * size, n)[:, size : 5 * size]
+        to_h, to_c = np.zeros((size, n), gh.dtype), gc.copy()
+        for arriving, product, late, early in zip(
+            gh[::-1], products[::-1], factors[::-1, 4:], factors[::-1, :4], strict=True
+        ):
+            to_h += arriving
+            late *= to_h
+            to_c += late[1]
+            early *= to_c
+            to_c = early[0]
+            np.matmul(turned, product, out=to_h)
+        gates[:, :, order] = factors[:, 1:5].transpose(1, 2, 0, 3)
+        return to_h, to_c.copy()
+
+
 @override("lstm_sequence", backend="numpy")
-def lstm_sequence(F: Any, gates: Any, w: Any, h: Any, c: Any, *, backwards: bool) -> Any:
-    if _declined(gates, w, h, c):
+def lstm_sequence(
+    F: Any, x: Any, w_ih: Any, w_hh: Any, bias: Any, h: Any, c: Any, *, backwards: bool
+) -> Any:
+    if not served(x, w_ih, w_hh, bias, h, c):
         return NotImplemented
-    steps, n, width = gates.shape
-    size = width // 4
-    parts = w.reshape(4, size, size)
-    turned = _prepared(parts, np.empty(parts.shape, w.dtype)).reshape(width, size).T
-    after = np.empty((steps, 4, n, size), w.dtype)
-    _prepared(_by_gate(gates).swapaxes(0, 1), after.swapaxes(0, 1))
-    out, cells = np.empty((steps, n, size), w.dtype), np.empty((steps, n, size), w.dtype)
-    product, room = np.empty((1, n, width), w.dtype), np.empty((n, size), w.dtype)
-    products = _by_gate(product)[0]
-    for step in range(steps)[:: -1 if backwards else 1]:
-        z = after[step]
-        np.matmul(h, turned, out=product[0])
-        z += products
-        np.tanh(z, z)
-        sigmoids = z[:3]
-        sigmoids *= 0.5
-        sigmoids += 0.5
-        i, f, o, g = z
-        c = np.multiply(f, c, out=cells[step])
-        c += np.multiply(i, g, out=room)
-        h = np.tanh(c, out[step])
-        h *= o
-    return out, cells, after
+    return forward(_activate, x, w_ih, w_hh, bias, h, c, backwards)
 
 
 @override("lstm_sequence_backward", backend="numpy")
@@ -68,53 +186,18 @@ def lstm_sequence_backward(
     F: Any,
     gh: Any,
     gc: Any,
-    gates: Any,
-    w: Any,
+    x: Any,
+    w_ih: Any,
+    w_hh: Any,
+    bias: Any,
     h: Any,
     c: Any,
-    out: Any,
-    cells: Any,
-    after: Any,
+    columns: Any,
+    kept: Any,
     *,
     backwards: bool,
+    needs: tuple[bool, ...],
 ) -> Any:
-    if after is None or _declined(gh, gc, gates, w, h, c):
+    if kept is None or not kept.size:
         return NotImplemented
-    steps, n, size = out.shape
-    first = -1 if backwards else 0
-    later, earlier = (slice(0, -1), slice(1, None)) if backwards else (slice(1, None), slice(0, -1))
-    ggates = np.empty(gates.shape, w.dtype)
-    by_gate = _by_gate(ggates)
-    to_h, to_c = np.zeros(h.shape, h.dtype), np.zeros(c.shape, c.dtype)
-    with scratch(5 * out.size, w.dtype) as memory:
-        # What the gradients of c' (for i, f and g) and of h (for o and c') are multiplied by
-        factors = memory.reshape(steps, 5, n, size)
-        i, f, o, g = after.swapaxes(0, 1)
-        by_i, by_f, by_g, by_o, by_t = factors.swapaxes(0, 1)
-        np.tanh(cells, by_t)
-        np.subtract(1, after[:, :2], out=factors[:, :2])
-        factors[:, :2] *= after[:, :2]
-        by_i *= g
-        by_f[later] *= cells[earlier]
-        by_f[first] *= c
-        np.subtract(1, o, out=by_o)
-        by_o *= o
-        by_o *= by_t
-        np.multiply(g, g, out=by_g)
-        np.multiply(by_t, by_t, out=by_t)
-        np.subtract(1, factors[:, 2::2], out=factors[:, 2::2])
-        by_g *= i
-        by_t *= o
-        for step in range(steps)[:: 1 if backwards else -1]:
-            to_h += gh[step]
-            to_c += gc[step]
-            to_c += to_h * by_t[step]
-            np.multiply(factors[step, :3], to_c, out=by_gate[step, :3])
-            np.multiply(by_o[step], to_h, out=by_gate[step, 3])
-            to_c *= f[step]
-            np.matmul(ggates[step], w, out=to_h)
-    gw = np.matmul(ggates[first].T, h)
-    if steps > 1:
-        rows = ggates[later].reshape(-1, 4 * size)
-        gw += np.matmul(rows.T, out[earlier].reshape(-1, size))
-    return ggates, gw, to_h, to_c
+    return backward(_slopes, gh, gc, x, w_ih, w_hh, bias, columns, kept, backwards, needs)

@@ -1,4 +1,4 @@
-"""Cells of recurrent networks after their matrix products."""
+"""What recurrent networks do beside their matrix products."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy import recurrent
 from tensorflow_lite_clone.backends.numpy.compiled.layer import (
     Kernels,
     compiled,
     row_major,
     run,
 )
+from tensorflow_lite_clone.backends.numpy.scratch import scratch
 
 _kernels = Kernels("recurrent")
 _LEAST = 1 << 9
@@ -62,3 +64,59 @@ def gru_cell_step_backward(
     run(_kernels.gru_cell_step_backward, len(h), _WORK * h.shape[1], g, x_gates, h_gates, h, gx,
         gh_gates, gh)  # fmt: skip
     return gx, gh_gates, gh
+
+
+def _activate(block: np.ndarray, c: np.ndarray, h: np.ndarray) -> None:
+    run(_kernels.lstm_activate, c.size, _WORK, block, c, h)
+
+
+def _slopes(
+    gh: np.ndarray,
+    gc: np.ndarray,
+    w_hh: np.ndarray,
+    kept: np.ndarray,
+    gates: np.ndarray,
+    order: slice,
+) -> tuple[np.ndarray, np.ndarray]:
+    steps, size, n = gh.shape
+    turned = w_hh.T
+    to_h, to_c = np.zeros((size, n), gh.dtype), np.array(gc, order="C")
+    with scratch(gates.size, gh.dtype) as memory:
+        found = memory.reshape(steps, 4, size, n)
+        products = memory.reshape(steps, 4 * size, n)
+        for step in range(steps)[::-1]:
+            run(_kernels.lstm_slopes, to_c.size, _WORK, gh[step], kept[step], kept[step + 1, 4],
+                to_h, to_c, found[step])  # fmt: skip
+            np.matmul(turned, products[step], out=to_h)
+        gates[:, :, order] = found.transpose(1, 2, 0, 3)
+    return to_h, to_c
+
+
+@compiled("lstm_sequence", least=_LEAST)
+def lstm_sequence(x: np.ndarray, *arrays: Any, backwards: bool) -> Any:
+    if not recurrent.served(x, *arrays):
+        return NotImplemented
+    return recurrent.forward(_activate, x, *arrays, backwards=backwards)
+
+
+@compiled("lstm_sequence_backward", least=_LEAST)
+def lstm_sequence_backward(
+    gh: np.ndarray,
+    gc: np.ndarray,
+    x: np.ndarray,
+    w_ih: np.ndarray,
+    w_hh: np.ndarray,
+    bias: Any,
+    h: np.ndarray,
+    c: np.ndarray,
+    columns: Any,
+    kept: Any,
+    *,
+    backwards: bool,
+    needs: tuple[bool, ...],
+) -> Any:
+    if kept is None or not kept.size:
+        return NotImplemented
+    return recurrent.backward(
+        _slopes, gh, gc, x, w_ih, w_hh, bias, columns, kept, backwards, needs
+    )

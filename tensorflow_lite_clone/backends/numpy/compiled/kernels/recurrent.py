@@ -7,7 +7,45 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.elementary import sigmoid, tanh
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel
 
-_ONE = np.float32(1)
+_ONE, _TWO = np.float32(1), np.float32(2)
+
+
+@kernel
+def lstm_activate(start, stop, block, c, h):
+    """Of the elements from `start` to `stop` of (hidden, n): see `Activate` in NumPy's form."""
+    size = c.size
+    gates, new_c, new_h = block.ravel(), c.ravel(), h.ravel()
+    enter, forget, leave = gates[:size], gates[size : 2 * size], gates[2 * size : 3 * size]
+    value, old = gates[3 * size : 4 * size], gates[4 * size :]
+    for i in range(np.uintp(start), np.uintp(stop)):
+        e, f, o = sigmoid(_TWO * enter[i]), sigmoid(_TWO * forget[i]), sigmoid(_TWO * leave[i])
+        v = tanh(value[i])
+        state = f * old[i] + e * v
+        enter[i], forget[i], leave[i], value[i] = e, f, o, v
+        new_c[i] = state
+        new_h[i] = o * tanh(state)
+
+
+@kernel
+def lstm_slopes(start, stop, gh, block, new, to_h, to_c, target):
+    """Of the same elements: the gradients of the gates i, f, g, o, (4, hidden, n), from what
+    arrives, gh + to_h and to_c, which is that of the cell before afterwards."""
+    size = to_c.size
+    gates, cell, slopes = block.ravel(), new.ravel(), target.ravel()
+    here, late, early = gh.ravel(), to_h.ravel(), to_c.ravel()
+    enter, forget, leave = gates[:size], gates[size : 2 * size], gates[2 * size : 3 * size]
+    value, old = gates[3 * size : 4 * size], gates[4 * size :]
+    g_enter, g_forget = slopes[:size], slopes[size : 2 * size]
+    g_value, g_leave = slopes[2 * size : 3 * size], slopes[3 * size :]
+    for i in range(np.uintp(start), np.uintp(stop)):
+        g, t = here[i] + late[i], tanh(cell[i])
+        e, f, o, v = enter[i], forget[i], leave[i], value[i]
+        s = early[i] + g * o * (_ONE - t * t)
+        g_enter[i] = s * v * ((_ONE - e) * e)
+        g_forget[i] = s * old[i] * ((_ONE - f) * f)
+        g_value[i] = s * e * (_ONE - v * v)
+        g_leave[i] = g * t * ((_ONE - o) * o)
+        early[i] = s * f
 
 
 @kernel
