@@ -472,7 +472,7 @@ def test_what_lies_where_it_lay_is_looked_up_once() -> None:
             found = step(tensor(i, 3, 3))
     np.testing.assert_array_equal(host(found), np.exp(host(tensor(2, 3, 3))) + host(weight).T)
     lines = [line.strip() for line in text(forms(step)[0]).splitlines()]
-    assert lines[1:] == ["v_1 = exp_1(array_1)", "add_1(v_1, array_2, array_3)", "del v_1"]
+    assert lines[1:] == ["v_1 = exp_1(array_1)", "add_1(v_1, array_2, out=array_3)", "del v_1"]
 
 
 def test_counts_of_steps_may_have_a_dimension() -> None:

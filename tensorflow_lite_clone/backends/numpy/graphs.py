@@ -58,7 +58,7 @@ class Graph:
         if self._program is None:
             if self._tape is None:
                 raise RuntimeError("nothing was captured")
-            self._program, self._tape = Program(self._tape), None
+            self._program, self._tape = Program(self._tape, self._backend.F), None
         return self._program
 
     def launch(self) -> None:

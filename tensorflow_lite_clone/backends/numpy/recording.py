@@ -36,7 +36,10 @@ class Value:
     memory it shares.
     """
 
-    __slots__ = ("_layout", "_reference", "array", "maker", "parent", "root", "shared")
+    __slots__ = (
+        "_reference", "array", "dtype", "maker", "offset", "parent", "root", "shape", "shared",
+        "strides",
+    )  # fmt: skip
 
     def __init__(self, array: Any, root: Any, parent: Value | None, maker: Tape | None) -> None:
         self.parent, self.maker = parent, maker
@@ -44,16 +47,16 @@ class Value:
         self.shared: int | None = None  # its place in the pool, if a later tape needs it
         self._reference = None if maker is None else weakref.ref(array)
         self.root = None if maker is None else weakref.ref(root)
-        offset = array.ctypes.data - root.ctypes.data if array is not root else 0
-        self._layout = array.shape, array.dtype, offset, array.strides
+        self.offset = array.ctypes.data - root.ctypes.data if array is not root else 0
+        self.shape, self.dtype, self.strides = array.shape, array.dtype, array.strides
 
     def held(self) -> Any:
         """The array that was made while captured, if somebody still holds it or its memory."""
         assert self._reference is not None and self.root is not None
         array, root = self._reference(), self.root()
         if array is None and root is not None:
-            shape, dtype, offset, strides = self._layout
-            array = np.ndarray(shape, dtype, root.ravel("K"), offset, strides)
+            memory = root.ravel("K")
+            array = np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
         return array
 
 
@@ -128,7 +131,7 @@ class Tape:
         """Remember what an array holds, if it was there before the capture."""
         if id(array) in self._before:
             return
-        value = self.pool.made.get(id(array)) or self.pool.roots.get(id(_root(array)))
+        value = self.pool.made.get(id(array)) or self.pool.roots.get(id(root_of(array)))
         while value is not None and value.parent is not None:  # it is a view, maybe of what was
             value = value.parent
         if value is None or value.maker is not self:
@@ -176,7 +179,7 @@ class Tape:
         outside = self._outside.get(id(array))
         if outside is None:
             outside = self._outside[id(array)] = Value(array, array, None, None)
-            self._outside_roots.setdefault(id(_root(array)), outside)
+            self._outside_roots.setdefault(id(root_of(array)), outside)
         return outside
 
     def _note(self, result: Any) -> tuple[Any, Any]:
@@ -197,7 +200,7 @@ class Tape:
         return result, None
 
     def _new(self, array: Any) -> Value:
-        root = _root(array)
+        root = root_of(array)
         parent = None
         if root is not array:
             parent = self.pool.roots.get(id(root)) or self._outside_roots.get(id(root))
@@ -313,7 +316,7 @@ def methods(backend: Any) -> dict[str, Any]:
     }
 
 
-def _root(array: Any) -> Any:
+def root_of(array: Any) -> Any:
     """The array that owns the memory of another one, as far as NumPy knows."""
     while isinstance(array.base, np.ndarray):
         array = array.base
