@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -109,3 +110,47 @@ def test_results_and_gradients_are_those_of_the_eager_step(name: str) -> None:
     for one, other in zip(run(compiled), run(step), strict=True):
         assert one.tobytes() == other.tobytes()
     assert "Chain_1(" in program(compiled)
+
+
+def test_results_that_share_memory_share_it_after_a_replay() -> None:
+    @tlc.compile(fullgraph=True)
+    def several(x: tlc.Tensor) -> tuple[tlc.Tensor, ...]:
+        y = 2 * x
+        return y, y[1:], y.T, y.detach(), x.T, y
+
+    for i in range(4):
+        x = tensor(i, 3, 2)
+        before = host(x)
+        y, rows, turned, detached, argument, again = several(x)
+        for view in (rows, turned, detached, again):
+            assert np.shares_memory(y.numpy(), view.numpy())
+        y.zero_()
+        assert not host(rows).any() and not host(turned).any() and not host(again).any()
+        if i > 1:  # a replay has copied the argument, and what it gives of that is a copy, too
+            argument.zero_()
+            np.testing.assert_array_equal(host(x), before)
+
+
+def test_a_result_is_made_where_the_caller_has_it() -> None:
+    """Without a copy, and nobody else keeps it."""
+    call = tlc.compile(lambda x: x.exp() * x, fullgraph=True)
+    results = [call(tensor(i, 20, 20)) for i in range(4)]
+    assert "copy" not in program(call)
+    made = [weakref.ref(y._storage.array) for y in results]
+    assert len({id(array()) for array in made}) == 4
+    del results
+    assert all([array() is None for array in made])
+
+
+def test_a_result_that_something_else_holds_is_copied() -> None:
+    class Keeping(tlc.nn.Module):
+        def forward(self, x: tlc.Tensor) -> tlc.Tensor:
+            self.last = 2 * x
+            return self.last
+
+    module = Keeping()
+    call = tlc.compile(module, fullgraph=True)
+    for i in range(4):
+        found = call(tensor(i, 4))
+        found += 1
+    np.testing.assert_array_equal(host(module.last), 2 * host(tensor(3, 4)))

@@ -44,7 +44,7 @@ class Value:
     def __init__(self, array: Any, root: Any, parent: Value | None, maker: Tape | None) -> None:
         self.parent, self.maker = parent, maker
         self.array = array if maker is None else None
-        self.shared: int | None = None  # its place in the pool, if a later tape needs it
+        self.shared: int | None = None  # its place in the pool, if somebody needs it there
         self._reference = None if maker is None else weakref.ref(array)
         self.root = None if maker is None else weakref.ref(root)
         self.offset = array.ctypes.data - root.ctypes.data if array is not root else 0
@@ -93,7 +93,14 @@ class Pool:
     def __init__(self) -> None:
         self.made: dict[int, Value] = {}  # by the id of the array, while there is one
         self.roots: dict[int, Value] = {}  # likewise, by that of the array that owns the memory
-        self.kept: list[Any] = []  # what one program hands to another
+        self.kept: list[Any] = []  # what a program hands to another, or to who asked for it
+
+    def place(self, value: Value) -> int:
+        """Where among what is kept a value is found."""
+        if value.shared is None:
+            value.shared = len(self.kept)
+            self.kept.append(None)
+        return value.shared
 
 
 class Tape:
@@ -172,9 +179,8 @@ class Tape:
     def _value(self, array: Any) -> Value:
         made = self.pool.made.get(id(array))
         if made is not None:
-            if made.maker is not self and made.array is None and made.shared is None:
-                made.shared = len(self.pool.kept)
-                self.pool.kept.append(None)
+            if made.maker is not self and made.array is None:
+                self.pool.place(made)
             return made
         outside = self._outside.get(id(array))
         if outside is None:
