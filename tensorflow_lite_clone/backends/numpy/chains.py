@@ -12,6 +12,7 @@ from tensorflow_lite_clone.backends.numpy.recording import Entry, Value, root_of
 from tensorflow_lite_clone.backends.numpy.tiles import Chain, Operand
 
 LEAST = 1 << 16  # elements that do not stay in a cache with what comes between
+SHARED = 1 << 21  # elements from which on threads share a single step
 
 
 def joined(entries: list[Entry], F: Any) -> list[Entry]:
@@ -23,6 +24,8 @@ def joined(entries: list[Entry], F: Any) -> list[Entry]:
     made: list[Entry] = []
     links: _Links | None = None
     for entry in entries:
+        if _hands_on(entry, F):
+            continue
         shape = _shape(entry)
         if shape is not None:
             if links is not None and links.shape == shape and links.take(entry, F):
@@ -126,8 +129,11 @@ class _Links:
         ]
         nodes = [self._nodes[id(value)] for value in results]
         steps = _needed(self._steps, nodes)
-        if len(steps) < 2 or len({id(node) for node in nodes}) < len(nodes):
+        alone = len(self._calls) == 1 and len(steps) < 2 and prod(self.shape) < SHARED
+        if alone or len({id(node) for node in nodes}) < len(nodes):
             yield from self._calls
+            return
+        if not steps:  # nobody reads any of it
             return
         read = {id(operand) for step in steps for operand in step.operands}
         given = [(value, node) for value, node in self._given.values() if id(node) in read]
@@ -154,6 +160,15 @@ def _shape(entry: Entry) -> tuple[int, ...] | None:
         return None
     (shape,) = shapes
     return shape if prod(shape) >= LEAST else None
+
+
+def _hands_on(entry: Entry, F: Any) -> bool:
+    """Whether a gradient is the one that it was given, as that of a sum is."""
+    if entry.result is None or not any([value is entry.result for value in entry.args]):
+        return False
+    args = [Node(v.shape, v.dtype) if isinstance(v, Value) else v for v in entry.args]
+    found = formula(F, entry.call, args, entry.kwargs)
+    return found is not None and not found.steps and not found.written
 
 
 def _results(entry: Entry) -> list[Any]:
