@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.numpy import chains, tiles
 from tensorflow_lite_clone.core.flags import flags
 from tests.cuda import programs
@@ -37,6 +38,12 @@ def program(compiled: Any) -> str:
     (form,) = site.forms
     text: str = form._graph.program.text
     return text
+
+
+def chains_of(compiled: Any) -> list[tiles.Chain]:
+    (site,) = compiled._sites.values()
+    (form,) = site.forms
+    return form._graph.program.chains
 
 
 def gelu(x: tlc.Tensor) -> tlc.Tensor:
@@ -76,12 +83,19 @@ def along_axes(x: tlc.Tensor, scale: tlc.Tensor, shift: tlc.Tensor) -> tlc.Tenso
     return (x * scale[:, None, None] + shift[None, :, None, None]).tanh() * x[..., :1]
 
 
+def masked(a: tlc.Tensor, b: tlc.Tensor) -> tlc.Tensor:
+    """What a loop has in it, when there are compiled ones: choices, and bits of them."""
+    y = tlc.where(a > b, a * b - a / b, -b) + (a * a).sqrt()
+    return tlc.where(y == y, y.square(), a) * 0.3
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "gelu": (gelu, [(40, 23)]),
     "layer norm": (layer_norm, [(40, 23), (23,), (23,)]),
     "arithmetic": (arithmetic, [(931,)] * 4),
     "gated": (swiglu, [(5, 7, 31)] * 2),
     "chosen": (chosen, [(911,)] * 2),
+    "masked": (masked, [(911,)] * 2),
     "in place": (in_place, [(30, 31)] * 2),
     "kinds": (kinds, [(30, 31)] * 2),
     "along axes": (along_axes, [(6, 4, 8, 9), (4,), (4,)]),
@@ -110,6 +124,37 @@ def test_results_and_gradients_are_those_of_the_eager_step(name: str) -> None:
     for one, other in zip(run(compiled), run(step), strict=True):
         assert one.tobytes() == other.tobytes()
     assert "Chain_1(" in program(compiled)
+
+
+@pytest.mark.parametrize("name", ["layer norm", "masked"])
+def test_compiled_loops_round_as_numpy_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the signs of NaN, of which NumPy's words and a loop keep one or another's."""
+    if "numba" not in backends.load("cpu").accelerators:
+        pytest.skip("needs Numba")
+    monkeypatch.setattr(chains, "COMPILED", 64)
+    function, shapes = CASES[name]
+    inputs = [tensor(i, *shape) for i, shape in enumerate(shapes)]
+    inputs[0].view(-1)[:4] = tlc.tensor([np.nan, np.inf, -np.inf, -0.0])
+    call = tlc.compile(lambda *inputs: function(*inputs), fullgraph=True)
+    for _ in range(3):
+        found = host(call(*inputs))
+    expected = host(function(*inputs))
+    assert [chain.text for chain in chains_of(call) if "kernel(" in chain.text]
+    where = np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), where)
+    assert found[~where].tobytes() == expected[~where].tobytes()
+
+
+def test_arrays_that_lie_otherwise_than_at_the_capture() -> None:
+    """The same function, of a program whose values come in another layout."""
+    compiled = tlc.compile(lambda x, y: (x * y + 1).tanh() * y, fullgraph=True)
+    x, y = tensor(0, 20, 30), tensor(1, 20, 30)
+    for _ in range(3):
+        compiled(x, y)
+    (chain,) = chains_of(compiled)
+    expected = host((x * y + 1).tanh() * y)
+    one, other = host(x).T.copy().T, host(y)[:, ::-1].copy()[:, ::-1]
+    np.testing.assert_array_equal(chain(one, other, np.array(1, np.float32), into=[None])[0], expected)
 
 
 def test_results_that_share_memory_share_it_after_a_replay() -> None:

@@ -12,6 +12,7 @@ from tensorflow_lite_clone.backends.numpy.recording import Entry, Value, root_of
 from tensorflow_lite_clone.backends.numpy.tiles import Chain, Operand
 
 LEAST = 1 << 16  # elements that do not stay in a cache with what comes between
+COMPILED = 1 << 18  # elements that are worth a kernel, which takes 0.1 s to compile
 SHARED = 1 << 21  # elements from which on threads share a single step
 
 
@@ -21,6 +22,7 @@ def joined(entries: list[Entry], F: Any) -> list[Entry]:
     What has nothing to do with a chain that is not complete is done before it.
     """
     uses = Counter([id(value) for entry in entries for value in mentioned(entry)])
+    compiled = "numba" in F.backend.accelerators
     made: list[Entry] = []
     links: _Links | None = None
     for entry in entries:
@@ -33,14 +35,14 @@ def joined(entries: list[Entry], F: Any) -> list[Entry]:
             following = _Links(shape)
             if following.take(entry, F):
                 if links is not None:
-                    made += links.entries(uses)
+                    made += links.entries(uses, compiled)
                 links = following
                 continue
         if links is not None and not links.roots.isdisjoint(map(_root, mentioned(entry))):
-            made += links.entries(uses)
+            made += links.entries(uses, compiled)
             links = None
         made.append(entry)
-    return made if links is None else [*made, *links.entries(uses)]
+    return made if links is None else [*made, *links.entries(uses, compiled)]
 
 
 class _Links:
@@ -116,7 +118,7 @@ class _Links:
             [id(v) in self._nodes or _root(v) not in self._written for v in values]
         )
 
-    def entries(self, uses: Counter[int]) -> Iterator[Entry]:
+    def entries(self, uses: Counter[int], compiled: bool) -> Iterator[Entry]:
         """The chain as one call, or the calls themselves where one word is all there is."""
         inside = Counter([id(value) for call in self._calls for value in mentioned(call)])
         results = [
@@ -138,7 +140,9 @@ class _Links:
         read = {id(operand) for step in steps for operand in step.operands}
         given = [(value, node) for value, node in self._given.values() if id(node) in read]
         operands = [Operand(node, value.strides, self.shape) for value, node in given]
-        chain = Chain(self.shape, steps, operands, nodes)
+        updated = [self._nodes[key] for key in self._given if key in self._made]
+        compiled = compiled and prod(self.shape) >= COMPILED
+        chain = Chain(self.shape, steps, operands, nodes, updated, compiled)
         yield Entry(chain, tuple([value for value, _ in given]), {}, results)
 
 

@@ -37,6 +37,7 @@ class Program:
         entries = [entry for entry in tape.entries if not self._is_view_of_fixed(entry)]
         entries = joined(entries, F)
         last = self._last_uses(entries)
+        self.chains = [entry.call for entry in entries if isinstance(entry.call, Chain)]
         lines = ["def run(kept):"]
         for position, entry in enumerate(entries):
             lines += self._lines(entry, [v for v in last.get(position, ())])

@@ -54,16 +54,29 @@ def _row_major(sizes: Sequence[int], strides: Sequence[int], itemsize: int) -> b
 class Chain:
     """``chain(*arrays, into)``: the results of steps over arrays.
 
-    `into` has an array or None for each result; one that is also an operand is written last.
-    `text` is what is done to a tile.
+    `into` has an array or None for each result. Those of the nodes `updated` are also operands.
+    `text` is what is done to a tile; with `compiled` there are loops in it.
     """
 
     def __init__(
-        self, shape: tuple[int, ...], steps: list[Step], operands: list[Operand], results: list[Node]
+        self,
+        shape: tuple[int, ...],
+        steps: list[Step],
+        operands: list[Operand],
+        results: list[Node],
+        updated: list[Node],
+        compiled: bool,
     ) -> None:
         self.shape, self._operands, self._results = shape, operands, results
+        self._made_of = steps, updated, compiled
         self._join_axes()
-        self.text, space, self._slots = _written(steps, operands, results)
+        parts: list[Any] = list(steps)
+        if compiled:
+            from tensorflow_lite_clone.backends.numpy.compiled.chains import loops
+
+            shapes = {id(operand.node): operand.shape for operand in operands}
+            parts = loops(steps, shapes, len(self._axes), set(map(id, results)), updated)
+        self.text, space, self._slots = _written(parts, operands, results)
         exec(compile(self.text, "<chain>", "exec"), space)
         self._tile = space["tile"]
         self._least = max(_LIGHT // len(steps), 1)
@@ -92,18 +105,29 @@ class Chain:
             operand.shape = tuple(shape)
 
     def __call__(self, *arrays: Any, into: Sequence[Any]) -> list[Any]:
+        if any([(a.shape, a.strides) != o.place for a, o in zip(arrays, self._operands)]):
+            return self._of_others(arrays, into)
         results = [
             np.empty(self.shape, node.dtype) if array is None else array
             for node, array in zip(self._results, into)
         ]
-        if all([(a.shape, a.strides) == o.place for a, o in zip(arrays, self._operands)]) and all(
-            [array.flags.c_contiguous for array in results]
-        ):
-            operands = [operand.tiles(array) for operand, array in zip(self._operands, arrays)]
-            self._run(operands, [array.reshape(self._axes) for array in results])
-        else:
-            self._tile(*arrays, *results, *[np.empty(self.shape, kind) for kind in self._slots])
+        operands = [operand.tiles(array) for operand, array in zip(self._operands, arrays)]
+        self._run(operands, [array.reshape(self._axes) for array in results])
         return results
+
+    def _of_others(self, arrays: Sequence[Any], into: Sequence[Any]) -> list[Any]:
+        """The results from arrays that lie in other ways than those that were captured."""
+        steps, updated, compiled = self._made_of
+        nodes = [operand.node for operand in self._operands]
+        operands = [Operand(node, a.strides, self.shape) for node, a in zip(nodes, arrays)]
+        given = [a if o.lies_well else np.array(a, order="C") for a, o in zip(arrays, operands)]
+        operands = [Operand(node, a.strides, self.shape) for node, a in zip(nodes, given)]
+        chain = Chain(self.shape, steps, operands, self._results, updated, compiled)
+        made = chain(*given, into=[None] * len(into))
+        for place, array in zip(into, made):
+            if place is not None:
+                np.copyto(place, array)
+        return [array if place is None else place for place, array in zip(into, made)]
 
     def _run(self, operands: list[Any], results: list[Any]) -> None:
         rows, width = self._axes[0], prod(self._axes[1:])
@@ -137,15 +161,15 @@ _BYTES = np.dtype(np.uint64)  # of a slot's element: what the widest has
 
 
 def _written(
-    steps: list[Step], operands: list[Operand], results: list[Node]
+    parts: list[Any], operands: list[Operand], results: list[Node]
 ) -> tuple[str, dict[str, Any], list[np.dtype]]:
-    """Steps as a function of tiles: ``tile(operands..., results..., slots...)``.
+    """Steps and loops as a function of tiles: ``tile(operands..., results..., slots...)``.
 
     Its text, what the text names, and the dtypes of the slots.
     """
     names = {id(operand.node): f"x_{i}" for i, operand in enumerate(operands, 1)}
     final = {id(node): f"y_{i}" for i, node in enumerate(results, 1)}
-    last = {id(node): i for i, step in enumerate(steps) for node in step.operands}
+    last = {id(node): i for i, part in enumerate(parts) for node in part.operands}
     space: dict[str, Any] = {}
     titles: dict[int, str] = {}
     slots: list[np.dtype] = []
@@ -166,33 +190,41 @@ def _written(
             return names[id(value)]
         return repr(value) if type(value) in (bool, int) else constant(value, "number")
 
+    def place(node: Node) -> str:
+        """Where a part writes one of its results."""
+        if id(node) in final:
+            return final[id(node)]
+        slot = next((i for i in free if slots[i] == node.dtype), len(slots))
+        if slot == len(slots):
+            slots.append(node.dtype)
+        else:
+            free.remove(slot)
+        held[id(node)] = slot
+        return f"t_{slot + 1}"
+
     lines = []
-    for position, step in enumerate(steps):
-        key = id(step.result)
-        given = ", ".join([source(value) for value in step.operands])
-        called = constant(step.word, title_of(step.word))
-        for value in step.operands:  # whose slot may be written to by the same word
-            if last[id(value)] == position and id(value) in held:
-                free.append(held.pop(id(value)))
-        fresh = not isinstance(step.word, np.ufunc)
-        if key in final:
-            names[key] = final[key]
-        elif fresh:
-            names[key] = f"v_{position + 1}"
+    for position, part in enumerate(parts):
+        several = not isinstance(part, Step)
+        results = part.results if several else [part.result]
+        called = constant(part.word, title_of(part.word))
+        given = [source(value) for value in part.operands]
+        ended = [x for x in part.operands if id(x) in held and last[id(x)] == position]
+        makes = not (several or isinstance(part.word, np.ufunc))  # an array of its own
+        if not several:  # whose slots the same word may write to
+            free += [held.pop(id(value)) for value in dict.fromkeys(ended)]
+        if makes and id(part.result) not in final:
+            places = [f"v_{position + 1}"]
         else:
-            slot = next((i for i in free if slots[i] == step.result.dtype), len(slots))
-            if slot == len(slots):
-                slots.append(step.result.dtype)
-            else:
-                free.remove(slot)
-            held[key] = slot
-            names[key] = f"t_{slot + 1}"
-        if not fresh:
-            lines.append(f"{called}({given}, out={names[key]})")
-        elif key in final:
-            lines.append(f"{names[key]}[...] = {called}({given})")
+            places = [place(node) for node in results]
+        names.update(zip(map(id, results), places))
+        if several:
+            free += [held.pop(id(value)) for value in ended]
+            lines.append(f"{called}({', '.join([*given, *places])})")
+        elif makes:
+            target = places[0] if places[0][0] == "v" else f"{places[0]}[...]"
+            lines.append(f"{target} = {called}({', '.join(given)})")
         else:
-            lines.append(f"{names[key]} = {called}({given})")
+            lines.append(f"{called}({', '.join(given)}, out={places[0]})")
     arguments = [names[id(operand.node)] for operand in operands]
     arguments += [*final.values(), *[f"t_{i + 1}" for i in range(len(slots))]]
     body = "".join([f"    {line}\n" for line in lines])
