@@ -13,6 +13,7 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.numpy import chains, tiles
 from tensorflow_lite_clone.core.flags import flags
+from tensorflow_lite_clone.dispatch import table
 from tests.cuda import programs
 from tests.cuda.programs import host
 
@@ -199,3 +200,30 @@ def test_a_result_that_something_else_holds_is_copied() -> None:
         found = call(tensor(i, 4))
         found += 1
     np.testing.assert_array_equal(host(module.last), 2 * host(tensor(3, 4)))
+
+
+def test_gradients_that_lie_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two arrays that a call makes are parts of one: neither is a view of the other."""
+
+    def backward(F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, **options: Any) -> Any:
+        gx, *others = generic(F, g, x, w, mean, variance, **options)
+        return gx, *np.stack(others)
+
+    def run(compiled: bool) -> list[np.ndarray]:
+        module = tlc.nn.BatchNorm1d(3)
+        call = tlc.compile(module, fullgraph=True) if compiled else module
+        for i in range(4):
+            module.zero_grad()
+            (call(tensor(i, 5, 3)) * tensor(i + 9, 5, 3)).sum().backward()
+        return [host(p.grad) for p in module.parameters()]
+
+    generic: Any = table.TABLE["batch_norm_backward"]
+    expected = run(False)
+    monkeypatch.setitem(table.overrides, ("batch_norm_backward", "numpy"), backward)
+    try:
+        table._forget()
+        for one, other in zip(run(True), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    finally:
+        monkeypatch.undo()
+        table._forget()

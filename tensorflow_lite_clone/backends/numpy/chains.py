@@ -182,7 +182,7 @@ def _results(entry: Entry) -> list[Any]:
 
 def _root(value: Value) -> int:
     """What stands for the memory of a value."""
-    value = value.parent or value
+    value = value.memory
     return id(value) if value.maker is not None else id(root_of(value.array))
 
 

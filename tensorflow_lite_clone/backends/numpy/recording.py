@@ -32,17 +32,17 @@ class Value:
     """An array on a tape: one from outside, or what a call made.
 
     `array` is where it lies for good: that of an outside array is known at once, that of a made
-    one when it turns out that somebody holds it after the capture. `parent` is the value whose
-    memory it shares.
+    one when it turns out that somebody holds it after the capture. `parent` is the value that it is
+    a view of; `memory` stands for all that share its memory, also those that came together with it.
     """
 
     __slots__ = (
-        "_reference", "array", "dtype", "maker", "offset", "parent", "root", "shape", "shared",
-        "strides",
+        "_reference", "array", "dtype", "maker", "memory", "offset", "parent", "root", "shape",
+        "shared", "strides",
     )  # fmt: skip
 
     def __init__(self, array: Any, root: Any, parent: Value | None, maker: Tape | None) -> None:
-        self.parent, self.maker = parent, maker
+        self.parent, self.memory, self.maker = parent, parent or self, maker
         self.array = array if maker is None else None
         self.shared: int | None = None  # its place in the pool, if somebody needs it there
         self._reference = None if maker is None else weakref.ref(array)
@@ -111,6 +111,7 @@ class Tape:
         self.entries: list[Entry] = []
         self.inside = False  # a call that is noted is running
         self.made: list[Value] = []
+        self._together = 0  # where those begin that the last call has made
         self._outside: dict[int, Value] = {}
         self._outside_roots: dict[int, Value] = {}
         self._numbers: dict[int, Number] = {}
@@ -130,6 +131,7 @@ class Tape:
             self.inside = False
         if result is NotImplemented:  # an override that leaves it to the generic form
             return result
+        self._together = len(self.made)
         result, noted = self._note(result)
         self.entries.append(Entry(call, *given, noted))
         return result
@@ -207,13 +209,17 @@ class Tape:
 
     def _new(self, array: Any) -> Value:
         root = root_of(array)
-        parent = None
+        parent = beside = None
         if root is not array:
             parent = self.pool.roots.get(id(root)) or self._outside_roots.get(id(root))
+            if parent in self.made[self._together :]:  # two parts of what is no value itself
+                parent, beside = None, parent
         value = Value(array, root, parent, self)
+        if beside is not None:
+            value.memory = beside
         self.made.append(value)
         _keep_while(array, self.pool.made, value)
-        if parent is None:
+        if parent is None and beside is None:
             _keep_while(root, self.pool.roots, value)
         return value
 
