@@ -10,7 +10,7 @@ from tests.bench.cpu_kernels import PARTS, uniform
 from tests.bench.rows import Row
 
 GROUP = "chains"
-SQUARE = (2048, 2048)
+SQUARE, SCORES = (2048, 2048), (4096, 1024)
 
 
 def gelu(lib: Any, x: Any) -> Any:
@@ -72,6 +72,6 @@ def _rows(
 ROWS = {
     **_rows("gelu", "GELU by hand 4M", gelu, SQUARE),
     **_rows("arithmetic", "(a b + c) d - e/f 4M", arithmetic, *[SQUARE] * 6),
-    **_rows("layer-norm", "LayerNorm by hand 4096x1024", layer_norm, (4096, 1024), (1024,), (1024,)),
+    **_rows("layer-norm", "LayerNorm by hand 4096x1024", layer_norm, SCORES, (1024,), (1024,)),
     **_rows("gated", "x sigmoid(x) y 4M", gated, SQUARE, SQUARE),
 }

@@ -28,6 +28,7 @@ def tensor(seed: int, *shape: int) -> tlc.Tensor:
 def small_tiles(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Tiles of a few hundred elements, so that small arrays have several, in two threads."""
     monkeypatch.setattr(chains, "LEAST", 64)
+    monkeypatch.setattr(chains, "WORK", 64)
     for name in ("_SHARED", "_CACHED", "_SMALL"):
         monkeypatch.setattr(tiles, name, 100)
     monkeypatch.setattr(tiles, "_LIGHT", 300)
@@ -155,7 +156,8 @@ def test_arrays_that_lie_otherwise_than_at_the_capture() -> None:
     (chain,) = chains_of(compiled)
     expected = host((x * y + 1).tanh() * y)
     one, other = host(x).T.copy().T, host(y)[:, ::-1].copy()[:, ::-1]
-    np.testing.assert_array_equal(chain(one, other, np.array(1, np.float32), into=[None])[0], expected)
+    (found,) = chain(one, other, np.array(1, np.float32), into=[None])
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_results_that_share_memory_share_it_after_a_replay() -> None:

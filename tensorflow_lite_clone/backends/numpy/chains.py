@@ -11,23 +11,23 @@ from tensorflow_lite_clone.backends.numpy.formulas import Formula, Node, Step, f
 from tensorflow_lite_clone.backends.numpy.recording import Entry, Value, root_of
 from tensorflow_lite_clone.backends.numpy.tiles import Chain, Operand
 
-LEAST = 1 << 16  # elements that do not stay in a cache with what comes between
-COMPILED = 1 << 18  # elements that are worth a kernel, which takes 0.1 s to compile
-SHARED = 1 << 21  # elements from which on threads share a single step
+LEAST = 1 << 17  # elements, below which calls one by one take no longer
+WORK = 1 << 22  # elements times steps that are worth tiles of NumPy's words
+COMPILED = LEAST  # elements that are worth a loop, which takes 0.1 s to compile
 
 
 def joined(entries: list[Entry], F: Any) -> list[Entry]:
     """The calls with chains in place of those that are joined, which are done in their order.
 
-    What has nothing to do with a chain that is not complete is done before it.
+    What has nothing to do with a chain that is not complete is done before it, but for what writes
+    into memory from before: arrays there may share it without our knowing.
     """
+    entries = [entry for entry in entries if not _hands_on(entry, F)]
     uses = Counter([id(value) for entry in entries for value in mentioned(entry)])
     compiled = "numba" in F.backend.accelerators
     made: list[Entry] = []
     links: _Links | None = None
     for entry in entries:
-        if _hands_on(entry, F):
-            continue
         shape = _shape(entry)
         if shape is not None:
             if links is not None and links.shape == shape and links.take(entry, F):
@@ -38,7 +38,8 @@ def joined(entries: list[Entry], F: Any) -> list[Entry]:
                     made += links.entries(uses, compiled)
                 links = following
                 continue
-        if links is not None and not links.roots.isdisjoint(map(_root, mentioned(entry))):
+        touches = links is not None and not links.roots.isdisjoint(map(_root, mentioned(entry)))
+        if links is not None and (touches or entry.writes):
             made += links.entries(uses, compiled)
             links = None
         made.append(entry)
@@ -114,9 +115,7 @@ class _Links:
             others = [v for v, _ in self._given.values()] + values
             if any([v is not target and _root(v) == _root(target) for v in others]):
                 return False
-        return all(
-            [id(v) in self._nodes or _root(v) not in self._written for v in values]
-        )
+        return all([id(v) in self._nodes or _root(v) not in self._written for v in values])
 
     def entries(self, uses: Counter[int], compiled: bool) -> Iterator[Entry]:
         """The chain as one call, or the calls themselves where one word is all there is."""
@@ -131,19 +130,19 @@ class _Links:
         ]
         nodes = [self._nodes[id(value)] for value in results]
         steps = _needed(self._steps, nodes)
-        alone = len(self._calls) == 1 and len(steps) < 2 and prod(self.shape) < SHARED
-        if alone or len({id(node) for node in nodes}) < len(nodes):
-            yield from self._calls
-            return
         if not steps:  # nobody reads any of it
+            return
+        size = prod(self.shape)
+        compiled = compiled and size >= COMPILED and len(steps) > 1
+        if not compiled and size * len(steps) < WORK or len({*map(id, nodes)}) < len(nodes):
+            yield from self._calls
             return
         read = {id(operand) for step in steps for operand in step.operands}
         given = [(value, node) for value, node in self._given.values() if id(node) in read]
         operands = [Operand(node, value.strides, self.shape) for value, node in given]
         updated = [self._nodes[key] for key in self._given if key in self._made]
-        compiled = compiled and prod(self.shape) >= COMPILED
         chain = Chain(self.shape, steps, operands, nodes, updated, compiled)
-        yield Entry(chain, tuple([value for value, _ in given]), {}, results)
+        yield Entry(chain, tuple([value for value, _ in given]), {}, results, False)
 
 
 def _needed(steps: list[Step], results: list[Node]) -> list[Step]:

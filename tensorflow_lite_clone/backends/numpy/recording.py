@@ -79,12 +79,16 @@ class Number:
 
 
 class Entry:
-    """One call: what is called, with what, and what it makes (see `Tape._note`)."""
+    """One call: what is called, with what, and what it makes (see `Tape._note`).
 
-    __slots__ = ("args", "call", "kwargs", "result")
+    `writes`: whether it may write into memory from before the capture.
+    """
 
-    def __init__(self, call: Any, args: Any, kwargs: Any, result: Any) -> None:
+    __slots__ = ("args", "call", "kwargs", "result", "writes")
+
+    def __init__(self, call: Any, args: Any, kwargs: Any, result: Any, writes: bool) -> None:
         self.call, self.args, self.kwargs, self.result = call, args, kwargs, result
+        self.writes = writes
 
 
 class Pool:
@@ -111,6 +115,7 @@ class Tape:
         self.entries: list[Entry] = []
         self.inside = False  # a call that is noted is running
         self.made: list[Value] = []
+        self._writes = False  # the next call writes into memory from before
         self._together = 0  # where those begin that the last call has made
         self._outside: dict[int, Value] = {}
         self._outside_roots: dict[int, Value] = {}
@@ -133,18 +138,21 @@ class Tape:
             return result
         self._together = len(self.made)
         result, noted = self._note(result)
-        self.entries.append(Entry(call, *given, noted))
+        self.entries.append(Entry(call, *given, noted, self._writes))
+        self._writes = False
         return result
 
     def will_write(self, array: Any) -> None:
         """Remember what an array holds, if it was there before the capture."""
         if id(array) in self._before:
+            self._writes = True
             return
         value = self.pool.made.get(id(array)) or self.pool.roots.get(id(root_of(array)))
         while value is not None and value.parent is not None:  # it is a view, maybe of what was
             value = value.parent
         if value is None or value.maker is not self:
             self._before[id(array)] = array, array.copy()
+            self._writes = True
 
     def will_draw(self, source: Any) -> None:
         """Remember the state of a source of random numbers."""

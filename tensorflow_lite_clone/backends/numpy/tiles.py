@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -18,17 +18,14 @@ _CACHED = 3 << 16  # elements of a tile in all its arrays: as float32 numbers th
 # Beside another thread tiles are larger: after every step the threads wait for each other.
 _SHARED = 1 << 17
 _SMALL = 1 << 14  # of half as many, forms of the CPU's own are those of large arrays
-_LIGHT = 1 << 20  # elements a thread should have of a single step
+_LIGHT = 1 << 21  # elements a thread should have of a single step
 
 
 class Operand:
-    """An array that a chain reads, as the chain cuts it into tiles.
-
-    `place`: the shape and strides that it was seen with; other ones are not cut.
-    """
+    """An array that a chain reads, as it was seen, and as the chain cuts it into tiles."""
 
     def __init__(self, node: Node, strides: tuple[int, ...], whole: tuple[int, ...]) -> None:
-        self.node, self.place = node, (node.shape, strides)
+        self.node, self.strides = node, strides
         #: An array that repeats its values lies without gaps where it does not.
         self.once = tuple([slice(0, 1) if not step else slice(None) for step in strides])
         sizes = [1 if not step else size for size, step in zip(node.shape, strides)]
@@ -68,6 +65,7 @@ class Chain:
         compiled: bool,
     ) -> None:
         self.shape, self._operands, self._results = shape, operands, results
+        self._strides = [operand.strides for operand in operands]
         self._made_of = steps, updated, compiled
         self._join_axes()
         parts: list[Any] = list(steps)
@@ -79,8 +77,10 @@ class Chain:
         self.text, space, self._slots = _written(parts, operands, results)
         exec(compile(self.text, "<chain>", "exec"), space)
         self._tile = space["tile"]
-        self._least = max(_LIGHT // len(steps), 1)
-        self._arrays = len(operands) + len(results) + len(self._slots)
+        self._rows, self._width = self._axes[0], prod(self._axes[1:])
+        self._cut = [operand.shape[0] == self._rows for operand in operands] + [True] * len(results)
+        self._least = max(_LIGHT // sum(map(_weight, parts)), 1)
+        self._cached = max(_CACHED // (len(self._cut) + len(self._slots)), _SMALL)
 
     def _join_axes(self) -> None:
         """Make one axis of neighbours along which every operand varies, or does not, alike."""
@@ -105,7 +105,7 @@ class Chain:
             operand.shape = tuple(shape)
 
     def __call__(self, *arrays: Any, into: Sequence[Any]) -> list[Any]:
-        if any([(a.shape, a.strides) != o.place for a, o in zip(arrays, self._operands)]):
+        if [array.strides for array in arrays] != self._strides:
             return self._of_others(arrays, into)
         results = [
             np.empty(self.shape, node.dtype) if array is None else array
@@ -130,11 +130,13 @@ class Chain:
         return [array if place is None else place for place, array in zip(into, made)]
 
     def _run(self, operands: list[Any], results: list[Any]) -> None:
-        rows, width = self._axes[0], prod(self._axes[1:])
         arrays = [*operands, *results]
-        cut = [array.shape[0] == rows for array in arrays]
+        rows, width = self._rows, self._width
         several = flags.threads > 1 and rows * width >= 2 * self._least
-        most = max((_SHARED if several else max(_CACHED // self._arrays, _SMALL)) // width, 1)
+        most = max((_SHARED if several else self._cached) // width, 1)
+        if rows <= most:
+            self._tile(*arrays, *[np.empty(self._axes, kind) for kind in self._slots])
+            return
 
         def part(start: int, stop: int) -> None:
             tiles = -((start - stop) // most)
@@ -142,19 +144,25 @@ class Chain:
             shape = (high, *self._axes[1:])
             with scratch(high * width * len(self._slots), _BYTES) as memory, one_loop_a_row(width):
                 slots = [
-                    memory[i * high * width :][: high * width].view(kind)[: high * width]
+                    memory[i * high * width :].view(kind)[: high * width].reshape(shape)
                     for i, kind in enumerate(self._slots)
                 ]
-                slots = [slot.reshape(shape) for slot in slots]
                 for i in range(tiles):  # of one height or nearly: none is small
                     first = start + (stop - start) * i // tiles
                     last = start + (stop - start) * (i + 1) // tiles
                     self._tile(
-                        *[a[first:last] if moves else a for a, moves in zip(arrays, cut)],
+                        *[a[first:last] if cut else a for a, cut in zip(arrays, self._cut)],
                         *[slot[: last - first] for slot in slots],
                     )
 
         share(part, rows, -(-self._least // width))
+
+
+def _weight(part: Any) -> int:
+    """How long a part takes beside one word of NumPy's, roughly."""
+    if not isinstance(part, Step):
+        return 2
+    return 1 if isinstance(part.word, np.ufunc) else 4
 
 
 _BYTES = np.dtype(np.uint64)  # of a slot's element: what the widest has

@@ -82,21 +82,24 @@ def _fits(step: Step, run: list[Step], updated: list[Node]) -> bool:
 def _loop(
     run: list[Step], rest: list[Step], shapes: dict[int, tuple[int, ...]], axes: int, kept: set[int]
 ) -> list[Step | Loop]:
-    read = {id(value) for step in rest for value in step.operands} | kept
-    results = [step.result for step in run if id(step.result) in read]
-    inside = {id(step.result) for step in run}
-    operands = {id(x): x for step in run for x in step.operands if isinstance(x, Node)}
-    given = [node for key, node in operands.items() if key not in inside]
-    moving = [node for node in given if shapes.get(id(node), (0,))[-1] != 1]
-    checks = len(results) * len(moving) + len(results) * (len(results) - 1) // 2
-    if len(run) < _FEWEST or not results or checks > _CHECKS:
-        return list(run)
-    return [Loop(_kernel(_text(run, given, results, shapes, axes)), tuple(given), tuple(results))]
+    """A run as a loop, as long as it may be, and what is left of it."""
+    for end in range(len(run), _FEWEST - 1, -1):
+        part, after = run[:end], run[end:]
+        read = {id(value) for step in (*after, *rest) for value in step.operands} | kept
+        results = [step.result for step in part if id(step.result) in read]
+        inside = {id(step.result) for step in part}
+        operands = {id(x): x for step in part for x in step.operands if isinstance(x, Node)}
+        given = [node for key, node in operands.items() if key not in inside]
+        moving = [node for node in given if shapes.get(id(node), (0,))[-1] != 1]
+        checks = len(results) * len(moving) + len(results) * (len(results) - 1) // 2
+        if checks <= _CHECKS:
+            kernel = _kernel(_text(part, given, results, shapes, axes))
+            loop = Loop(kernel, tuple(given), tuple(results))
+            return [loop, *_loop(after, rest, shapes, axes, kept)]
+    return [*run[:1], *_loop(run[1:], rest, shapes, axes, kept)] if run else []
 
 
-def _text(
-    run: list[Step], given: list[Node], results: list[Node], shapes: dict, axes: int
-) -> str:
+def _text(run: list[Step], given: list[Node], results: list[Node], shapes: dict, axes: int) -> str:
     """The source of a kernel over tiles of one or two axes."""
     names = {id(node): f"x_{i}" for i, node in enumerate(given, 1)}
     arguments = [*names.values(), *[f"y_{i}" for i in range(1, len(results) + 1)]]
@@ -123,7 +126,8 @@ def _text(
     text = [f"def kernel({', '.join(arguments)}):"]
     for depth in range(axes + 1):
         if depth:
-            text.append(f"{'    ' * depth}for {places[depth - 1]} in range(y_1.shape[{depth - 1}]):")
+            loop = f"for {places[depth - 1]} in range(y_1.shape[{depth - 1}]):"
+            text.append(f"{'    ' * depth}{loop}")
         text += [f"{'    ' * (depth + 1)}{line}" for deep, line in lines if deep == depth]
     return "\n".join(text) + "\n"
 
