@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,15 @@ def test_arrays_that_lie_otherwise_than_at_the_capture() -> None:
     one, other = host(x).T.copy().T, host(y)[:, ::-1].copy()[:, ::-1]
     (found,) = chain(one, other, np.array(1, np.float32), into=[None])
     np.testing.assert_array_equal(found, expected)
+
+
+def test_debug_writes_what_is_done_to_a_tile(tmp_path: Path) -> None:
+    call = tlc.compile(lambda x: (x * 2 + x).tanh(), debug=tmp_path)
+    for i in range(2):
+        call(tensor(i, 20, 20))
+    program = (tmp_path / "1_lambda" / "program_1.py").read_text()
+    assert "Chain_1(" in program and "tanh(t_1, out=y_1)" in program
+    compile(program, "program", "exec")
 
 
 def test_results_that_share_memory_share_it_after_a_replay() -> None:

@@ -119,7 +119,7 @@ class Record:
         """A file for each program in a folder."""
         folder.mkdir(exist_ok=True)
         for number, graph in enumerate(self._captured, 1):
-            (folder / f"program_{number}.py").write_text(f"# {title}\n{graph.program.text}")
+            (folder / f"program_{number}.py").write_text(f"# {title}\n{graph.program.listing()}")
 
 
 class Graphs:

@@ -47,6 +47,11 @@ class Program:
         exec(compile(self.text, "<captured step>", "exec"), self._space)
         self.run = self._space["run"]
 
+    def listing(self) -> str:
+        """The text, and what the chains in it do to a tile, for a reader."""
+        parts = [f"# {self._names[id(chain)]}\n{chain.text}" for chain in self.chains]
+        return "\n".join([self.text, *parts])
+
     def _is_view_of_fixed(self, entry: Entry) -> bool:
         """Whether a call gives a view of memory that stays; the view is then made for good."""
         value = entry.result

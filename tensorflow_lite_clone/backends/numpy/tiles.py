@@ -52,7 +52,7 @@ class Chain:
     """``chain(*arrays, into)``: the results of steps over arrays.
 
     `into` has an array or None for each result. Those of the nodes `updated` are also operands.
-    `text` is what is done to a tile; with `compiled` there are loops in it.
+    With `compiled` there are loops among the steps. `text` is what is done to a tile.
     """
 
     def __init__(
@@ -74,8 +74,9 @@ class Chain:
 
             shapes = {id(operand.node): operand.shape for operand in operands}
             parts = loops(steps, shapes, len(self._axes), set(map(id, results)), updated)
-        self.text, space, self._slots = _written(parts, operands, results)
-        exec(compile(self.text, "<chain>", "exec"), space)
+        tile, space, self._slots = _written(parts, operands, results)
+        exec(compile(tile, "<chain>", "exec"), space)
+        self.text = "\n".join([*_sources(parts, space), tile])
         self._tile = space["tile"]
         self._rows, self._width = self._axes[0], prod(self._axes[1:])
         self._cut = [operand.shape[0] == self._rows for operand in operands] + [True] * len(results)
@@ -156,6 +157,13 @@ class Chain:
                     )
 
         share(part, rows, -(-self._least // width))
+
+
+def _sources(parts: list[Any], space: dict[str, Any]) -> list[str]:
+    """The sources of the loops, under the names that they have in a tile."""
+    names = {id(word): name for name, word in space.items()}
+    loops = {id(part.word): part for part in parts if not isinstance(part, Step)}
+    return [part.text.replace("kernel", names[key], 1) for key, part in loops.items()]
 
 
 def _weight(part: Any) -> int:

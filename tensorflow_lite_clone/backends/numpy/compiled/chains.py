@@ -31,8 +31,9 @@ _CHECKS = 8  # comparisons of addresses that LLVM makes before it gives a loop u
 
 
 class Loop(NamedTuple):
-    """Several steps at once: ``word(*operands, *results)``."""
+    """Several steps at once: ``word(*operands, *results)``, which is compiled from `text`."""
 
+    text: str
     word: Callable[..., None]
     operands: tuple[Node, ...]
     results: tuple[Node, ...]
@@ -93,8 +94,8 @@ def _loop(
         moving = [node for node in given if shapes.get(id(node), (0,))[-1] != 1]
         checks = len(results) * len(moving) + len(results) * (len(results) - 1) // 2
         if checks <= _CHECKS:
-            kernel = _kernel(_text(part, given, results, shapes, axes))
-            loop = Loop(kernel, tuple(given), tuple(results))
+            text = _text(part, given, results, shapes, axes)
+            loop = Loop(text, _kernel(text), tuple(given), tuple(results))
             return [loop, *_loop(after, rest, shapes, axes, kept)]
     return [*run[:1], *_loop(run[1:], rest, shapes, axes, kept)] if run else []
 
