@@ -1,7 +1,7 @@
 """Kernels that Numba compiles: that they are asked first, what they keep, and when Numba comes.
 
-tests/ops/test_override.py compares their results; a process of its own runs it here, and the
-tests marked `compiled`, since the others run without Numba.
+tests/ops/test_override.py compares their results; a process of its own runs it here, the tests
+marked `compiled` and those of captured steps, since the others run without Numba.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def child(*command: str, **variables: str) -> str:
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(ACCELERATED, reason="this is the child")
 def test_kernels_in_a_process_of_their_own() -> None:
-    tests = "tests/ops/test_override.py", "tests/backends/test_numba.py"
+    tests = (
+        "tests/ops/test_override.py", "tests/backends/test_numba.py",
+        "tests/tensor/test_compile_chains.py", "tests/tensor/test_compile_replay.py",
+    )  # fmt: skip
     options = "-q", "-p", "no:cacheprovider", "-W", "error"
     printed = child("-m", "pytest", *options, *tests, DEVICE="numba")
     assert " passed" in printed

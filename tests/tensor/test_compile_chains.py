@@ -1,4 +1,4 @@
-"""Chains of pointwise calls in captured steps: as one call, and with the bits of the eager step."""
+"""Programs of captured steps on the CPU: chains as one call, and what lies where."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def arithmetic(a: Any, b: Any, c: Any, d: Any) -> tlc.Tensor:
 
 
 def swiglu(a: tlc.Tensor, b: tlc.Tensor) -> tlc.Tensor:
-    return a * a.sigmoid() * F.silu(b)
+    return a * a.sigmoid() * F.silu(b) + F.gelu(a - b)
 
 
 def chosen(a: tlc.Tensor, b: tlc.Tensor) -> tlc.Tensor:
@@ -168,6 +168,24 @@ def test_debug_writes_what_is_done_to_a_tile(tmp_path: Path) -> None:
     program = (tmp_path / "1_lambda" / "program_1.py").read_text()
     assert "Chain_1(" in program and "tanh(t_1, out=y_1)" in program
     compile(program, "program", "exec")
+
+
+def test_what_lies_where_it_lay_is_looked_up_once() -> None:
+    """A view of a parameter is no call of a replay, and what is held is written where it lies."""
+    weight = tlc.nn.Parameter(tensor(0, 3, 3))
+    module = tlc.nn.Module()
+
+    def step(x: tlc.Tensor) -> None:
+        module.last = x.exp() + weight.T
+
+    call = tlc.compile(step, fullgraph=True)
+    with tlc.no_grad():
+        for i in range(3):
+            call(tensor(i, 3, 3))
+    expected = np.exp(host(tensor(2, 3, 3))) + host(weight).T
+    np.testing.assert_array_equal(host(module.last), expected)
+    lines = [line.strip() for line in program(call).splitlines()]
+    assert lines[1:] == ["v_1 = exp_1(array_1)", "add_1(v_1, array_2, out=array_3)", "del v_1"]
 
 
 def test_results_that_share_memory_share_it_after_a_replay() -> None:

@@ -463,24 +463,6 @@ def test_debug_writes_the_program(tmp_path: Path) -> None:
     assert "Linear_backward" in (tmp_path / "1_Linear" / "program_2.py").read_text()
 
 
-def test_what_lies_where_it_lay_is_looked_up_once() -> None:
-    """A view of a parameter is no call of a replay, and what is held is written where it lies."""
-    weight = nn.Parameter(tensor(0, 3, 3))
-    module = nn.Module()
-
-    def step(x: tlc.Tensor) -> None:
-        module.last = x.exp() + weight.T
-
-    call = tlc.compile(step, fullgraph=True)
-    with tlc.no_grad():
-        for i in range(3):
-            call(tensor(i, 3, 3))
-    expected = np.exp(host(tensor(2, 3, 3))) + host(weight).T
-    np.testing.assert_array_equal(host(module.last), expected)
-    lines = [line.strip() for line in text(forms(call)[0]).splitlines()]
-    assert lines[1:] == ["v_1 = exp_1(array_1)", "add_1(v_1, array_2, out=array_3)", "del v_1"]
-
-
 def test_counts_of_steps_may_have_a_dimension() -> None:
     """As optimizers have them whose state is shared between processes."""
 

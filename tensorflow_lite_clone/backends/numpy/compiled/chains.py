@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy import kit
-from tensorflow_lite_clone.backends.numpy.compiled.layer import is_there
+from tensorflow_lite_clone.backends.numpy.compiled.layer import Kernels, is_there
 from tensorflow_lite_clone.backends.numpy.formulas import Node, Step
 
+_kernels = Kernels("chains")
 _WORDS: dict[Any, str] = {
     np.add: "{} + {}", np.subtract: "{} - {}", np.multiply: "{} * {}", np.divide: "{} / {}",
     np.negative: "-{}", np.positive: "{}", np.square: "{0} * {0}", np.sqrt: "sqrt({})",
@@ -95,7 +95,7 @@ def _loop(
         checks = len(results) * len(moving) + len(results) * (len(results) - 1) // 2
         if checks <= _CHECKS:
             text = _text(part, given, results, shapes, axes)
-            loop = Loop(text, _kernel(text), tuple(given), tuple(results))
+            loop = Loop(text, _kernels.loop(text), tuple(given), tuple(results))
             return [loop, *_loop(after, rest, shapes, axes, kept)]
     return [*run[:1], *_loop(run[1:], rest, shapes, axes, kept)] if run else []
 
@@ -131,13 +131,3 @@ def _text(run: list[Step], given: list[Node], results: list[Node], shapes: dict,
             text.append(f"{'    ' * depth}{loop}")
         text += [f"{'    ' * (depth + 1)}{line}" for deep, line in lines if deep == depth]
     return "\n".join(text) + "\n"
-
-
-@cache
-def _kernel(text: str) -> Callable[..., None]:
-    import numba
-
-    space: dict[str, Any] = {"float32": np.float32, "float64": np.float64, "sqrt": math.sqrt}
-    exec(compile(text, "<kernel of a chain>", "exec"), space)
-    kernel: Callable[..., None] = numba.njit(nogil=True, error_model="numpy")(space["kernel"])
-    return kernel
