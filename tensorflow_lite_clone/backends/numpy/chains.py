@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from tensorflow_lite_clone.backends.numpy.formulas import Formula, Node, Step, formula
 from tensorflow_lite_clone.backends.numpy.recording import Entry, Value, root_of
 from tensorflow_lite_clone.backends.numpy.tiles import Chain, Operand
 
 LEAST = 1 << 17  # elements, below which calls one by one take no longer
-WORK = 1 << 22  # elements times steps that are worth tiles of NumPy's words
+WORK = 1 << 22  # elements times words of NumPy's that are worth tiles
 COMPILED = LEAST  # elements that are worth a loop, which takes 0.1 s to compile
 
 
@@ -133,8 +135,9 @@ class _Links:
         if not steps:  # nobody reads any of it
             return
         size = prod(self.shape)
-        compiled = compiled and size >= COMPILED and len(steps) > 1
-        if not compiled and size * len(steps) < WORK or len({*map(id, nodes)}) < len(nodes):
+        words = sum([isinstance(step.word, np.ufunc) for step in steps])  # others share work anyway
+        compiled = compiled and size >= COMPILED and words > 1
+        if not compiled and size * words < WORK or len({*map(id, nodes)}) < len(nodes):
             yield from self._calls
             return
         read = {id(operand) for step in steps for operand in step.operands}
