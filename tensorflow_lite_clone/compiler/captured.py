@@ -153,19 +153,29 @@ class Step(Captured):
         self._result = flatten(result, leaves)
         arguments = {id(tensor): i for i, tensor in enumerate(self.inputs)}
         outside = {id(tensor) for tensor in self.surroundings.parameters()}
+        places: dict[int, int] = {}
         self._outputs: list[tuple[str, Any]] = []
-        for leaf in leaves:
+        for place, leaf in enumerate(leaves):
             if not isinstance(leaf, Tensor) or id(leaf) in outside:
                 self._outputs.append(("value", leaf))
             elif id(leaf) in arguments:
                 self._outputs.append(("argument", arguments[id(leaf)]))
+            elif id(leaf._storage.array) in places:
+                self._outputs.append(("again", places[id(leaf._storage.array)]))
             else:
                 self._check_device(leaf)
-                self.keep.append(leaf._storage)
-                self._outputs.append(("copy", self.graphs.cloner(leaf._storage.array)))
+                places[id(leaf._storage.array)] = place
+                self._outputs.append(("new", self._taker(leaf._storage)))
         # Most often there is one result, a tensor.
-        alone = isinstance(result, Tensor) and self._outputs[0][0] == "copy"
+        alone = isinstance(result, Tensor) and self._outputs[0][0] == "new"
         self._only: Any = self._outputs[0][1] if alone else None
+
+    def _taker(self, storage: Storage) -> Callable[[], Any]:
+        """The function that gives a result of a replay in memory that is the caller's."""
+        if self.graphs.on_host:  # where a replay may make it anew
+            return self._graph.taker(storage.array)
+        self.keep.append(storage)
+        return self.graphs.cloner(storage.array)
 
     def fits(self, tensors: Sequence[Tensor]) -> bool:
         return self.gradients.hold() and super().fits(tensors)
@@ -187,8 +197,10 @@ class Step(Captured):
             return new_tensor(Storage(self._only(), backend))
         results: list[Any] = []
         for kind, value in self._outputs:
-            if kind == "copy":
+            if kind == "new":
                 results.append(new_tensor(Storage(value(), backend)))
+            elif kind == "again":
+                results.append(new_tensor(results[value]._storage))
             else:
                 results.append(tensors[value] if kind == "argument" else value)
         return self._result(iter(results))

@@ -1,7 +1,8 @@
 """Kernels that Numba compiles: that they are asked first, what they keep, and when Numba comes.
 
-tests/ops/test_override.py compares their results; a process of its own runs it here, and the
-tests marked `compiled`, with those of Winograd's convolutions, since the others run without Numba.
+tests/ops/test_override.py compares their results; a process of its own runs it here, the tests
+marked `compiled`, and those of Winograd's convolutions and of captured steps, since the others run
+without Numba.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def child(*command: str, **variables: str) -> str:
 def test_kernels_in_a_process_of_their_own() -> None:
     tests = (
         "tests/ops/test_override.py", "tests/backends/test_numba.py",
-        "tests/backends/test_convolution_winograd.py",
+        "tests/backends/test_convolution_winograd.py", "tests/tensor/test_compile_chains.py",
+        "tests/tensor/test_compile_replay.py",
     )  # fmt: skip
     options = "-q", "-p", "no:cacheprovider", "-W", "error"
     printed = child("-m", "pytest", *options, *tests, DEVICE="numba")

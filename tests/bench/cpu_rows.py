@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tests.bench import overhead, tensorgrad
+from tests.bench import chains, overhead, tensorgrad
 from tests.bench.case import Call
 from tests.bench.cpu_kernels import (
     attention,
@@ -143,7 +143,7 @@ def table(lib: Any) -> dict[str, Row]:
         small[f"{overhead.NAME}-{number}"] = Row(name, work, group=overhead.NAME)
     steps = {key: row for key, row in ROWS.items() if row.group == "steps"}
     memory = {f"{MEMORY}-{key}": row._replace(group=MEMORY) for key, row in steps.items()}
-    rows = {**small, **ROWS, **tensorgrad.ROWS, **memory}
+    rows = {**small, **ROWS, **chains.ROWS, **tensorgrad.ROWS, **memory}
     groups = dict.fromkeys(row.group for row in rows.values())
     return {key: row for group in groups for key, row in rows.items() if row.group == group}
 

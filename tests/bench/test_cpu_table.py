@@ -30,7 +30,7 @@ from tests.bench.stored import joined  # noqa: E402
 LIBRARIES = [tlc, torch]
 CHEAP = (
     "overhead-10", "matmul-256", "linear-784", "conv-a", "mha-64", "embedding", "adam", "sgd",
-    "tg-conv-16", "tg-mha-64", "tg-softmax-64",
+    "tg-conv-16", "tg-mha-64", "tg-softmax-64", "chains-gated",
 )  # fmt: skip
 
 

@@ -90,6 +90,9 @@ LOCAL: dict[str, dict[str, str]] = {
         "tensorflow_lite_clone.backends.numpy.graphs": "needed once something is compiled",
         "tensorflow_lite_clone.backends.numpy.recording": "needed while something is captured",
     },
+    "tensorflow_lite_clone.backends.numpy.tiles": {
+        "tensorflow_lite_clone.backends.numpy.compiled.chains": "needed where Numba serves only",
+    },
     "tensorflow_lite_clone.utils.data.dataloader": {
         "tensorflow_lite_clone.utils.data._multiprocess": "multiprocessing is slow to import",
     },

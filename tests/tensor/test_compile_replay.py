@@ -463,18 +463,6 @@ def test_debug_writes_the_program(tmp_path: Path) -> None:
     assert "Linear_backward" in (tmp_path / "1_Linear" / "program_2.py").read_text()
 
 
-def test_what_lies_where_it_lay_is_looked_up_once() -> None:
-    """A view of a parameter is no call of a replay, and a result is written where it belongs."""
-    weight = nn.Parameter(tensor(0, 3, 3))
-    step = tlc.compile(lambda x: x.exp() + weight.T, fullgraph=True)
-    with tlc.no_grad():
-        for i in range(3):
-            found = step(tensor(i, 3, 3))
-    np.testing.assert_array_equal(host(found), np.exp(host(tensor(2, 3, 3))) + host(weight).T)
-    lines = [line.strip() for line in text(forms(step)[0]).splitlines()]
-    assert lines[1:] == ["v_1 = exp_1(array_1)", "add_1(v_1, array_2, array_3)", "del v_1"]
-
-
 def test_counts_of_steps_may_have_a_dimension() -> None:
     """As optimizers have them whose state is shared between processes."""
 

@@ -47,6 +47,25 @@ class Graph:
         for captured in self._watchers:
             captured.append(self)
 
+    def taker(self, array: Any) -> Callable[[], Any]:
+        """The function that gives what an array of the capture is after a launch, once.
+
+        It is the array that the launch has made, or a copy of one that lies where it lies.
+        """
+        value = self.pool.made.get(id(array))
+        if value is None or value.maker is not self._tape:
+            return partial(array.copy, "K")
+        place, kept = self.pool.place(value), self.pool.kept
+        root = value.parent or value
+
+        def take() -> Any:
+            if value.array is not None:
+                return value.array.copy("K")
+            made, kept[place] = kept[place], None
+            return made if root.array is None else made.copy("K")
+
+        return take
+
     def abandon(self) -> None:
         """End the capture after an error, and drop what was captured."""
         self.end()
@@ -58,7 +77,7 @@ class Graph:
         if self._program is None:
             if self._tape is None:
                 raise RuntimeError("nothing was captured")
-            self._program, self._tape = Program(self._tape), None
+            self._program, self._tape = Program(self._tape, self._backend.F), None
         return self._program
 
     def launch(self) -> None:
@@ -100,7 +119,7 @@ class Record:
         """A file for each program in a folder."""
         folder.mkdir(exist_ok=True)
         for number, graph in enumerate(self._captured, 1):
-            (folder / f"program_{number}.py").write_text(f"# {title}\n{graph.program.text}")
+            (folder / f"program_{number}.py").write_text(f"# {title}\n{graph.program.listing()}")
 
 
 class Graphs:

@@ -9,14 +9,15 @@ else is a local variable, and is let go of after the line that reads it last.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numpy.chains import joined, mentioned
+from tensorflow_lite_clone.backends.numpy.formulas import title_of
 from tensorflow_lite_clone.backends.numpy.recording import Entry, Live, Number, Tape, Value
+from tensorflow_lite_clone.backends.numpy.tiles import Chain
 
 
 class Program:
@@ -25,7 +26,7 @@ class Program:
     ``run(kept)`` takes the list of what the programs of a pool hand on to each other.
     """
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, F: Any) -> None:
         self._names: dict[int, str] = {}
         self._space: dict[str, Any] = {"copy": np.copyto, "asarray": np.asarray}
         self._counts: dict[str, int] = {}
@@ -34,7 +35,9 @@ class Program:
         self._known: set[int] = set()  # values that earlier lines have made or read
         _place(tape)
         entries = [entry for entry in tape.entries if not self._is_view_of_fixed(entry)]
+        entries = joined(entries, F)
         last = self._last_uses(entries)
+        self.chains = [entry.call for entry in entries if isinstance(entry.call, Chain)]
         lines = ["def run(kept):"]
         for position, entry in enumerate(entries):
             lines += self._lines(entry, [v for v in last.get(position, ())])
@@ -44,12 +47,17 @@ class Program:
         exec(compile(self.text, "<captured step>", "exec"), self._space)
         self.run = self._space["run"]
 
+    def listing(self) -> str:
+        """The text, and what the chains in it do to a tile, for a reader."""
+        parts = [f"# {self._names[id(chain)]}\n{chain.text}" for chain in self.chains]
+        return "\n".join([self.text, *parts])
+
     def _is_view_of_fixed(self, entry: Entry) -> bool:
         """Whether a call gives a view of memory that stays; the view is then made for good."""
         value = entry.result
         if not isinstance(value, Value) or value.parent is None or id(value) not in self._own:
             return False
-        given = list(_values((entry.args, entry.kwargs)))
+        given = list(mentioned((entry.args, entry.kwargs)))
         if len(given) != 1 or given[0].array is None or given[0] is value:
             return False
         if value.array is None:
@@ -62,7 +70,7 @@ class Program:
         """After which entry each local variable is not read any more."""
         last: dict[int, tuple[int, Value]] = {}
         for position, entry in enumerate(entries):
-            for value in _values((entry.args, entry.kwargs, entry.result)):
+            for value in mentioned(entry):
                 last[id(value)] = position, value
         found: dict[int, list[Value]] = {}
         for position, value in last.values():
@@ -71,16 +79,19 @@ class Program:
         return found
 
     def _lines(self, entry: Entry, free: list[Value]) -> Iterator[str]:
-        for value in _values((entry.args, entry.kwargs)):
+        for value in mentioned((entry.args, entry.kwargs)):
             if value.array is None and id(value) not in self._own and self._is_first(value):
                 yield f"    {self._name(value)} = kept[{value.shared}]"
         arguments = [self._source(x) for x in entry.args]
         arguments += [f"{name}={self._source(x)}" for name, x in entry.kwargs.items()]
-        call = f"{self._constant(entry.call, _title(entry.call))}("
+        call = f"{self._constant(entry.call, title_of(entry.call))}("
         result = entry.result
+        if isinstance(entry.call, Chain):
+            places = [self._place(value, value in entry.args) for value in result]
+            arguments.append(f"into=[{', '.join(places)}]")
         if self._writes_directly(entry):
             self._known.add(id(result))
-            yield f"    {call}{', '.join([*arguments, self._name(result)])})"
+            yield f"    {call}{', '.join(arguments)}, out={self._name(result)})"
         else:
             after: list[str] = []
             target = self._target(result, after)
@@ -100,9 +111,20 @@ class Program:
         value, call = entry.result, entry.call
         if not isinstance(call, np.ufunc) or entry.kwargs or len(entry.args) != call.nin:
             return False
-        if not isinstance(value, Value) or value.array is None or value.parent is not None:
+        return isinstance(value, Value) and self._is_new_and_fixed(value)
+
+    def _is_new_and_fixed(self, value: Value) -> bool:
+        """Whether nothing has been written yet into the place where a value stays."""
+        if value.array is None or value.parent is not None:
             return False
         return id(value) in self._own and id(value) not in self._known
+
+    def _place(self, value: Value, given: bool) -> str:
+        """Where a chain is to write a result: None for new memory."""
+        if given or self._is_new_and_fixed(value):
+            self._known.add(id(value))
+            return self._name(value)
+        return "None"
 
     def _target(self, result: Any, after: list[str]) -> str:
         """What a call's result is assigned to, and the lines that follow."""
@@ -183,17 +205,6 @@ def _place(tape: Tape) -> None:
             value.array = value.held()
 
 
-def _values(described: Any) -> Iterator[Value]:
-    """The values in a description of arguments or results."""
-    if isinstance(described, Value):
-        yield described
-    elif isinstance(described, (list, tuple)):
-        for entry in described:
-            yield from _values(entry)
-    elif isinstance(described, dict):
-        yield from _values(list(described.values()))
-
-
 def _plain(described: Any) -> Any:
     """A description with arrays in place of values."""
     if isinstance(described, Value):
@@ -203,12 +214,3 @@ def _plain(described: Any) -> Any:
     if isinstance(described, dict):
         return {name: _plain(entry) for name, entry in described.items()}
     return described
-
-
-def _title(call: Any) -> str:
-    """A name for what is called, as Python takes it."""
-    while isinstance(call, partial):
-        call = call.func
-    name = getattr(call, "__qualname__", None) or type(call).__name__
-    name = name.rpartition("<locals>.")[2].replace("<lambda>", "formula")
-    return re.sub(r"\W+", "_", name).strip("_")

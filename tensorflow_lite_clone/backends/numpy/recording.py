@@ -32,28 +32,31 @@ class Value:
     """An array on a tape: one from outside, or what a call made.
 
     `array` is where it lies for good: that of an outside array is known at once, that of a made
-    one when it turns out that somebody holds it after the capture. `parent` is the value whose
-    memory it shares.
+    one when it turns out that somebody holds it after the capture. `parent` is the value that it is
+    a view of; `memory` stands for all that share its memory, also those that came together with it.
     """
 
-    __slots__ = ("_layout", "_reference", "array", "maker", "parent", "root", "shared")
+    __slots__ = (
+        "_reference", "array", "dtype", "maker", "memory", "offset", "parent", "root", "shape",
+        "shared", "strides",
+    )  # fmt: skip
 
     def __init__(self, array: Any, root: Any, parent: Value | None, maker: Tape | None) -> None:
-        self.parent, self.maker = parent, maker
+        self.parent, self.memory, self.maker = parent, parent or self, maker
         self.array = array if maker is None else None
-        self.shared: int | None = None  # its place in the pool, if a later tape needs it
+        self.shared: int | None = None  # its place in the pool, if somebody needs it there
         self._reference = None if maker is None else weakref.ref(array)
         self.root = None if maker is None else weakref.ref(root)
-        offset = array.ctypes.data - root.ctypes.data if array is not root else 0
-        self._layout = array.shape, array.dtype, offset, array.strides
+        self.offset = array.ctypes.data - root.ctypes.data if array is not root else 0
+        self.shape, self.dtype, self.strides = array.shape, array.dtype, array.strides
 
     def held(self) -> Any:
         """The array that was made while captured, if somebody still holds it or its memory."""
         assert self._reference is not None and self.root is not None
         array, root = self._reference(), self.root()
         if array is None and root is not None:
-            shape, dtype, offset, strides = self._layout
-            array = np.ndarray(shape, dtype, root.ravel("K"), offset, strides)
+            memory = root.ravel("K")
+            array = np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
         return array
 
 
@@ -76,12 +79,16 @@ class Number:
 
 
 class Entry:
-    """One call: what is called, with what, and what it makes (see `Tape._note`)."""
+    """One call: what is called, with what, and what it makes (see `Tape._note`).
 
-    __slots__ = ("args", "call", "kwargs", "result")
+    `writes`: whether it may write into memory from before the capture.
+    """
 
-    def __init__(self, call: Any, args: Any, kwargs: Any, result: Any) -> None:
+    __slots__ = ("args", "call", "kwargs", "result", "writes")
+
+    def __init__(self, call: Any, args: Any, kwargs: Any, result: Any, writes: bool) -> None:
         self.call, self.args, self.kwargs, self.result = call, args, kwargs, result
+        self.writes = writes
 
 
 class Pool:
@@ -90,7 +97,14 @@ class Pool:
     def __init__(self) -> None:
         self.made: dict[int, Value] = {}  # by the id of the array, while there is one
         self.roots: dict[int, Value] = {}  # likewise, by that of the array that owns the memory
-        self.kept: list[Any] = []  # what one program hands to another
+        self.kept: list[Any] = []  # what a program hands to another, or to who asked for it
+
+    def place(self, value: Value) -> int:
+        """Where among what is kept a value is found."""
+        if value.shared is None:
+            value.shared = len(self.kept)
+            self.kept.append(None)
+        return value.shared
 
 
 class Tape:
@@ -101,6 +115,8 @@ class Tape:
         self.entries: list[Entry] = []
         self.inside = False  # a call that is noted is running
         self.made: list[Value] = []
+        self._writes = False  # the next call writes into memory from before
+        self._together = 0  # where those begin that the last call has made
         self._outside: dict[int, Value] = {}
         self._outside_roots: dict[int, Value] = {}
         self._numbers: dict[int, Number] = {}
@@ -120,19 +136,23 @@ class Tape:
             self.inside = False
         if result is NotImplemented:  # an override that leaves it to the generic form
             return result
+        self._together = len(self.made)
         result, noted = self._note(result)
-        self.entries.append(Entry(call, *given, noted))
+        self.entries.append(Entry(call, *given, noted, self._writes))
+        self._writes = False
         return result
 
     def will_write(self, array: Any) -> None:
         """Remember what an array holds, if it was there before the capture."""
         if id(array) in self._before:
+            self._writes = True
             return
-        value = self.pool.made.get(id(array)) or self.pool.roots.get(id(_root(array)))
+        value = self.pool.made.get(id(array)) or self.pool.roots.get(id(root_of(array)))
         while value is not None and value.parent is not None:  # it is a view, maybe of what was
             value = value.parent
         if value is None or value.maker is not self:
             self._before[id(array)] = array, array.copy()
+            self._writes = True
 
     def will_draw(self, source: Any) -> None:
         """Remember the state of a source of random numbers."""
@@ -169,14 +189,13 @@ class Tape:
     def _value(self, array: Any) -> Value:
         made = self.pool.made.get(id(array))
         if made is not None:
-            if made.maker is not self and made.array is None and made.shared is None:
-                made.shared = len(self.pool.kept)
-                self.pool.kept.append(None)
+            if made.maker is not self and made.array is None:
+                self.pool.place(made)
             return made
         outside = self._outside.get(id(array))
         if outside is None:
             outside = self._outside[id(array)] = Value(array, array, None, None)
-            self._outside_roots.setdefault(id(_root(array)), outside)
+            self._outside_roots.setdefault(id(root_of(array)), outside)
         return outside
 
     def _note(self, result: Any) -> tuple[Any, Any]:
@@ -197,14 +216,18 @@ class Tape:
         return result, None
 
     def _new(self, array: Any) -> Value:
-        root = _root(array)
-        parent = None
+        root = root_of(array)
+        parent = beside = None
         if root is not array:
             parent = self.pool.roots.get(id(root)) or self._outside_roots.get(id(root))
+            if parent in self.made[self._together :]:  # two parts of what is no value itself
+                parent, beside = None, parent
         value = Value(array, root, parent, self)
+        if beside is not None:
+            value.memory = beside
         self.made.append(value)
         _keep_while(array, self.pool.made, value)
-        if parent is None:
+        if parent is None and beside is None:
             _keep_while(root, self.pool.roots, value)
         return value
 
@@ -313,7 +336,7 @@ def methods(backend: Any) -> dict[str, Any]:
     }
 
 
-def _root(array: Any) -> Any:
+def root_of(array: Any) -> Any:
     """The array that owns the memory of another one, as far as NumPy knows."""
     while isinstance(array.base, np.ndarray):
         array = array.base
