@@ -1,7 +1,8 @@
-"""Depthwise convolutions of two axes, those with windows of 3 x 3, and their gradients."""
+"""Depthwise convolutions of two axes, and their gradients their gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,42 +13,38 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
     row_major,
     run,
 )
+from tensorflow_lite_clone.backends.numpy.compiled.lines import (
+    Axis,
+    backward,
+    forward,
+    lines_of,
+)
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.windows import Ints, windows_size
 
 _depthwise, _direct = Kernels("depthwise"), Kernels("direct")
 _LEAST = 1 << 10
 _LINE = 1 << 12  # pixels side by side
-_A_TURN = 16  # products of a direct convolution, which take as long as an element of a softmax
-# Up to where NumPy's matrix products are as fast, measured with 2 threads: channels times outputs
-# (64 x 64 of 32 x 32 pixels: forward 8.6 ms, NumPy 7.7, weight 9.6 and 14.8; 128 x 128 of
-# 16 x 16 forward 8.0 and 5.7), and numbers in the padded channels of an image, past which lines
-# leave the cache (64 of 128 x 128 took 86 ms, NumPy 75; 16 of them a third).
-_MOST_PAIRS, _MOST_NUMBERS = 1 << 12, 1 << 19
-_ONE_THREAD = 1 << 26  # products, a millisecond of one thread
+_A_TURN = 32  # products of a direct convolution, which take as long as an element of a softmax
+_ROOM = 1 << 17  # numbers of lines, which a core's cache holds beside the results
+_PARTS = 8  # of the sum over images, if it has no more numbers in all than
+_SUMS = 1 << 18
 
 
 def _is_depthwise(w_shape: tuple, groups: int) -> bool:
     return len(w_shape) == 4 and groups > 1 and w_shape[:2] == (groups, 1)
 
 
-def _is_direct(w_shape: tuple, padding: Ints, steps: Ints, groups: int) -> bool:
-    """Whether windows are 3 x 3, side by side, and of so few channels that it pays."""
-    return (
-        groups == 1
-        and w_shape[2:] == (3, 3)
-        and max(steps) == 1
-        and max(padding) <= 2
-        and 0 < w_shape[0] * w_shape[1] <= _MOST_PAIRS
-    )
+def _is_direct(w_shape: tuple, stride: Ints, groups: int) -> bool:
+    return groups == 1 and len(w_shape) == 4 and w_shape[2:] != (1, 1)
+
+
+def _axes(kind: Callable[..., Axis], *settings: Ints) -> list[Axis]:
+    return [kind(*setting) for setting in zip(*settings)]
 
 
 def _planes(x: np.ndarray) -> np.ndarray:
     return x.reshape(-1, *x.shape[2:])
-
-
-def _pixels(x: np.ndarray, padding: Ints) -> int:
-    return (x.shape[2] + padding[0]) * (x.shape[3] + padding[1])
 
 
 def _depthwise_conv(
@@ -62,17 +59,48 @@ def _depthwise_conv(
     return y
 
 
-def _direct_conv(x: np.ndarray, w: np.ndarray, b: Any, count: Ints, padding: Ints) -> Any:
-    pixels, products = _pixels(x, padding), count[0] * count[1] * w.size
-    alone = len(x) < flags.threads and len(x) * products > _ONE_THREAD  # threads share images
-    if alone or x.shape[1] * pixels > _MOST_NUMBERS:
-        return NotImplemented
-    y = np.empty((len(x), len(w), *count), x.dtype)
-    bias = np.zeros(len(w), x.dtype) if b is None else b
-    group = max(1, min(_LINE // pixels, len(x) // flags.threads))
-    run(_direct.conv, -(-len(x) // group), group * products // _A_TURN, x, w, bias, y, group,
-        padding)  # fmt: skip
+def _correlate(
+    x: np.ndarray, w: np.ndarray, swapped: bool, b: Any, y: np.ndarray, rows: Axis, columns: Axis
+) -> np.ndarray:
+    """Write to y what w (outputs, channels, *kernel), or `swapped` (channels, outputs, *kernel)
+    makes of x."""
+    n, channels, outputs = len(x), x.shape[1], y.shape[1]
+    tile, block = _direct.TILE, _direct.ROWS
+    lines = lines_of(rows, columns, channels, n, w.shape[3], tile, (_ROOM, _LINE, flags.threads))
+    blocks = -(-outputs // block)
+    bias = np.zeros(blocks * block, x.dtype)
+    if b is not None:
+        bias[:outputs] = b
+    packed = np.empty((blocks, lines.places.size, block), x.dtype)
+    steps = w[0].size, w[0, 0].size
+    steps = (outputs, channels, *(steps[::-1] if swapped else steps))
+    flat = w.reshape(-1)
+    for taps, first in zip(lines.taps, lines.parts[:, 0]):
+        run(_direct.pack, blocks, packed[0].size, flat, steps, taps, first, packed)
+    items = -(-n // lines.group) * lines.bands
+    each = max(1, y.size * channels * w[0, 0].size // (_A_TURN * items))
+    split = lines.group, lines.bands, lines.rows, lines.most, rows.step, columns.step
+    run(_direct.conv, items, each, x, packed, bias, y, lines.places, lines.remainders, lines.parts,
+        split, lines.geometry)  # fmt: skip
     return y
+
+
+def _weight(g: np.ndarray, x: np.ndarray, shape: Ints, rows: Axis, columns: Axis) -> np.ndarray:
+    """The sum over images of what g makes of x: the gradient, of this shape, of the weight."""
+    (n, outputs), (slopes, places) = g.shape[:2], (_direct.SLOPES, _direct.PLACES)
+    lines = lines_of(rows, columns, x.shape[1], n, shape[3], _direct.LANES, (_ROOM, _LINE, 1))
+    numbers = lines.places.size
+    padded = -(-outputs // slopes) * slopes, -(-numbers // places) * places
+    parts = max(1, min(_PARTS, n, _SUMS // (padded[0] * padded[1])))
+    shares = min(-(-_PARTS // parts), padded[0] // slopes)
+    gw = np.zeros((parts, *padded), x.dtype)
+    begins = np.zeros(padded[1], np.int64)
+    begins[:numbers] = lines.places
+    each = max(1, g.size * numbers // (_A_TURN * parts * shares))
+    split = lines.group, lines.bands, lines.rows, lines.most
+    run(_direct.conv_backward_weight, parts * shares, each, g, x, gw, begins, lines.remainders,
+        shares, split, lines.geometry)  # fmt: skip
+    return np.ascontiguousarray(np.add.reduce(gw, 0)[:outputs, :numbers]).reshape(shape)
 
 
 @compiled("conv", least=_LEAST)
@@ -89,12 +117,13 @@ def conv(
     if not row_major(w, b):
         return NotImplemented
     depthwise = _is_depthwise(w.shape, groups)
-    if not depthwise and not _is_direct(w.shape, padding, stride + dilation, groups):
+    if not depthwise and not _is_direct(w.shape, stride, groups):
         return NotImplemented
     count = windows_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
     if depthwise:
         return _depthwise_conv(x, w, b, count, stride, padding, dilation)
-    return _direct_conv(x, w, b, count, padding)
+    axes = _axes(forward, x.shape[2:], count, w.shape[2:], stride, padding, dilation)
+    return _correlate(x, w, False, b, np.empty((len(x), len(w), *count), x.dtype), *axes)
 
 
 @compiled("conv_backward_input", least=_LEAST)
@@ -108,19 +137,20 @@ def conv_backward_input(
     dilation: Ints,
     groups: int,
 ) -> Any:
-    """A convolution with the mirrored kernel, if all of the padded input was seen."""
-    depthwise = _is_depthwise(w.shape, groups) and max(stride) == 1
-    if not depthwise and not _is_direct(w.shape, padding, stride + dilation, groups):
+    """A convolution with the mirrored kernel, or with parts of it where there is a stride."""
+    if not row_major(w):
         return NotImplemented
-    margins = tuple([d * (k - 1) - p for d, k, p in zip(dilation, w.shape[2:], padding)])
-    seen = windows_size(g.shape[2:], w.shape[2:], stride, margins, dilation)
-    if min(margins) < 0 or seen != tuple(size):
-        return NotImplemented
-    mirrored = w[:, :, ::-1, ::-1]
-    if depthwise:
-        mirrored = np.ascontiguousarray(mirrored)
+    if _is_depthwise(w.shape, groups) and max(stride) == 1:
+        margins = tuple([d * (k - 1) - p for d, k, p in zip(dilation, w.shape[2:], padding)])
+        seen = windows_size(g.shape[2:], w.shape[2:], stride, margins, dilation)
+        if min(margins) < 0 or seen != tuple(size):
+            return NotImplemented
+        mirrored = np.ascontiguousarray(w[:, :, ::-1, ::-1])
         return _depthwise_conv(g, mirrored, None, size, stride, margins, dilation)
-    return _direct_conv(g, np.ascontiguousarray(mirrored.swapaxes(0, 1)), None, size, margins)
+    if not _is_direct(w.shape, stride, groups):
+        return NotImplemented
+    axes = _axes(backward, size, g.shape[2:], w.shape[2:], stride, padding, dilation)
+    return _correlate(g, w, True, None, np.empty((len(g), w.shape[1], *size), g.dtype), *axes)
 
 
 @compiled("conv_backward_weight", least=_LEAST)
@@ -142,10 +172,7 @@ def conv_backward_weight(
         run(_depthwise.conv_backward_weight, groups, g[:, 0].size * gw[0].size // 4, g, x,
             gw[:, 0], (*padding, *dilation))  # fmt: skip
         return gw
-    if not _is_direct(shape, padding, stride + dilation, groups):
+    if not _is_direct(shape, stride, groups):
         return NotImplemented
-    gw = np.empty(shape, x.dtype)
-    group = max(1, min(_LINE // _pixels(x, padding), len(x)))
-    each = 2 * g[:, 0].size * gw[0].size // _A_TURN
-    run(_direct.conv_backward_weight, -(-len(gw) // 2), each, g, x, gw, group, padding)
-    return gw
+    axes = _axes(forward, x.shape[2:], g.shape[2:], kernel, stride, padding, dilation)
+    return _weight(g, x, shape, *axes)

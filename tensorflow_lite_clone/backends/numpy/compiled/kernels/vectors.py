@@ -1,0 +1,195 @@
+"""Tiles of sums that stay in registers while a loop of a kernel adds products to them.
+
+Numba leaves the choice of registers to LLVM, which keeps sums of a loop within a loop in memory. So
+tiles are spelled out here in LLVM's vectors: a tile is a tuple of `ROWS` x `VECTORS` vectors of
+`LANES` numbers (for `gradient`s `SLOPES` x `PLACES`), as many as a processor has registers for,
+beside those that the factors need. Arrays are flat, and nothing looks whether places lie in them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+_wide = binding.get_host_cpu_features().get("avx512f", False)
+#: Numbers of a vector; there are 32 vectors of 16 numbers, or 16 of 8.
+LANES = 16 if _wide else 8
+#: A tile of products is of `ROWS` factors with `VECTORS` vectors, `TILE` numbers of a line.
+ROWS, VECTORS = (8, 3) if _wide else (4, 3)
+TILE = VECTORS * LANES
+#: A tile of a gradient is of `SLOPES` lines with `PLACES` others.
+SLOPES, PLACES = (4, 6) if _wide else (3, 4)
+
+
+class _Vector(types.Type):
+    def __init__(self) -> None:
+        super().__init__(f"vector of {LANES} float32")
+
+
+_ir = ir.VectorType(ir.FloatType(), LANES)
+_vector = _Vector()
+_tile = types.UniTuple(_vector, ROWS * VECTORS)
+_gradient = types.UniTuple(_vector, SLOPES * PLACES)
+
+
+@register_model(_Vector)
+class _Model(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: _Vector) -> None:
+        super().__init__(manager, kind, _ir)
+
+
+def _int(value: int) -> ir.Constant:
+    return ir.Constant(ir.IntType(64), value)
+
+
+def _at(context: Any, builder: ir.IRBuilder, kind: Any, array: Any, place: Any) -> Any:
+    """A pointer to an array's element at `place`."""
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [place])
+
+
+def _load(builder: ir.IRBuilder, pointer: Any, number: int = 0) -> Any:
+    pointer = builder.gep(pointer, [_int(LANES * number)])
+    vector = builder.load(builder.bitcast(pointer, _ir.as_pointer()))
+    vector.align = 4
+    return vector
+
+
+def _spread(builder: ir.IRBuilder, number: Any) -> Any:
+    """A vector that has `number` everywhere."""
+    nothing = ir.Constant(_ir, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+    return builder.shuffle_vector(first, nothing, places)
+
+
+def _multiply_add(builder: ir.IRBuilder, a: Any, b: Any, total: Any) -> Any:
+    joined = ["contract"]  # rounded once
+    return builder.fadd(builder.fmul(a, b, flags=joined), total, flags=joined)
+
+
+def _total(builder: ir.IRBuilder, vector: Any) -> Any:
+    """The sum of a vector's numbers: of its halves, of their halves ..."""
+    length = LANES
+    while length > 1:
+        length //= 2
+        halves = [
+            builder.shuffle_vector(
+                vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), length), [*places])
+            )
+            for places in (range(length), range(length, 2 * length))
+        ]
+        vector = builder.fadd(*halves)
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+
+@intrinsic
+def tile_of(typing: Any, numbers: Any, first: Any) -> Any:
+    """A tile whose rows have ``numbers[first]`` and those behind it everywhere."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start = _at(context, builder, signature.args[0], *arguments)
+        rows = [_spread(builder, builder.load(builder.gep(start, [_int(i)]))) for i in range(ROWS)]
+        return context.make_tuple(builder, _tile, [row for row in rows for _ in range(VECTORS)])
+
+    return _tile(numbers, types.intp), build
+
+
+@intrinsic
+def add_products(typing: Any, tile: Any, factors: Any, i: Any, line: Any, j: Any) -> Any:
+    """The tile, to each row of which ``factors[i + row] * line[j : j + TILE]`` is added."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        tile, factors, i, line, j = arguments
+        sums = cgutils.unpack_tuple(builder, tile, ROWS * VECTORS)
+        factor = _at(context, builder, signature.args[1], factors, i)
+        start = _at(context, builder, signature.args[3], line, j)
+        seen = [_load(builder, start, number) for number in range(VECTORS)]
+        for row in range(ROWS):
+            one = _spread(builder, builder.load(builder.gep(factor, [_int(row)])))
+            for number, vector in enumerate(seen):
+                place = row * VECTORS + number
+                sums[place] = _multiply_add(builder, one, vector, sums[place])
+        return context.make_tuple(builder, _tile, sums)
+
+    return _tile(_tile, factors, types.intp, line, types.intp), build
+
+
+@intrinsic
+def put_tile(typing: Any, tile: Any, target: Any, i: Any, step: Any) -> Any:
+    """Write row number r of a tile to ``target[i + r * step :]``."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        tile, target, i, step = arguments
+        sums = cgutils.unpack_tuple(builder, tile, ROWS * VECTORS)
+        start = _at(context, builder, signature.args[1], target, i)
+        for place, vector in enumerate(sums):
+            row, number = divmod(place, VECTORS)
+            pointer = builder.gep(start, [builder.mul(step, _int(row))])
+            pointer = builder.gep(pointer, [_int(LANES * number)])
+            builder.store(vector, builder.bitcast(pointer, _ir.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(_tile, target, types.intp, types.intp), build
+
+
+@intrinsic
+def gradient_of_zeros(typing: Any) -> Any:
+    """A gradient's tile, of zeros."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        zero = ir.Constant(_ir, [0.0] * LANES)
+        return context.make_tuple(builder, _gradient, [zero] * (SLOPES * PLACES))
+
+    return _gradient(), build
+
+
+@intrinsic
+def add_pairs(
+    typing: Any, tile: Any, slopes: Any, i: Any, step: Any, lines: Any, places: Any, k: Any, j: Any
+) -> Any:
+    """The tile, to which products of `LANES` numbers of each pair of lines are added.
+
+    The first begin at ``slopes[i + s * step]``, the others at ``lines[places[k + p] + j]``.
+    """
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        tile, slopes, i, step, lines, places, k, j = arguments
+        sums = cgutils.unpack_tuple(builder, tile, SLOPES * PLACES)
+        first = _at(context, builder, signature.args[1], slopes, i)
+        offset = _at(context, builder, signature.args[5], places, k)
+        left = [
+            _load(builder, builder.gep(first, [builder.mul(step, _int(s))])) for s in range(SLOPES)
+        ]
+        for p in range(PLACES):
+            place = builder.add(builder.load(builder.gep(offset, [_int(p)])), j)
+            right = _load(builder, _at(context, builder, signature.args[4], lines, place))
+            for s in range(SLOPES):
+                number = s * PLACES + p
+                sums[number] = _multiply_add(builder, left[s], right, sums[number])
+        return context.make_tuple(builder, _gradient, sums)
+
+    return (
+        _gradient(_gradient, slopes, types.intp, types.intp, lines, places, types.intp, types.intp),
+        build,
+    )
+
+
+@intrinsic
+def add_totals(typing: Any, tile: Any, target: Any, i: Any, step: Any) -> Any:
+    """Add the sums of a gradient's vectors to ``target[i + s * step + p]``."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        tile, target, i, step = arguments
+        sums = cgutils.unpack_tuple(builder, tile, SLOPES * PLACES)
+        start = _at(context, builder, signature.args[1], target, i)
+        for number, vector in enumerate(sums):
+            s, p = divmod(number, PLACES)
+            pointer = builder.gep(start, [builder.add(builder.mul(step, _int(s)), _int(p))])
+            builder.store(builder.fadd(builder.load(pointer), _total(builder, vector)), pointer)
+        return context.get_dummy_value()
+
+    return types.void(_gradient, target, types.intp, types.intp), build

@@ -1,0 +1,153 @@
+"""How a convolution of two axes lies in lines, of which the kernels in `kernels/direct` compute tiles.
+
+Along an axis a window is a list of places: of which remainder by the stride, and how far from the
+window's own place in that remainder's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from tensorflow_lite_clone.core.windows import Ints
+
+Tap = tuple[int, int, int]  # its place in the kernel, its remainder, its offset
+
+
+class Part(NamedTuple):
+    """Windows that have the same taps: every so many of the results, from `first` on."""
+
+    first: int
+    count: int
+    taps: tuple[Tap, ...]
+
+
+class Axis(NamedTuple):
+    """An axis of `size` numbers, `padding` zeros before them, of which windows see each `stride`.
+
+    The results are in `parts`; those of one are `step` apart.
+    """
+
+    size: int
+    stride: int
+    padding: int
+    parts: tuple[Part, ...]
+    step: int = 1
+
+    @property
+    def remainders(self) -> list[int]:
+        return sorted({remainder for part in self.parts for _, remainder, _ in part.taps})
+
+    @property
+    def reach(self) -> int:
+        """The largest offset of a tap."""
+        return max([offset for part in self.parts for *_, offset in part.taps], default=0)
+
+    @property
+    def most(self) -> int:
+        """Windows of the largest part."""
+        return max([part.count for part in self.parts])
+
+    @property
+    def pitch(self) -> int:
+        """From one line's beginning to the next one's, whose first zeros are the line's last."""
+        span = max([p.count + max([o for *_, o in p.taps], default=0) for p in self.parts])
+        ends, zeros = [0], []
+        for remainder in self.remainders:
+            before = self.padding - remainder
+            ends.append(min(-(-(before + self.size) // self.stride), span))
+            zeros.append(max(0, -(-before // self.stride)))
+        return max(*ends, span - min(zeros, default=0), self.most)
+
+
+def forward(size: int, count: int, kernel: int, stride: int, padding: int, dilation: int) -> Axis:
+    """Along an axis of an input."""
+    taps = tuple([(i, i * dilation % stride, i * dilation // stride) for i in range(kernel)])
+    return Axis(size, stride, padding, (Part(0, count, taps),))
+
+
+def backward(size: int, count: int, kernel: int, stride: int, padding: int, dilation: int) -> Axis:
+    """Along an axis of `count` windows, whose gradients an input of `size` numbers receives.
+
+    Numbers of the same remainder by the stride have the same taps, which see windows side by side.
+    """
+    seen = [
+        [
+            (i, (remainder + padding - i * dilation) // stride)
+            for i in range(kernel)
+            if (remainder + padding - i * dilation) % stride == 0
+        ]
+        for remainder in range(stride)
+    ]
+    before = max([0, *[-offset for taps in seen for _, offset in taps]])
+    parts = [
+        Part(first, len(range(first, size, stride)), tuple([(i, 0, o + before) for i, o in taps]))
+        for first, taps in enumerate(seen)
+    ]
+    return Axis(count, 1, before, tuple([part for part in parts if part.count]), stride)
+
+
+class Lines(NamedTuple):
+    """Two axes, as the kernels are told about them."""
+
+    remainders: np.ndarray  # (number, 2): for each of the lines of a channel
+    taps: tuple[np.ndarray, ...]  # of each part: places in the kernel
+    places: np.ndarray  # where each tap of each channel begins in the lines
+    parts: np.ndarray  # (number, 6): first place, places, first row and column, rows, columns
+    geometry: Ints  # strides, padding, and the pitches of rows and columns
+    group: int  # images of an item
+    bands: int  # items of an image
+    rows: int  # of an item's image
+    most: int  # numbers of a channel's line
+
+
+@lru_cache(1024)
+def lines_of(
+    rows: Axis, columns: Axis, channels: int, images: int, kernel: int, tile: int, split: Ints
+) -> Lines:
+    """Lines of images with so many channels.
+
+    `kernel` is the length of a kernel's row, `tile` what lines are rounded up to; `split`: numbers
+    that an item may have, pixels that its lines should have, and items that there should be.
+    """
+    room, long, wanted = split
+    remainders = list(product(rows.remainders, columns.remainders)) or [(0, 0)]
+    tall, wide = rows.pitch, columns.pitch
+    a_row = max(1, channels * len(remainders) * wide)
+    bands = max(-(-a_row * tall // room), min(-(-wanted // max(images, 1)), rows.most))
+    count = -(-rows.most // bands)
+    bands, group = -(-rows.most // count), 1
+    if bands == 1:
+        group = max(1, min(long // (tall * wide), images // wanted, room // (a_row * tall)))
+    else:
+        tall = count + rows.reach
+    used = (group - 1) * tall * wide + count * wide
+    most = -(-used // tile) * tile + rows.reach * wide + columns.reach
+    most = max(most, group * tall * wide)
+    starts: list[np.ndarray] = []
+    taps, table, first = [], [], 0
+    for row, column in product(rows.parts, columns.parts):
+        found = [*_together(row, column, remainders, wide, channels * most)]
+        taps.append(np.array([i * kernel + j for i, j, _ in found], np.int64))
+        begins = np.array([place for *_, place in found], np.int64)
+        starts.append((np.arange(channels)[:, None] * most + begins).reshape(-1))
+        table.append((first, starts[-1].size, row.first, column.first, row.count, column.count))
+        first += starts[-1].size
+    return Lines(
+        np.array(remainders), tuple(taps), np.concatenate(starts), np.array(table),
+        (rows.stride, columns.stride, rows.padding, columns.padding, tall, wide),
+        group, bands, count, most,
+    )  # fmt: skip
+
+
+def _together(
+    row: Part, column: Part, remainders: list[Ints], wide: int, all_channels: int
+) -> Iterator[Tap]:
+    """The places of a kernel of two axes, and where they begin in the first channel's lines."""
+    for (i, row_left, down), (j, left, right) in product(row.taps, column.taps):
+        number = remainders.index((row_left, left))
+        yield i, j, number * all_channels + down * wide + right
