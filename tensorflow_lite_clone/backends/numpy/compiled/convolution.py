@@ -24,11 +24,11 @@ from tensorflow_lite_clone.core.windows import Ints, windows_size
 
 _depthwise, _direct = Kernels("depthwise"), Kernels("direct")
 _LEAST = 1 << 10
-_LINE = 1 << 12  # pixels side by side
+_LINE = 1 << 11  # pixels side by side
 _A_TURN = 32  # products of a direct convolution, which take as long as an element of a softmax
 _ROOM = 1 << 17  # numbers of lines, which a core's cache holds beside the results
 _PARTS = 8  # of the sum over images, if it has no more numbers in all than
-_SUMS = 1 << 18
+_SUMS = 1 << 20
 
 
 def _is_depthwise(w_shape: tuple, groups: int) -> bool:
@@ -77,9 +77,9 @@ def _correlate(
     flat = w.reshape(-1)
     for taps, first in zip(lines.taps, lines.parts[:, 0]):
         run(_direct.pack, blocks, packed[0].size, flat, steps, taps, first, packed)
-    items = -(-n // lines.group) * lines.bands
+    items = lines.groups * lines.bands
     each = max(1, y.size * channels * w[0, 0].size // (_A_TURN * items))
-    split = lines.group, lines.bands, lines.rows, lines.most, rows.step, columns.step
+    split = lines.groups, lines.bands, lines.rows, lines.most, rows.step, columns.step
     run(_direct.conv, items, each, x, packed, bias, y, lines.places, lines.remainders, lines.parts,
         split, lines.geometry)  # fmt: skip
     return y
@@ -92,12 +92,13 @@ def _weight(g: np.ndarray, x: np.ndarray, shape: Ints, rows: Axis, columns: Axis
     numbers = lines.places.size
     padded = -(-outputs // slopes) * slopes, -(-numbers // places) * places
     parts = max(1, min(_PARTS, n, _SUMS // (padded[0] * padded[1])))
-    shares = min(-(-_PARTS // parts), padded[0] // slopes)
+    shares = min(-(-flags.threads // parts), padded[0] // slopes)
     gw = np.zeros((parts, *padded), x.dtype)
     begins = np.zeros(padded[1], np.int64)
     begins[:numbers] = lines.places
     each = max(1, g.size * numbers // (_A_TURN * parts * shares))
-    split = lines.group, lines.bands, lines.rows, lines.most
+    group = -(-n // lines.groups)
+    split = group, lines.bands, lines.rows, lines.most
     run(_direct.conv_backward_weight, parts * shares, each, g, x, gw, begins, lines.remainders,
         shares, split, lines.geometry)  # fmt: skip
     return np.ascontiguousarray(np.add.reduce(gw, 0)[:outputs, :numbers]).reshape(shape)

@@ -99,7 +99,7 @@ class Lines(NamedTuple):
     places: np.ndarray  # where each tap of each channel begins in the lines
     parts: np.ndarray  # (number, 6): first place, places, first row and column, rows, columns
     geometry: Ints  # strides, padding, and the pitches of rows and columns
-    group: int  # images of an item
+    groups: int  # of images
     bands: int  # items of an image
     rows: int  # of an item's image
     most: int  # numbers of a channel's line
@@ -120,11 +120,13 @@ def lines_of(
     a_row = max(1, channels * len(remainders) * wide)
     bands = max(-(-a_row * tall // room), min(-(-wanted // max(images, 1)), rows.most))
     count = -(-rows.most // bands)
-    bands, group = -(-rows.most // count), 1
+    bands, groups = -(-rows.most // count), images
     if bands == 1:
-        group = max(1, min(long // (tall * wide), images // wanted, room // (a_row * tall)))
+        group = max(1, min(long // (tall * wide), room // (a_row * tall)))
+        groups = min(images, -(-images // (group * wanted)) * wanted)
     else:
         tall = count + rows.reach
+    group = -(-images // groups)
     used = (group - 1) * tall * wide + count * wide
     most = -(-used // tile) * tile + rows.reach * wide + columns.reach
     most = max(most, group * tall * wide)
@@ -140,7 +142,7 @@ def lines_of(
     return Lines(
         np.array(remainders), tuple(taps), np.concatenate(starts), np.array(table),
         (rows.stride, columns.stride, rows.padding, columns.padding, tall, wide),
-        group, bands, count, most,
+        groups, bands, count, most,
     )  # fmt: skip
 
 

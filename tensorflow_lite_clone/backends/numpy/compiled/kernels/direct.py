@@ -26,6 +26,9 @@ from tensorflow_lite_clone.backends.numpy.compiled.kernels.vectors import (
     add_products,
     add_totals,
     gradient_of_zeros,
+    move,
+    move_every_second,
+    move_to_every_second,
     put_tile,
     tile_of,
 )
@@ -64,85 +67,92 @@ def pack(start, stop, w, steps, taps, first, packed):
 
 
 @loop
-def _fill(lines, x, at, top, remainders, geometry):
-    """Write an image's channels into lines (remainders, channels, numbers), from `at` on.
+def _copy(target, i, put, source, j, take, count):
+    """``target[i + n * put] = source[j + n * take]`` for `count` of them."""
+    if put == take == 1:
+        for n in range(0, count, LANES):
+            move(target, i + n, source, j + n, count - n)
+    elif put == 1 and take == 2:
+        for n in range(0, count, LANES):
+            move_every_second(target, i + n, source, j + 2 * n, count - n)
+    elif put == 2 and take == 1:
+        for n in range(0, count, LANES):
+            move_to_every_second(target, i + 2 * n, source, j + n, count - n)
+    else:
+        for n in range(count):
+            target[i + n * put] = source[j + n * take]
+
+
+@loop
+def _fill(lines, most, x, image, size, at, top, remainders, geometry):
+    """Write an image's channels into lines (remainders, channels, most), from `at` on.
 
     Row number `top` of the padded image is the first; columns of padding stay zero.
     """
     sh, sw, ph, pw, tall, wide = geometry
-    height, width = x.shape[1:]
+    channels, height, width = size
     for number in range(len(remainders)):
         before_row, before = remainders[number, 0] - ph, remainders[number, 1] - pw
-        first, stop = _begin(-before, sw), min(_begin(width - before, sw), wide)
-        if stop <= first:
-            continue
-        for channel in range(x.shape[0]):
+        first = _begin(-before, sw)
+        count = min(_begin(width - before, sw), wide) - first
+        for channel in range(channels):
+            line = (number * channels + channel) * most + at + first
+            seen = (image * channels + channel) * height * width + first * sw + before
             for row in range(tall):
-                place = at + row * wide
-                target = lines[number, channel, place + first : place + stop]
-                seen = (top + row) * sh + before_row
-                if not 0 <= seen < height:
-                    target[:] = _ZERO
-                    continue
-                source = x[channel, seen, first * sw + before :]
-                if sw == 1:
-                    for j in range(target.size):
-                        target[j] = source[j]
+                place = (top + row) * sh + before_row
+                if 0 <= place < height:
+                    _copy(lines, line + row * wide, 1, x, seen + place * width, sw, count)
                 else:
-                    for j in range(target.size):
-                        target[j] = source[j * sw]
+                    for j in range(count):
+                        lines[line + row * wide + j] = _ZERO
 
 
 @kernel
 def conv(start, stop, x, packed, bias, y, places, remainders, parts, split, geometry):
     """Of the items from `start` to `stop`; x and y (images, channels, height, width).
 
-    An item is `group` images, or a band of rows of one. `parts` say which of the results y are
+    An item is one of `groups` of images, or a band of rows of one. `parts` say which of the results y are
     written, each with its own places of the window: rows (first place, places, first row, first
     column, rows, columns).
     """
-    group, bands, band_rows, most, row_step, column_step = split
+    groups, bands, band_rows, most, row_step, column_step = split
     tall, wide = geometry[4:]
     plane, outputs = tall * wide, y.shape[1]
     channels, blocks = x.shape[1], len(packed)
-    lines = np.zeros((len(remainders), channels, most), np.float32)
-    flat = lines.reshape(lines.size)
+    height, width = y.shape[2:]
+    lines = np.zeros(len(remainders) * channels * most, np.float32)
+    group = -(-len(x) // groups)
     room = _whole((group - 1) * plane + band_rows * wide, TILE)
-    sums = np.empty((blocks * ROWS, room), np.float32)
-    flat_sums = sums.reshape(sums.size)
+    sums = np.empty(blocks * ROWS * room, np.float32)
+    images_in, images_out = x.reshape(x.size), y.reshape(y.size)
     weights = packed.reshape(packed.size)
     numbers = packed.shape[1]
     for item in range(start, stop):
-        image, band = item // bands * group, item % bands
-        images, top = min(group, len(x) - image), band * band_rows
+        number, top = item // bands, item % bands * band_rows
+        image = len(x) * number // groups
+        images = len(x) * (number + 1) // groups - image
         for i in range(images):
-            _fill(lines, x[image + i], i * plane, top, remainders, geometry)
+            _fill(lines, most, images_in, image + i, x.shape[1:], i * plane, top, remainders, geometry)
         for part in range(len(parts)):
             first, count, first_row, first_column, rows, columns = parts[part]
             rows = min(rows - top, band_rows)
             length = (images - 1) * plane + (rows - 1) * wide + columns
-            for place in range(0, length if rows > 0 else 0, TILE):
-                for block in range(blocks):
+            for block in range(blocks if rows > 0 else 0):
+                for place in range(0, length, TILE):
                     tile = tile_of(bias, block * ROWS)
                     at = (block * numbers + first) * ROWS
                     for k in range(count):
                         tile = add_products(
-                            tile, weights, at + k * ROWS, flat, places[first + k] + place
+                            tile, weights, at + k * ROWS, lines, places[first + k] + place
                         )
-                    put_tile(tile, flat_sums, block * ROWS * room + place, room)
+                    put_tile(tile, sums, block * ROWS * room + place, room)
             for i in range(images):
                 for output in range(outputs):
+                    into = ((image + i) * outputs + output) * height * width + first_column
                     for row in range(rows):
-                        place = i * plane + row * wide
-                        source = sums[output, place : place + columns]
-                        into = first_row + (top + row) * row_step
-                        target = y[image + i, output, into, first_column:]
-                        if column_step == 1:
-                            for j in range(source.size):
-                                target[j] = source[j]
-                        else:
-                            for j in range(source.size):
-                                target[j * column_step] = source[j]
+                        place = into + (first_row + (top + row) * row_step) * width
+                        _copy(images_out, place, column_step,
+                              sums, output * room + i * plane + row * wide, 1, columns)  # fmt: skip
 
 
 @kernel
@@ -157,11 +167,10 @@ def conv_backward_weight(start, stop, g, x, gw, places, remainders, shares, spli
     tall, wide = geometry[4:]
     plane, channels = tall * wide, x.shape[1]
     columns = g.shape[3]
-    lines = np.zeros((len(remainders), channels, most), np.float32)
-    flat = lines.reshape(lines.size)
+    lines = np.zeros(len(remainders) * channels * most, np.float32)
     room = _whole((group - 1) * plane + band_rows * wide, LANES)
-    slopes = np.zeros((SLOPES, room), np.float32)  # zero between rows and images
-    flat_slopes = slopes.reshape(slopes.size)
+    slopes = np.zeros(SLOPES * room, np.float32)  # zero between rows and images
+    images_in, slopes_in = x.reshape(x.size), g.reshape(g.size)
     flat_gw = gw.reshape(gw.size)
     blocks = outputs // SLOPES
     for item in range(start, stop):
@@ -174,21 +183,20 @@ def conv_backward_weight(start, stop, g, x, gw, places, remainders, shares, spli
                 rows = min(g.shape[2] - top, band_rows)
                 length = (images - 1) * plane + (rows - 1) * wide + columns
                 for i in range(images):
-                    _fill(lines, x[image + i], i * plane, top, remainders, geometry)
+                    _fill(lines, most, images_in, image + i, x.shape[1:], i * plane, top, remainders,
+                          geometry)  # fmt: skip
                 for block in range(blocks * share // shares, blocks * (share + 1) // shares):
                     output = block * SLOPES
                     for number in range(min(SLOPES, g.shape[1] - output)):
-                        slopes[number, length:] = _ZERO
+                        slopes[number * room + length : (number + 1) * room] = _ZERO
                         for i in range(images):
+                            seen = ((image + i) * g.shape[1] + output + number) * g.shape[2] + top
                             for row in range(rows):
-                                source = g[image + i, output + number, top + row]
-                                place = i * plane + row * wide
-                                target = slopes[number, place : place + columns]
-                                for j in range(target.size):
-                                    target[j] = source[j]
+                                place = number * room + i * plane + row * wide
+                                _copy(slopes, place, 1, slopes_in, (seen + row) * columns, 1, columns)
                     for k in range(0, numbers, PLACES):
                         tile = gradient_of_zeros()
                         for j in range(0, length, LANES):
-                            tile = add_pairs(tile, flat_slopes, j, room, flat, places, k, j)
+                            tile = add_pairs(tile, slopes, j, room, lines, places, k, j)
                         at = (part * outputs + output) * numbers + k
                         add_totals(tile, flat_gw, at, numbers)

@@ -86,6 +86,92 @@ def _total(builder: ir.IRBuilder, vector: Any) -> Any:
     return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
 
+def _masked(builder: ir.IRBuilder, pointer: Any, mask: Any, vector: Any = None) -> Any:
+    """Read a vector where `mask` says so, zeros elsewhere; with `vector` write it."""
+    pointer = builder.bitcast(pointer, _ir.as_pointer())
+    align = ir.Constant(ir.IntType(32), 4)
+    word, result = ("load", _ir) if vector is None else ("store", ir.VoidType())
+    arguments = [pointer, align, mask, ir.Constant(_ir, [0.0] * LANES)]
+    if vector is not None:
+        arguments = [vector, pointer, align, mask]
+    kind = ir.FunctionType(result, [argument.type for argument in arguments])
+    name = f"llvm.masked.{word}.v{LANES}f32.p0"
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+
+def _first(builder: ir.IRBuilder, count: Any, first: int = 0, step: int = 1) -> Any:
+    """A mask of the lanes, numbered ``range(first, ..., step)``, whose number is below `count`."""
+    numbers = [first + step * lane for lane in range(LANES)]
+    lanes = ir.Constant(ir.VectorType(ir.IntType(64), LANES), numbers)
+    count = builder.insert_element(ir.Constant(lanes.type, ir.Undefined), count, _int(0))
+    nowhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+    return builder.icmp_signed("<", lanes, builder.shuffle_vector(count, count, nowhere))
+
+
+def _picked(builder: ir.IRBuilder, a: Any, b: Any, places: list[int]) -> Any:
+    return builder.shuffle_vector(
+        a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), places)
+    )
+
+
+def _mover(take: int, put: int) -> Any:
+    """An intrinsic that copies `LANES` numbers, or `count` if that is less.
+
+    Of the source it takes each `take`, of the target it writes each `put`: 1 or 2.
+    """
+
+    @intrinsic
+    def move(typing: Any, target: Any, i: Any, source: Any, j: Any, count: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            target, i, source, j, count = arguments
+            start = _at(context, builder, signature.args[2], source, j)
+            into = _at(context, builder, signature.args[0], target, i)
+            vectors = []
+            for number in range(take):
+                mask = _first(builder, builder.sub(builder.mul(count, _int(take)), _int(take - 1)),
+                              number * LANES)  # fmt: skip
+                vectors.append(
+                    _masked(builder, builder.gep(start, [_int(number * LANES)]), mask)
+                )
+            vector = vectors[0]
+            if take == 2:
+                vector = _picked(builder, *vectors, [2 * lane for lane in range(LANES)])
+            for number in range(put):
+                half = number * LANES // put
+                spread = vector
+                if put == 2:
+                    spread = _picked(
+                        builder, vector, vector, [half + lane // 2 for lane in range(LANES)]
+                    )
+                    mask = _first(builder, count, half)
+                    every = ir.Constant(
+                        ir.VectorType(ir.IntType(1), LANES), [lane % 2 == 0 for lane in range(LANES)]
+                    )
+                    mask = builder.and_(
+                        builder.shuffle_vector(
+                            mask, mask, ir.Constant(
+                                ir.VectorType(ir.IntType(32), LANES),
+                                [lane // 2 for lane in range(LANES)],
+                            ),
+                        ),
+                        every,
+                    )
+                else:
+                    mask = _first(builder, count)
+                pointer = builder.gep(into, [_int(number * LANES)])
+                _masked(builder, pointer, mask, spread)
+            return context.get_dummy_value()
+
+        return types.void(target, types.intp, source, types.intp, types.intp), build
+
+    return move
+
+
+move = _mover(1, 1)
+move_every_second = _mover(2, 1)
+move_to_every_second = _mover(1, 2)
+
+
 @intrinsic
 def tile_of(typing: Any, numbers: Any, first: Any) -> Any:
     """A tile whose rows have ``numbers[first]`` and those behind it everywhere."""
