@@ -30,7 +30,7 @@ class _Vector(types.Type):
         super().__init__(f"vector of {LANES} float32")
 
 
-_ir = ir.VectorType(ir.FloatType(), LANES)
+VECTOR = ir.VectorType(ir.FloatType(), LANES)
 _vector = _Vector()
 _tile = types.UniTuple(_vector, ROWS * VECTORS)
 _gradient = types.UniTuple(_vector, SLOPES * PLACES)
@@ -39,39 +39,39 @@ _gradient = types.UniTuple(_vector, SLOPES * PLACES)
 @register_model(_Vector)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: _Vector) -> None:
-        super().__init__(manager, kind, _ir)
+        super().__init__(manager, kind, VECTOR)
 
 
-def _int(value: int) -> ir.Constant:
+def integer(value: int) -> ir.Constant:
     return ir.Constant(ir.IntType(64), value)
 
 
-def _at(context: Any, builder: ir.IRBuilder, kind: Any, array: Any, place: Any) -> Any:
+def address(context: Any, builder: ir.IRBuilder, kind: Any, array: Any, place: Any) -> Any:
     """A pointer to an array's element at `place`."""
     return builder.gep(context.make_array(kind)(context, builder, array).data, [place])
 
 
-def _load(builder: ir.IRBuilder, pointer: Any, number: int = 0) -> Any:
-    pointer = builder.gep(pointer, [_int(LANES * number)])
-    vector = builder.load(builder.bitcast(pointer, _ir.as_pointer()))
+def load(builder: ir.IRBuilder, pointer: Any, number: int = 0) -> Any:
+    pointer = builder.gep(pointer, [integer(LANES * number)])
+    vector = builder.load(builder.bitcast(pointer, VECTOR.as_pointer()))
     vector.align = 4
     return vector
 
 
-def _spread(builder: ir.IRBuilder, number: Any) -> Any:
+def spread(builder: ir.IRBuilder, number: Any) -> Any:
     """A vector that has `number` everywhere."""
-    nothing = ir.Constant(_ir, ir.Undefined)
+    nothing = ir.Constant(VECTOR, ir.Undefined)
     first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
     places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
     return builder.shuffle_vector(first, nothing, places)
 
 
-def _multiply_add(builder: ir.IRBuilder, a: Any, b: Any, total: Any) -> Any:
+def multiply_add(builder: ir.IRBuilder, a: Any, b: Any, total: Any) -> Any:
     joined = ["contract"]  # rounded once
     return builder.fadd(builder.fmul(a, b, flags=joined), total, flags=joined)
 
 
-def _total(builder: ir.IRBuilder, vector: Any) -> Any:
+def total_of(builder: ir.IRBuilder, vector: Any) -> Any:
     """The sum of a vector's numbers: of its halves, of their halves ..."""
     length = LANES
     while length > 1:
@@ -86,12 +86,12 @@ def _total(builder: ir.IRBuilder, vector: Any) -> Any:
     return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
 
-def _masked(builder: ir.IRBuilder, pointer: Any, mask: Any, vector: Any = None) -> Any:
+def masked(builder: ir.IRBuilder, pointer: Any, mask: Any, vector: Any = None) -> Any:
     """Read a vector where `mask` says so, zeros elsewhere; with `vector` write it."""
-    pointer = builder.bitcast(pointer, _ir.as_pointer())
+    pointer = builder.bitcast(pointer, VECTOR.as_pointer())
     align = ir.Constant(ir.IntType(32), 4)
-    word, result = ("load", _ir) if vector is None else ("store", ir.VoidType())
-    arguments = [pointer, align, mask, ir.Constant(_ir, [0.0] * LANES)]
+    word, result = ("load", VECTOR) if vector is None else ("store", ir.VoidType())
+    arguments = [pointer, align, mask, ir.Constant(VECTOR, [0.0] * LANES)]
     if vector is not None:
         arguments = [vector, pointer, align, mask]
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
@@ -99,19 +99,38 @@ def _masked(builder: ir.IRBuilder, pointer: Any, mask: Any, vector: Any = None) 
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
 
-def _first(builder: ir.IRBuilder, count: Any, first: int = 0, step: int = 1) -> Any:
-    """A mask of the lanes, numbered ``range(first, ..., step)``, whose number is below `count`."""
-    numbers = [first + step * lane for lane in range(LANES)]
-    lanes = ir.Constant(ir.VectorType(ir.IntType(64), LANES), numbers)
-    count = builder.insert_element(ir.Constant(lanes.type, ir.Undefined), count, _int(0))
-    nowhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
-    return builder.icmp_signed("<", lanes, builder.shuffle_vector(count, count, nowhere))
+def lanes_below(builder: ir.IRBuilder, count: Any, first: int = 0) -> Any:
+    """A mask of the lanes whose number is below `count`, the first one's being `first`."""
+    numbers = ir.VectorType(ir.IntType(64), LANES)
+    lanes = ir.Constant(numbers, [first + lane for lane in range(LANES)])
+    limit = builder.insert_element(ir.Constant(numbers, ir.Undefined), count, integer(0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+    return builder.icmp_signed("<", lanes, builder.shuffle_vector(limit, limit, zeros))
 
 
-def _picked(builder: ir.IRBuilder, a: Any, b: Any, places: list[int]) -> Any:
+def picked(builder: ir.IRBuilder, a: Any, b: Any, places: list[int]) -> Any:
     return builder.shuffle_vector(
         a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), places)
     )
+
+
+def every_second(builder: ir.IRBuilder, start: Any, limit: Any, first: int) -> Any:
+    """Numbers ``first``, ``first + 2`` ... of the first `limit` from `start` on, then zeros."""
+    halves = []
+    for number in (0, LANES):
+        mask = lanes_below(builder, limit, number)
+        halves.append(masked(builder, builder.gep(start, [integer(number)]), mask))
+    return picked(builder, *halves, [first + 2 * lane for lane in range(LANES)])
+
+
+def _put_apart(builder: ir.IRBuilder, start: Any, count: Any, vector: Any) -> None:
+    """Write `count` numbers to every second place from `start` on."""
+    even = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1 - lane % 2 for lane in range(LANES)])
+    for half in (0, LANES // 2):
+        doubled = picked(builder, vector, vector, [half + lane // 2 for lane in range(LANES)])
+        mask = lanes_below(builder, builder.mul(count, integer(2)), 2 * half)
+        pointer = builder.gep(start, [integer(2 * half)])
+        masked(builder, pointer, builder.and_(mask, even), doubled)
 
 
 def _mover(take: int, put: int) -> Any:
@@ -124,42 +143,18 @@ def _mover(take: int, put: int) -> Any:
     def move(typing: Any, target: Any, i: Any, source: Any, j: Any, count: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             target, i, source, j, count = arguments
-            start = _at(context, builder, signature.args[2], source, j)
-            into = _at(context, builder, signature.args[0], target, i)
-            vectors = []
-            for number in range(take):
-                mask = _first(builder, builder.sub(builder.mul(count, _int(take)), _int(take - 1)),
-                              number * LANES)  # fmt: skip
-                vectors.append(
-                    _masked(builder, builder.gep(start, [_int(number * LANES)]), mask)
-                )
-            vector = vectors[0]
+            start = address(context, builder, signature.args[2], source, j)
+            into = address(context, builder, signature.args[0], target, i)
+            mask = lanes_below(builder, count)
             if take == 2:
-                vector = _picked(builder, *vectors, [2 * lane for lane in range(LANES)])
-            for number in range(put):
-                half = number * LANES // put
-                spread = vector
-                if put == 2:
-                    spread = _picked(
-                        builder, vector, vector, [half + lane // 2 for lane in range(LANES)]
-                    )
-                    mask = _first(builder, count, half)
-                    every = ir.Constant(
-                        ir.VectorType(ir.IntType(1), LANES), [lane % 2 == 0 for lane in range(LANES)]
-                    )
-                    mask = builder.and_(
-                        builder.shuffle_vector(
-                            mask, mask, ir.Constant(
-                                ir.VectorType(ir.IntType(32), LANES),
-                                [lane // 2 for lane in range(LANES)],
-                            ),
-                        ),
-                        every,
-                    )
-                else:
-                    mask = _first(builder, count)
-                pointer = builder.gep(into, [_int(number * LANES)])
-                _masked(builder, pointer, mask, spread)
+                limit = builder.sub(builder.mul(count, integer(2)), integer(1))
+                vector = every_second(builder, start, limit, 0)
+            else:
+                vector = masked(builder, start, mask)
+            if put == 2:
+                _put_apart(builder, into, count, vector)
+            else:
+                masked(builder, into, mask, vector)
             return context.get_dummy_value()
 
         return types.void(target, types.intp, source, types.intp, types.intp), build
@@ -177,8 +172,8 @@ def tile_of(typing: Any, numbers: Any, first: Any) -> Any:
     """A tile whose rows have ``numbers[first]`` and those behind it everywhere."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        start = _at(context, builder, signature.args[0], *arguments)
-        rows = [_spread(builder, builder.load(builder.gep(start, [_int(i)]))) for i in range(ROWS)]
+        start = address(context, builder, signature.args[0], *arguments)
+        rows = [spread(builder, builder.load(builder.gep(start, [integer(i)]))) for i in range(ROWS)]
         return context.make_tuple(builder, _tile, [row for row in rows for _ in range(VECTORS)])
 
     return _tile(numbers, types.intp), build
@@ -191,14 +186,14 @@ def add_products(typing: Any, tile: Any, factors: Any, i: Any, line: Any, j: Any
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         tile, factors, i, line, j = arguments
         sums = cgutils.unpack_tuple(builder, tile, ROWS * VECTORS)
-        factor = _at(context, builder, signature.args[1], factors, i)
-        start = _at(context, builder, signature.args[3], line, j)
-        seen = [_load(builder, start, number) for number in range(VECTORS)]
+        factor = address(context, builder, signature.args[1], factors, i)
+        start = address(context, builder, signature.args[3], line, j)
+        seen = [load(builder, start, number) for number in range(VECTORS)]
         for row in range(ROWS):
-            one = _spread(builder, builder.load(builder.gep(factor, [_int(row)])))
+            one = spread(builder, builder.load(builder.gep(factor, [integer(row)])))
             for number, vector in enumerate(seen):
                 place = row * VECTORS + number
-                sums[place] = _multiply_add(builder, one, vector, sums[place])
+                sums[place] = multiply_add(builder, one, vector, sums[place])
         return context.make_tuple(builder, _tile, sums)
 
     return _tile(_tile, factors, types.intp, line, types.intp), build
@@ -211,12 +206,12 @@ def put_tile(typing: Any, tile: Any, target: Any, i: Any, step: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         tile, target, i, step = arguments
         sums = cgutils.unpack_tuple(builder, tile, ROWS * VECTORS)
-        start = _at(context, builder, signature.args[1], target, i)
+        start = address(context, builder, signature.args[1], target, i)
         for place, vector in enumerate(sums):
             row, number = divmod(place, VECTORS)
-            pointer = builder.gep(start, [builder.mul(step, _int(row))])
-            pointer = builder.gep(pointer, [_int(LANES * number)])
-            builder.store(vector, builder.bitcast(pointer, _ir.as_pointer()), align=4)
+            pointer = builder.gep(start, [builder.mul(step, integer(row))])
+            pointer = builder.gep(pointer, [integer(LANES * number)])
+            builder.store(vector, builder.bitcast(pointer, VECTOR.as_pointer()), align=4)
         return context.get_dummy_value()
 
     return types.void(_tile, target, types.intp, types.intp), build
@@ -227,7 +222,7 @@ def gradient_of_zeros(typing: Any) -> Any:
     """A gradient's tile, of zeros."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        zero = ir.Constant(_ir, [0.0] * LANES)
+        zero = ir.Constant(VECTOR, [0.0] * LANES)
         return context.make_tuple(builder, _gradient, [zero] * (SLOPES * PLACES))
 
     return _gradient(), build
@@ -245,17 +240,17 @@ def add_pairs(
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         tile, slopes, i, step, lines, places, k, j = arguments
         sums = cgutils.unpack_tuple(builder, tile, SLOPES * PLACES)
-        first = _at(context, builder, signature.args[1], slopes, i)
-        offset = _at(context, builder, signature.args[5], places, k)
+        first = address(context, builder, signature.args[1], slopes, i)
+        offset = address(context, builder, signature.args[5], places, k)
         left = [
-            _load(builder, builder.gep(first, [builder.mul(step, _int(s))])) for s in range(SLOPES)
+            load(builder, builder.gep(first, [builder.mul(step, integer(s))])) for s in range(SLOPES)
         ]
         for p in range(PLACES):
-            place = builder.add(builder.load(builder.gep(offset, [_int(p)])), j)
-            right = _load(builder, _at(context, builder, signature.args[4], lines, place))
+            place = builder.add(builder.load(builder.gep(offset, [integer(p)])), j)
+            right = load(builder, address(context, builder, signature.args[4], lines, place))
             for s in range(SLOPES):
                 number = s * PLACES + p
-                sums[number] = _multiply_add(builder, left[s], right, sums[number])
+                sums[number] = multiply_add(builder, left[s], right, sums[number])
         return context.make_tuple(builder, _gradient, sums)
 
     return (
@@ -271,11 +266,11 @@ def add_totals(typing: Any, tile: Any, target: Any, i: Any, step: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         tile, target, i, step = arguments
         sums = cgutils.unpack_tuple(builder, tile, SLOPES * PLACES)
-        start = _at(context, builder, signature.args[1], target, i)
+        start = address(context, builder, signature.args[1], target, i)
         for number, vector in enumerate(sums):
             s, p = divmod(number, PLACES)
-            pointer = builder.gep(start, [builder.add(builder.mul(step, _int(s)), _int(p))])
-            builder.store(builder.fadd(builder.load(pointer), _total(builder, vector)), pointer)
+            pointer = builder.gep(start, [builder.add(builder.mul(step, integer(s)), integer(p))])
+            builder.store(builder.fadd(builder.load(pointer), total_of(builder, vector)), pointer)
         return context.get_dummy_value()
 
     return types.void(_gradient, target, types.intp, types.intp), build
