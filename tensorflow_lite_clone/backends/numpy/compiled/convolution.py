@@ -25,8 +25,9 @@ from tensorflow_lite_clone.core.windows import Ints, windows_size
 _depthwise, _direct = Kernels("depthwise"), Kernels("direct")
 _LEAST = 1 << 10
 _LINE = 1 << 11  # pixels side by side
-_A_TURN = 32  # products of a direct convolution, which take as long as an element of a softmax
+_A_TURN = 64  # products of a direct convolution, which take as long as an element of a softmax
 _ROOM = 1 << 17  # numbers of lines, which a core's cache holds beside the results
+_SUM = 1 << 10  # pixels of a part of a sum over images
 _PARTS = 8  # of the sum over images, if it has no more numbers in all than
 _SUMS = 1 << 20
 
@@ -62,36 +63,39 @@ def _depthwise_conv(
 def _correlate(
     x: np.ndarray, w: np.ndarray, swapped: bool, b: Any, y: np.ndarray, rows: Axis, columns: Axis
 ) -> np.ndarray:
-    """Write to y what w (outputs, channels, *kernel), or `swapped` (channels, outputs, *kernel)
-    makes of x."""
-    n, channels, outputs = len(x), x.shape[1], y.shape[1]
-    tile, block = _direct.TILE, _direct.ROWS
-    lines = lines_of(rows, columns, channels, n, w.shape[3], tile, (_ROOM, _LINE, flags.threads))
-    blocks = -(-outputs // block)
-    bias = np.zeros(blocks * block, x.dtype)
+    """Write to y what w (outputs, channels, *kernel) makes of x.
+
+    A `swapped` w is (channels, outputs, *kernel).
+    """
+    (n, channels), outputs, tile = x.shape[:2], y.shape[1], _direct.ROWS
+    missing = -outputs % tile
+    if missing:
+        shape = (missing, *w.shape[1:]) if not swapped else (len(w), missing, *w.shape[2:])
+        w = np.concatenate((w, np.zeros(shape, w.dtype)), int(swapped))
+    bias = np.zeros(outputs + missing, x.dtype)
     if b is not None:
         bias[:outputs] = b
-    packed = np.empty((blocks, lines.places.size, block), x.dtype)
     steps = w[0].size, w[0, 0].size
-    steps = (outputs, channels, *(steps[::-1] if swapped else steps))
-    flat = w.reshape(-1)
-    for taps, first in zip(lines.taps, lines.parts[:, 0]):
-        run(_direct.pack, blocks, packed[0].size, flat, steps, taps, first, packed)
+    step, channel_step = steps[::-1] if swapped else steps
+    lines = lines_of(rows, columns, channels, n, (channel_step, w.shape[3]), _direct.TILE,
+                     (_ROOM, _LINE, flags.threads))  # fmt: skip
     items = lines.groups * lines.bands
     each = max(1, y.size * channels * w[0, 0].size // (_A_TURN * items))
-    split = lines.groups, lines.bands, lines.rows, lines.most, rows.step, columns.step
-    run(_direct.conv, items, each, x, packed, bias, y, lines.places, lines.remainders, lines.parts,
-        split, lines.geometry)  # fmt: skip
+    split = lines.groups, lines.bands, lines.rows, lines.most, rows.step, columns.step, step
+    run(_direct.conv, items, each, x, w.reshape(-1), bias, y, lines.weights, lines.places,
+        lines.remainders, lines.parts, split, lines.geometry)  # fmt: skip
     return y
 
 
 def _weight(g: np.ndarray, x: np.ndarray, shape: Ints, rows: Axis, columns: Axis) -> np.ndarray:
     """The sum over images of what g makes of x: the gradient, of this shape, of the weight."""
     (n, outputs), (slopes, places) = g.shape[:2], (_direct.SLOPES, _direct.PLACES)
-    lines = lines_of(rows, columns, x.shape[1], n, shape[3], _direct.LANES, (_ROOM, _LINE, 1))
+    steps = (shape[2] * shape[3], shape[3])
+    lines = lines_of(rows, columns, x.shape[1], n, steps, _direct.LANES, (_ROOM, _LINE, 1))
     numbers = lines.places.size
     padded = -(-outputs // slopes) * slopes, -(-numbers // places) * places
-    parts = max(1, min(_PARTS, n, _SUMS // (padded[0] * padded[1])))
+    long = n * g[0, 0].size // _SUM
+    parts = max(1, min(_PARTS, n, long, _SUMS // (padded[0] * padded[1])))
     shares = min(-(-flags.threads // parts), padded[0] // slopes)
     gw = np.zeros((parts, *padded), x.dtype)
     begins = np.zeros(padded[1], np.int64)

@@ -6,7 +6,6 @@ window's own place in that remainder's line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -95,8 +94,8 @@ class Lines(NamedTuple):
     """Two axes, as the kernels are told about them."""
 
     remainders: np.ndarray  # (number, 2): for each of the lines of a channel
-    taps: tuple[np.ndarray, ...]  # of each part: places in the kernel
-    places: np.ndarray  # where each tap of each channel begins in the lines
+    weights: np.ndarray  # where each tap of each channel has its weight
+    places: np.ndarray  # and where it begins in the lines
     parts: np.ndarray  # (number, 6): first place, places, first row and column, rows, columns
     geometry: Ints  # strides, padding, and the pitches of rows and columns
     groups: int  # of images
@@ -107,12 +106,13 @@ class Lines(NamedTuple):
 
 @lru_cache(1024)
 def lines_of(
-    rows: Axis, columns: Axis, channels: int, images: int, kernel: int, tile: int, split: Ints
+    rows: Axis, columns: Axis, channels: int, images: int, steps: Ints, tile: int, split: Ints
 ) -> Lines:
     """Lines of images with so many channels.
 
-    `kernel` is the length of a kernel's row, `tile` what lines are rounded up to; `split`: numbers
-    that an item may have, pixels that its lines should have, and items that there should be.
+    `steps` are those from channel to channel and from row to row of a weight, `tile` is what lines
+    are rounded up to; `split`: numbers that an item may have, pixels that its lines should have,
+    and items that there should be.
     """
     room, long, wanted = split
     remainders = list(product(rows.remainders, columns.remainders)) or [(0, 0)]
@@ -130,26 +130,20 @@ def lines_of(
     used = (group - 1) * tall * wide + count * wide
     most = -(-used // tile) * tile + rows.reach * wide + columns.reach
     most = max(most, group * tall * wide)
-    starts: list[np.ndarray] = []
-    taps, table, first = [], [], 0
+    weights, starts, table, first = [], [], [], 0
     for row, column in product(rows.parts, columns.parts):
-        found = [*_together(row, column, remainders, wide, channels * most)]
-        taps.append(np.array([i * kernel + j for i, j, _ in found], np.int64))
-        begins = np.array([place for *_, place in found], np.int64)
-        starts.append((np.arange(channels)[:, None] * most + begins).reshape(-1))
-        table.append((first, starts[-1].size, row.first, column.first, row.count, column.count))
-        first += starts[-1].size
+        for channel, (i, row_left, down), (j, left, right) in product(
+            range(channels), row.taps, column.taps
+        ):
+            weights.append(channel * steps[0] + i * steps[1] + j)
+            line = remainders.index((row_left, left)) * channels + channel
+            starts.append(line * most + down * wide + right)
+        number = len(starts) - first
+        table.append((first, number, row.first, column.first, row.count, column.count))
+        first += number
     return Lines(
-        np.array(remainders), tuple(taps), np.concatenate(starts), np.array(table),
+        np.array(remainders), np.array(weights, np.int64), np.array(starts, np.int64),
+        np.array(table),
         (rows.stride, columns.stride, rows.padding, columns.padding, tall, wide),
         groups, bands, count, most,
     )  # fmt: skip
-
-
-def _together(
-    row: Part, column: Part, remainders: list[Ints], wide: int, all_channels: int
-) -> Iterator[Tap]:
-    """The places of a kernel of two axes, and where they begin in the first channel's lines."""
-    for (i, row_left, down), (j, left, right) in product(row.taps, column.taps):
-        number = remainders.index((row_left, left))
-        yield i, j, number * all_channels + down * wide + right

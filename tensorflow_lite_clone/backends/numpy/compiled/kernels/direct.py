@@ -48,24 +48,6 @@ def _begin(place, stride):
     return max(0, -(-place // stride))
 
 
-@kernel
-def pack(start, stop, w, steps, taps, first, packed):
-    """Write the weights of places from `first` to blocks of `ROWS` outputs, which lie together.
-
-    w is flat; `steps` are those from output to output and from channel to channel, `taps` the
-    places within a kernel. `packed` is (blocks, channels and taps, ROWS).
-    """
-    outputs, channels, output_step, channel_step = steps
-    for block in range(start, stop):
-        for channel in range(channels):
-            for tap in range(taps.size):
-                line = packed[block, first + channel * taps.size + tap]
-                place = channel * channel_step + taps[tap]
-                for row in range(ROWS):
-                    output = block * ROWS + row
-                    line[row] = w[output * output_step + place] if output < outputs else _ZERO
-
-
 @loop
 def _copy(target, i, put, source, j, take, count):
     """``target[i + n * put] = source[j + n * take]`` for `count` of them."""
@@ -108,44 +90,43 @@ def _fill(lines, most, x, image, size, at, top, remainders, geometry):
 
 
 @kernel
-def conv(start, stop, x, packed, bias, y, places, remainders, parts, split, geometry):
+def conv(start, stop, x, w, bias, y, weights, places, remainders, parts, split, geometry):
     """Of the items from `start` to `stop`; x and y (images, channels, height, width).
 
-    An item is one of `groups` of images, or a band of rows of one. `parts` say which of the results y are
-    written, each with its own places of the window: rows (first place, places, first row, first
-    column, rows, columns).
+    An item is one of `groups` of images, or a band of rows of one. `parts` say which of the results
+    are written, each with its own places of the window: rows (first place, places, first row, first
+    column, rows, columns). A weight of place k and output o is ``w[weights[k] + o * step]``; there
+    are outputs, and numbers of `bias`, for whole tiles.
     """
-    groups, bands, band_rows, most, row_step, column_step = split
+    groups, bands, band_rows, most, row_step, column_step, step = split
     tall, wide = geometry[4:]
     plane, outputs = tall * wide, y.shape[1]
-    channels, blocks = x.shape[1], len(packed)
-    height, width = y.shape[2:]
-    lines = np.zeros(len(remainders) * channels * most, np.float32)
+    channels, height, width = x.shape[1], y.shape[2], y.shape[3]
     group = -(-len(x) // groups)
     room = _whole((group - 1) * plane + band_rows * wide, TILE)
-    sums = np.empty(blocks * ROWS * room, np.float32)
+    lines = np.zeros(len(remainders) * channels * most, np.float32)
+    sums = np.empty(bias.size * room, np.float32)
     images_in, images_out = x.reshape(x.size), y.reshape(y.size)
-    weights = packed.reshape(packed.size)
-    numbers = packed.shape[1]
     for item in range(start, stop):
         number, top = item // bands, item % bands * band_rows
         image = len(x) * number // groups
         images = len(x) * (number + 1) // groups - image
         for i in range(images):
-            _fill(lines, most, images_in, image + i, x.shape[1:], i * plane, top, remainders, geometry)
+            _fill(lines, most, images_in, image + i, x.shape[1:], i * plane, top, remainders,
+                  geometry)  # fmt: skip
         for part in range(len(parts)):
             first, count, first_row, first_column, rows, columns = parts[part]
             rows = min(rows - top, band_rows)
+            if rows <= 0:
+                continue
             length = (images - 1) * plane + (rows - 1) * wide + columns
-            for block in range(blocks if rows > 0 else 0):
+            for block in range(0, bias.size, ROWS):
                 for place in range(0, length, TILE):
-                    tile = tile_of(bias, block * ROWS)
-                    at = (block * numbers + first) * ROWS
-                    for k in range(count):
-                        tile = add_products(
-                            tile, weights, at + k * ROWS, lines, places[first + k] + place
-                        )
-                    put_tile(tile, sums, block * ROWS * room + place, room)
+                    tile = tile_of(bias, block)
+                    for k in range(first, first + count):
+                        weight = weights[k] + block * step
+                        tile = add_products(tile, w, weight, step, lines, places[k] + place)
+                    put_tile(tile, sums, block * room + place, room)
             for i in range(images):
                 for output in range(outputs):
                     into = ((image + i) * outputs + output) * height * width + first_column

@@ -19,10 +19,10 @@ _wide = binding.get_host_cpu_features().get("avx512f", False)
 #: Numbers of a vector; there are 32 vectors of 16 numbers, or 16 of 8.
 LANES = 16 if _wide else 8
 #: A tile of products is of `ROWS` factors with `VECTORS` vectors, `TILE` numbers of a line.
-ROWS, VECTORS = (8, 3) if _wide else (4, 3)
+ROWS, VECTORS = (8, 2) if _wide else (4, 2)
 TILE = VECTORS * LANES
 #: A tile of a gradient is of `SLOPES` lines with `PLACES` others.
-SLOPES, PLACES = (4, 6) if _wide else (3, 4)
+SLOPES, PLACES = (4, 6) if _wide else (2, 4)
 
 
 class _Vector(types.Type):
@@ -180,23 +180,26 @@ def tile_of(typing: Any, numbers: Any, first: Any) -> Any:
 
 
 @intrinsic
-def add_products(typing: Any, tile: Any, factors: Any, i: Any, line: Any, j: Any) -> Any:
-    """The tile, to each row of which ``factors[i + row] * line[j : j + TILE]`` is added."""
+def add_products(
+    typing: Any, tile: Any, factors: Any, i: Any, step: Any, line: Any, j: Any
+) -> Any:
+    """The tile; to row number r is added ``factors[i + r * step] * line[j : j + TILE]``."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        tile, factors, i, line, j = arguments
+        tile, factors, i, step, line, j = arguments
         sums = cgutils.unpack_tuple(builder, tile, ROWS * VECTORS)
-        factor = address(context, builder, signature.args[1], factors, i)
-        start = address(context, builder, signature.args[3], line, j)
+        first = address(context, builder, signature.args[1], factors, i)
+        start = address(context, builder, signature.args[4], line, j)
         seen = [load(builder, start, number) for number in range(VECTORS)]
         for row in range(ROWS):
-            one = spread(builder, builder.load(builder.gep(factor, [integer(row)])))
+            factor = builder.load(builder.gep(first, [builder.mul(step, integer(row))]))
+            one = spread(builder, factor)
             for number, vector in enumerate(seen):
                 place = row * VECTORS + number
                 sums[place] = multiply_add(builder, one, vector, sums[place])
         return context.make_tuple(builder, _tile, sums)
 
-    return _tile(_tile, factors, types.intp, line, types.intp), build
+    return _tile(_tile, factors, types.intp, types.intp, line, types.intp), build
 
 
 @intrinsic
