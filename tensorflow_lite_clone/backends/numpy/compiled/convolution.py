@@ -1,8 +1,9 @@
-"""Depthwise convolutions of two axes, and their gradients their gradients."""
+"""Convolutions of two axes, depthwise ones and those of all channels, and their gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,16 +29,27 @@ _LINE = 1 << 11  # pixels side by side
 _A_TURN = 64  # products of a direct convolution, which take as long as an element of a softmax
 _ROOM = 1 << 17  # numbers of lines, which a core's cache holds beside the results
 _SUM = 1 << 10  # pixels of a part of a sum over images
-_PARTS = 8  # of the sum over images, if it has no more numbers in all than
+_PARTS = 8  # of such a sum, if they have no more numbers in all than
 _SUMS = 1 << 20
+# Up to which NumPy's matrix products are as fast, measured with 2 threads: numbers of a weight (32
+# images, forward: 128 x 128 channels of 16 x 16 pixels 6.6 ms, NumPy 7.5; 16 images, 256 x 256 of
+# 8 x 8 3.5 and 4.4, 512 x 512 of 4 x 4 5.6 and 4.0), and those of which many pixels use each (128
+# x 128 of one image of 16 x 16 0.44 and 0.29; 64 x 64 of 8 x 8 0.05 and 0.06).
+_MOST_WEIGHTS, _FEW_WEIGHTS, _MANY_PIXELS = 1 << 20, 1 << 16, 1 << 9
 
 
 def _is_depthwise(w_shape: tuple, groups: int) -> bool:
     return len(w_shape) == 4 and groups > 1 and w_shape[:2] == (groups, 1)
 
 
-def _is_direct(w_shape: tuple, stride: Ints, groups: int) -> bool:
-    return groups == 1 and len(w_shape) == 4 and w_shape[2:] != (1, 1)
+def _is_direct(w_shape: tuple, images: int, count: Ints, stride: Ints, groups: int) -> bool:
+    """Whether windows, `count` of them in an image, are no matrix product or too large a one."""
+    if groups != 1 or len(w_shape) != 4 or min(count) < 2 or not images:
+        return False
+    if w_shape[2:] == (1, 1) and max(stride) == 1:
+        return False
+    most = _MOST_WEIGHTS if images * prod(count) >= _MANY_PIXELS else _FEW_WEIGHTS
+    return 0 < prod(w_shape) <= most
 
 
 def _axes(kind: Callable[..., Axis], *settings: Ints) -> list[Axis]:
@@ -77,8 +89,8 @@ def _correlate(
         bias[:outputs] = b
     steps = w[0].size, w[0, 0].size
     step, channel_step = steps[::-1] if swapped else steps
-    lines = lines_of(rows, columns, channels, n, (channel_step, w.shape[3]), _direct.TILE,
-                     (_ROOM, _LINE, flags.threads))  # fmt: skip
+    lines = lines_of(rows, columns, (n, channels, outputs), (channel_step, w.shape[3]),
+                     _direct.TILE, (_ROOM, _LINE, flags.threads))  # fmt: skip
     items = lines.groups * lines.bands
     each = max(1, y.size * channels * w[0, 0].size // (_A_TURN * items))
     split = lines.groups, lines.bands, lines.rows, lines.most, rows.step, columns.step, step
@@ -90,8 +102,8 @@ def _correlate(
 def _weight(g: np.ndarray, x: np.ndarray, shape: Ints, rows: Axis, columns: Axis) -> np.ndarray:
     """The sum over images of what g makes of x: the gradient, of this shape, of the weight."""
     (n, outputs), (slopes, places) = g.shape[:2], (_direct.SLOPES, _direct.PLACES)
-    steps = (shape[2] * shape[3], shape[3])
-    lines = lines_of(rows, columns, x.shape[1], n, steps, _direct.LANES, (_ROOM, _LINE, 1))
+    lines = lines_of(rows, columns, (n, x.shape[1], 1), (shape[2] * shape[3], shape[3]),
+                     _direct.LANES, (_ROOM, _LINE, 1))  # fmt: skip
     numbers = lines.places.size
     padded = -(-outputs // slopes) * slopes, -(-numbers // places) * places
     long = n * g[0, 0].size // _SUM
@@ -121,12 +133,11 @@ def conv(
 ) -> Any:
     if not row_major(w, b):
         return NotImplemented
-    depthwise = _is_depthwise(w.shape, groups)
-    if not depthwise and not _is_direct(w.shape, stride, groups):
-        return NotImplemented
     count = windows_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    if depthwise:
+    if _is_depthwise(w.shape, groups):
         return _depthwise_conv(x, w, b, count, stride, padding, dilation)
+    if not _is_direct(w.shape, len(x), count, stride, groups):
+        return NotImplemented
     axes = _axes(forward, x.shape[2:], count, w.shape[2:], stride, padding, dilation)
     return _correlate(x, w, False, b, np.empty((len(x), len(w), *count), x.dtype), *axes)
 
@@ -152,7 +163,7 @@ def conv_backward_input(
             return NotImplemented
         mirrored = np.ascontiguousarray(w[:, :, ::-1, ::-1])
         return _depthwise_conv(g, mirrored, None, size, stride, margins, dilation)
-    if not _is_direct(w.shape, stride, groups):
+    if not _is_direct(w.shape, len(g), g.shape[2:], stride, groups):
         return NotImplemented
     axes = _axes(backward, size, g.shape[2:], w.shape[2:], stride, padding, dilation)
     return _correlate(g, w, True, None, np.empty((len(g), w.shape[1], *size), g.dtype), *axes)
@@ -177,7 +188,7 @@ def conv_backward_weight(
         run(_depthwise.conv_backward_weight, groups, g[:, 0].size * gw[0].size // 4, g, x,
             gw[:, 0], (*padding, *dilation))  # fmt: skip
         return gw
-    if not _is_direct(shape, stride, groups):
+    if not _is_direct(shape, len(g), g.shape[2:], stride, groups):
         return NotImplemented
     axes = _axes(forward, x.shape[2:], g.shape[2:], kernel, stride, padding, dilation)
     return _weight(g, x, shape, *axes)

@@ -1,4 +1,4 @@
-"""How a convolution of two axes lies in lines, of which the kernels in `kernels/direct` compute tiles.
+"""How the images of a convolution lie in lines, for the kernels in `kernels/direct`.
 
 Along an axis a window is a list of places: of which remainder by the stride, and how far from the
 window's own place in that remainder's line.
@@ -21,7 +21,7 @@ class Part(NamedTuple):
     """Windows that have the same taps: every so many of the results, from `first` on."""
 
     first: int
-    count: int
+    number: int
     taps: tuple[Tap, ...]
 
 
@@ -49,12 +49,12 @@ class Axis(NamedTuple):
     @property
     def most(self) -> int:
         """Windows of the largest part."""
-        return max([part.count for part in self.parts])
+        return max([part.number for part in self.parts])
 
     @property
     def pitch(self) -> int:
         """From one line's beginning to the next one's, whose first zeros are the line's last."""
-        span = max([p.count + max([o for *_, o in p.taps], default=0) for p in self.parts])
+        span = max([p.number + max([o for *_, o in p.taps], default=0) for p in self.parts])
         ends, zeros = [0], []
         for remainder in self.remainders:
             before = self.padding - remainder
@@ -87,7 +87,7 @@ def backward(size: int, count: int, kernel: int, stride: int, padding: int, dila
         Part(first, len(range(first, size, stride)), tuple([(i, 0, o + before) for i, o in taps]))
         for first, taps in enumerate(seen)
     ]
-    return Axis(count, 1, before, tuple([part for part in parts if part.count]), stride)
+    return Axis(count, 1, before, tuple([part for part in parts if part.number]), stride)
 
 
 class Lines(NamedTuple):
@@ -104,20 +104,18 @@ class Lines(NamedTuple):
     most: int  # numbers of a channel's line
 
 
-@lru_cache(1024)
-def lines_of(
-    rows: Axis, columns: Axis, channels: int, images: int, steps: Ints, tile: int, split: Ints
-) -> Lines:
-    """Lines of images with so many channels.
+@lru_cache(256)
+def lines_of(rows: Axis, columns: Axis, sizes: Ints, steps: Ints, tile: int, split: Ints) -> Lines:
+    """Lines of images; `sizes` are the numbers of images, channels, and results of a pixel.
 
     `steps` are those from channel to channel and from row to row of a weight, `tile` is what lines
     are rounded up to; `split`: numbers that an item may have, pixels that its lines should have,
     and items that there should be.
     """
-    room, long, wanted = split
+    (images, channels, outputs), (room, long, wanted) = sizes, split
     remainders = list(product(rows.remainders, columns.remainders)) or [(0, 0)]
     tall, wide = rows.pitch, columns.pitch
-    a_row = max(1, channels * len(remainders) * wide)
+    a_row = max(channels * len(remainders), outputs) * wide
     bands = max(-(-a_row * tall // room), min(-(-wanted // max(images, 1)), rows.most))
     count = -(-rows.most // bands)
     bands, groups = -(-rows.most // count), images
@@ -139,7 +137,7 @@ def lines_of(
             line = remainders.index((row_left, left)) * channels + channel
             starts.append(line * most + down * wide + right)
         number = len(starts) - first
-        table.append((first, number, row.first, column.first, row.count, column.count))
+        table.append((first, number, row.first, column.first, row.number, column.number))
         first += number
     return Lines(
         np.array(remainders), np.array(weights, np.int64), np.array(starts, np.int64),

@@ -163,9 +163,10 @@ def conv_backward_weight(start, stop, g, x, gw, places, remainders, shares, spli
                 top = band * band_rows
                 rows = min(g.shape[2] - top, band_rows)
                 length = (images - 1) * plane + (rows - 1) * wide + columns
+                size = x.shape[1:]
                 for i in range(images):
-                    _fill(lines, most, images_in, image + i, x.shape[1:], i * plane, top, remainders,
-                          geometry)  # fmt: skip
+                    at = i * plane
+                    _fill(lines, most, images_in, image + i, size, at, top, remainders, geometry)
                 for block in range(blocks * share // shares, blocks * (share + 1) // shares):
                     output = block * SLOPES
                     for number in range(min(SLOPES, g.shape[1] - output)):
@@ -173,8 +174,10 @@ def conv_backward_weight(start, stop, g, x, gw, places, remainders, shares, spli
                         for i in range(images):
                             seen = ((image + i) * g.shape[1] + output + number) * g.shape[2] + top
                             for row in range(rows):
-                                place = number * room + i * plane + row * wide
-                                _copy(slopes, place, 1, slopes_in, (seen + row) * columns, 1, columns)
+                                place, source = i * plane + row * wide, (seen + row) * columns
+                                _copy(
+                                    slopes, number * room + place, 1, slopes_in, source, 1, columns
+                                )
                     for k in range(0, numbers, PLACES):
                         tile = gradient_of_zeros()
                         for j in range(0, length, LANES):

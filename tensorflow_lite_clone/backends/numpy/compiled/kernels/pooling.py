@@ -51,7 +51,8 @@ def max_pool(start, stop, x, y, size, count, geometry):
             top = (plane * height + 2 * row) * width
             window = line_of_windows * columns
             for k in range(0, columns, LANES):
-                put_largest(y, window + k, x, top + 2 * k, top + width + 2 * k, columns - k)
+                first = top + 2 * k
+                put_largest(y, window + k, x, first, first + width, columns - k)
         return
     line = np.full(max((columns - 1) * sw + (kw - 1) * dw + 1, width + pw), _LOWEST)
     for plane in range(start, stop):
@@ -102,7 +103,8 @@ def max_pool_backward(start, stop, g, x, y, gx, size, count, geometry):
                 top = (plane * height + 2 * row) * width
                 window = (plane * rows + row) * columns
                 for k in range(0, columns, LANES):
-                    put_gradient(gx, g, window + k, x, top + 2 * k, top + width + 2 * k, columns - k)
+                    first = top + 2 * k
+                    put_gradient(gx, g, window + k, x, first, first + width, columns - k)
                 continue
             line = row * sh - ph
             top, bottom = _inside(line, kh, dh, height)

@@ -60,7 +60,7 @@ def put_largest(typing: Any, y: Any, k: Any, x: Any, top: Any, low: Any, count: 
 def put_gradient(
     typing: Any, gx: Any, g: Any, k: Any, x: Any, top: Any, low: Any, count: Any
 ) -> Any:
-    """Write to gx, at both lines of the windows, ``g[k:]`` where the largest is, zeros elsewhere."""
+    """Write to gx, at the windows' two lines, ``g[k:]`` where the largest is, else zeros."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         gx, g, k, x, top, low, count = arguments

@@ -37,7 +37,7 @@ _gradient = types.UniTuple(_vector, SLOPES * PLACES)
 
 
 @register_model(_Vector)
-class _Model(models.PrimitiveModel):  # type: ignore[misc]
+class _Model(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: _Vector) -> None:
         super().__init__(manager, kind, VECTOR)
 
@@ -109,18 +109,16 @@ def lanes_below(builder: ir.IRBuilder, count: Any, first: int = 0) -> Any:
 
 
 def picked(builder: ir.IRBuilder, a: Any, b: Any, places: list[int]) -> Any:
-    return builder.shuffle_vector(
-        a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), places)
-    )
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), places))
 
 
 def every_second(builder: ir.IRBuilder, start: Any, limit: Any, first: int) -> Any:
     """Numbers ``first``, ``first + 2`` ... of the first `limit` from `start` on, then zeros."""
-    halves = []
-    for number in (0, LANES):
-        mask = lanes_below(builder, limit, number)
-        halves.append(masked(builder, builder.gep(start, [integer(number)]), mask))
-    return picked(builder, *halves, [first + 2 * lane for lane in range(LANES)])
+    low, high = [
+        masked(builder, builder.gep(start, [integer(half)]), lanes_below(builder, limit, half))
+        for half in (0, LANES)
+    ]
+    return picked(builder, low, high, [first + 2 * lane for lane in range(LANES)])
 
 
 def _put_apart(builder: ir.IRBuilder, start: Any, count: Any, vector: Any) -> None:
@@ -173,16 +171,16 @@ def tile_of(typing: Any, numbers: Any, first: Any) -> Any:
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         start = address(context, builder, signature.args[0], *arguments)
-        rows = [spread(builder, builder.load(builder.gep(start, [integer(i)]))) for i in range(ROWS)]
+        rows = [
+            spread(builder, builder.load(builder.gep(start, [integer(i)]))) for i in range(ROWS)
+        ]
         return context.make_tuple(builder, _tile, [row for row in rows for _ in range(VECTORS)])
 
     return _tile(numbers, types.intp), build
 
 
 @intrinsic
-def add_products(
-    typing: Any, tile: Any, factors: Any, i: Any, step: Any, line: Any, j: Any
-) -> Any:
+def add_products(typing: Any, tile: Any, factors: Any, i: Any, step: Any, line: Any, j: Any) -> Any:
     """The tile; to row number r is added ``factors[i + r * step] * line[j : j + TILE]``."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -246,7 +244,8 @@ def add_pairs(
         first = address(context, builder, signature.args[1], slopes, i)
         offset = address(context, builder, signature.args[5], places, k)
         left = [
-            load(builder, builder.gep(first, [builder.mul(step, integer(s))])) for s in range(SLOPES)
+            load(builder, builder.gep(first, [builder.mul(step, integer(s))]))
+            for s in range(SLOPES)
         ]
         for p in range(PLACES):
             place = builder.add(builder.load(builder.gep(offset, [integer(p)])), j)
