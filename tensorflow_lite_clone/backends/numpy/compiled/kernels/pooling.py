@@ -1,5 +1,6 @@
 """Maxima over windows, a line of them at a time: first down the columns, then along the line.
 
+Those of 2 x 2 side by side are done a vector of windows at a time (`quads`).
 Arrays are flat and places unsigned: to cut pieces out of arrays, and to ask whether an index is
 negative, costs more than a line's work.
 """
