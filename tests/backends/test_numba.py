@@ -161,6 +161,9 @@ SHARED = {
     "conv_backward_input": lambda F: F.conv_backward_input(
         random(6, 7, 12, 13), random(7, 16, 3, 3), size=(12, 13), **DIRECT
     ),
+    "conv_backward_weight of all channels": lambda F: F.conv_backward_weight(
+        random(50, 7, 12, 13), random(50, 16, 12, 13), kernel=(3, 3), **DIRECT
+    ),
 }  # fmt: skip
 
 
@@ -170,32 +173,52 @@ def test_results_do_not_depend_on_the_number_of_threads(name: str, monkeypatch) 
     from tensorflow_lite_clone.backends.numpy.compiled import layer
 
     monkeypatch.setattr(layer, "_PART", 1)
-    before = table.served[name, "numba"]
+    op = name.partition(" ")[0], "numba"
+    before = table.served[op]
     results = []
     for threads in (1, 2, 3):
         monkeypatch.setattr(flags, "threads", threads)
         result = SHARED[name](CPU.F)
         results.append(result if isinstance(result, tuple) else (result,))
-    assert table.served[name, "numba"] == before + 3
+    assert table.served[op] == before + 3
     for others in zip(*results, strict=True):
         for other in others[1:]:
             np.testing.assert_array_equal(other, others[0])
 
 
+CONVOLUTIONS = [  # images, channels, size, outputs, kernel, stride, padding, dilation
+    *[
+        (*sizes, (3, 3), (1, 1), padding, (1, 1))
+        for padding in [(0, 0), (1, 1), (2, 2), (0, 2), (2, 1), (1, 0)]
+        for sizes in [
+            (13, 5, (5, 8), 7), (1, 3, (40, 33), 16), (70, 1, (4, 9), 1), (40, 16, (4, 4), 4),
+            (3, 2, (70, 65), 5),
+        ]
+    ],
+    (8, 6, (16, 14), 9, (3, 3), (2, 2), (1, 1), (1, 1)),
+    (8, 6, (15, 17), 9, (3, 3), (2, 2), (1, 1), (1, 1)),
+    (8, 6, (16, 14), 9, (1, 1), (2, 2), (0, 0), (1, 1)),
+    (3, 3, (40, 37), 8, (7, 7), (2, 2), (3, 3), (1, 1)),
+    (3, 4, (24, 20), 8, (4, 4), (2, 2), (1, 1), (1, 1)),
+    (5, 3, (18, 23), 4, (2, 5), (3, 1), (0, 4), (2, 1)),
+    (5, 3, (18, 23), 4, (2, 3), (2, 3), (6, 0), (3, 2)),  # windows that see padding alone
+    (5, 3, (18, 23), 4, (2, 2), (4, 3), (0, 0), (1, 1)),  # and places that no window sees
+]  # fmt: skip
+
+
 @compiled
-@pytest.mark.parametrize("padding", [(0, 0), (1, 1), (2, 2), (0, 2), (2, 1), (1, 0)])
-@pytest.mark.parametrize(
-    ("images", "channels", "size", "outputs"),
-    [(13, 5, (5, 8), 7), (1, 3, (40, 33), 16), (70, 1, (4, 9), 1), (40, 16, (3, 3), 4),
-     (3, 2, (70, 65), 5), (90, 16, (1, 1), 12)],
-)  # fmt: skip
-def test_direct_convolutions(images, channels, size, outputs, padding, monkeypatch) -> None:
-    """Odd outputs, a last line of fewer images, one image, one channel, tiny ones."""
-    if min(n + 2 * p for n, p in zip(size, padding, strict=True)) < 3:
-        pytest.skip("no window fits")
+@pytest.mark.parametrize("room", [1 << 17, 1 << 10])
+@pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
+def test_direct_convolutions(case: tuple, room: int, monkeypatch) -> None:
+    """Odd outputs, groups of images that are not equally large, one image, bands of its rows."""
+    from tensorflow_lite_clone.backends.numpy.compiled import convolution
+
+    images, channels, size, outputs, kernel, stride, padding, dilation = case
     monkeypatch.setattr(flags, "threads", 2)
-    numbers = {**DIRECT, "padding": padding}
-    x, w, bias = random(images, channels, *size), random(outputs, channels, 3, 3), random(outputs)
+    monkeypatch.setattr(convolution, "_ROOM", room)
+    numbers = {"stride": stride, "padding": padding, "dilation": dilation, "groups": 1}
+    x, w = random(images, channels, *size), random(outputs, channels, *kernel)
+    bias = random(outputs)
     y = CPU.F.conv(x.astype(float), w.astype(float), bias.astype(float), **numbers)
     g = random(*y.shape)
     names = "conv", "conv_backward_input", "conv_backward_weight"
@@ -204,7 +227,7 @@ def test_direct_convolutions(images, channels, size, outputs, padding, monkeypat
         ("conv", (x, w, bias), {}),
         ("conv", (x, w, None), {}),
         ("conv_backward_input", (g, w), {"size": size}),
-        ("conv_backward_weight", (g, x), {"kernel": (3, 3)}),
+        ("conv_backward_weight", (g, x), {"kernel": kernel}),
     ]:
         op = getattr(CPU.F, name)
         wide = [None if array is None else array.astype(float) for array in arrays]
@@ -217,20 +240,21 @@ def test_direct_convolutions(images, channels, size, outputs, padding, monkeypat
 
 
 @compiled
-def test_convolutions_that_are_left_to_matrix_products() -> None:
+def test_convolutions_that_are_left_to_matrix_products(monkeypatch) -> None:
+    from tensorflow_lite_clone.backends.numpy.compiled import convolution
+
     serve = table.overrides["conv", "numba"]
     x, w = random(4, 8, 9, 9), random(8, 8, 3, 3)
     assert serve(CPU.F, x, w, None, **DIRECT) is not NotImplemented
-    for other in ({"stride": (1, 2)}, {"dilation": (2, 1)}, {"padding": (1, 3)}):
-        assert serve(CPU.F, x, w, None, **{**DIRECT, **other}) is NotImplemented
     assert serve(CPU.F, random(4, 16, 9, 9), w, None, **{**DIRECT, "groups": 2}) is NotImplemented
-    assert serve(CPU.F, x, random(1, 8, 3, 5), None, **DIRECT) is NotImplemented
-    many = random(1, 256, 3, 3), random(256, 256, 3, 3)
-    assert serve(CPU.F, *many, None, **DIRECT) is NotImplemented
-    g = random(4, 8, 9, 9)  # of the input's last row nothing was seen
-    assert table.overrides["conv_backward_input", "numba"](
-        CPU.F, g, w, size=(10, 9), **DIRECT
-    ) is NotImplemented  # fmt: skip
+    one_by_one = {**DIRECT, "padding": (0, 0)}
+    assert serve(CPU.F, x, random(8, 8, 1, 1), None, **one_by_one) is NotImplemented
+    assert serve(CPU.F, x, random(8, 8, 9, 9), None, **one_by_one) is NotImplemented
+    for limit, many, served in [("_FEW_WEIGHTS", 1, True), ("_MOST_WEIGHTS", 4, False)]:
+        monkeypatch.setattr(convolution, limit, w.size - 1)
+        images = random(many, 8, 25, 25)
+        assert (serve(CPU.F, images, w, None, **DIRECT) is not NotImplemented) == served
+    assert serve(CPU.F, x, w, None, **DIRECT) is NotImplemented  # of few pixels
 
 
 @compiled

@@ -58,6 +58,7 @@ OUTSIDE = {
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
     "numba": ("backends.numpy.compiled.kernels",),
+    "llvmlite": ("backends.numpy.compiled.kernels",),
     "torch": (),
     "scipy": ("backends.numpy", "vision.datasets.svhn"),
     "tensorboard": ("utils.tensorboard",),

@@ -67,7 +67,7 @@ class Kernels:
     def __init__(self, module: str) -> None:
         self._module = f"{__package__}.kernels.{module}"
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
+    def __getattr__(self, name: str) -> Any:
         kernel = getattr(import_module(self._module), name)
         setattr(self, name, kernel)
         return kernel

@@ -1,9 +1,14 @@
-"""Convolutions with windows of 3 x 3 side by side, two outputs at a time.
+"""Convolutions with windows of any kind, a tile of outputs and pixels at a time.
 
-A few padded images of a channel, one after the other, are one line, of which each place of the
-window sees a part: one loop along the line does all pixels. The padding after a row is that before
-the next one, and so it is with images. What the loop computes there is left out. Lines are as long
-as whole turns of the vectorised loop need.
+The padded channels of an image are lines, each row behind the other. Of each of them a place of the
+window sees a part, so that a convolution is a product of a matrix with lines that begin at
+`places`: one loop does all pixels of an image, or of a few. The padding after a row is that before
+the next one, and so it is with images. What is computed there is left out. With a stride, the
+rows and columns of each remainder by it are lines of their own, whose neighbours are neighbours
+again.
+
+The tiles are what Goto and van de Geijn, "Anatomy of high-performance matrix multiplication"
+(2008), multiply matrices with.
 """
 
 from __future__ import annotations
@@ -11,145 +16,171 @@ from __future__ import annotations
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import kernel, loop
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.vectors import (
+    LANES,
+    PLACES,
+    ROWS,
+    SLOPES,
+    TILE,
+    add_pairs,
+    add_products,
+    add_totals,
+    gradient_of_zeros,
+    move,
+    move_every_second,
+    move_to_every_second,
+    put_tile,
+    tile_of,
+)
 
 _ZERO = np.float32(0)
-_TURN = 64  # elements that a turn of a loop over float32 takes
-# Unsigned: with signed places Numba would look for negative ones, which count from the end.
-_unsigned = np.uintp
-_ONE, _TWO = np.uintp(1), np.uintp(2)
 
 
 @loop
-def _length(images, plane, wide, rows, columns):
-    used = (images - 1) * plane + (rows - 1) * wide + columns
-    return (used + _TURN - 1) // _TURN * _TURN
+def _whole(size, part):
+    """`size` rounded up to a multiple of `part`."""
+    return (size + part - 1) // part * part
 
 
 @loop
-def _put(lines, x, image, plane, wide, ph, pw):
-    """Write an image's channels into their lines; the padding between stays zero."""
-    for channel in range(x.shape[0]):
-        for row in range(x.shape[1]):
-            place = image * plane + (row + ph) * wide + pw
-            source, target = x[channel, row], lines[channel, place : place + x.shape[2]]
-            for j in range(source.size):
-                target[j] = source[j]
+def _begin(place, stride):
+    """The first number that is `place` or more after multiplication with the stride."""
+    return max(0, -(-place // stride))
+
+
+@loop
+def _copy(target, i, put, source, j, take, count):
+    """``target[i + n * put] = source[j + n * take]`` for `count` of them."""
+    if put == take == 1:
+        for n in range(0, count, LANES):
+            move(target, i + n, source, j + n, count - n)
+    elif put == 1 and take == 2:
+        for n in range(0, count, LANES):
+            move_every_second(target, i + n, source, j + 2 * n, count - n)
+    elif put == 2 and take == 1:
+        for n in range(0, count, LANES):
+            move_to_every_second(target, i + 2 * n, source, j + n, count - n)
+    else:
+        for n in range(count):
+            target[i + n * put] = source[j + n * take]
+
+
+@loop
+def _fill(lines, most, x, image, size, at, top, remainders, geometry):
+    """Write an image's channels into lines (remainders, channels, most), from `at` on.
+
+    Row number `top` of the padded image is the first; columns of padding stay zero.
+    """
+    sh, sw, ph, pw, tall, wide = geometry
+    channels, height, width = size
+    for number in range(len(remainders)):
+        before_row, before = remainders[number, 0] - ph, remainders[number, 1] - pw
+        first = _begin(-before, sw)
+        count = min(_begin(width - before, sw), wide) - first
+        for channel in range(channels):
+            line = (number * channels + channel) * most + at + first
+            seen = (image * channels + channel) * height * width + first * sw + before
+            for row in range(tall):
+                place = (top + row) * sh + before_row
+                if 0 <= place < height:
+                    _copy(lines, line + row * wide, 1, x, seen + place * width, sw, count)
+                else:
+                    for j in range(count):
+                        lines[line + row * wide + j] = _ZERO
 
 
 @kernel
-def conv(start, stop, x, w, bias, y, group, padding):
-    """Of the lines from `start` to `stop`, of `group` images each; x and y (images, channels,
-    height, width), w (outputs, channels, 3, 3)."""
-    ph, pw = padding
-    outputs, channels = w.shape[:2]
-    rows, columns = y.shape[2:]
-    wide = x.shape[3] + pw
-    plane = (x.shape[2] + ph) * wide
-    most = _length(group, plane, wide, rows, columns)
-    lines = np.zeros((channels, most + 2 * wide + 2), np.float32)
-    sums = np.empty((2, most), np.float32)
-    first_sum, second_sum = sums[0], sums[1]
-    second, third = _unsigned(wide), _unsigned(2 * wide)
-    for image in range(start * group, min(stop * group, len(x)), group):
-        images = min(group, len(x) - image)
-        length = _unsigned(_length(images, plane, wide, rows, columns))
+def conv(start, stop, x, w, bias, y, weights, places, remainders, parts, split, geometry):
+    """Of the items from `start` to `stop`; x and y (images, channels, height, width).
+
+    An item is one of `groups` of images, or a band of rows of one. `parts` say which of the results
+    are written, each with its own places of the window: rows (first place, places, first row, first
+    column, rows, columns). A weight of place k and output o is ``w[weights[k] + o * step]``; there
+    are outputs, and numbers of `bias`, for whole tiles.
+    """
+    groups, bands, band_rows, most, row_step, column_step, step = split
+    tall, wide = geometry[4:]
+    plane, outputs = tall * wide, y.shape[1]
+    channels, height, width = x.shape[1], y.shape[2], y.shape[3]
+    group = -(-len(x) // groups)
+    room = _whole((group - 1) * plane + band_rows * wide, TILE)
+    lines = np.zeros(len(remainders) * channels * most, np.float32)
+    sums = np.empty(bias.size * room, np.float32)
+    images_in, images_out = x.reshape(x.size), y.reshape(y.size)
+    for item in range(start, stop):
+        number, top = item // bands, item % bands * band_rows
+        image = len(x) * number // groups
+        images = len(x) * (number + 1) // groups - image
         for i in range(images):
-            _put(lines, x[image + i], i, plane, wide, ph, pw)
-        for output in range(0, outputs, 2):
-            other = min(output + 1, outputs - 1)
-            first_sum[:] = bias[output]
-            second_sum[:] = bias[other]
-            for channel in range(channels):
-                line, v, z = lines[channel], w[output, channel], w[other, channel]
-                va, vb, vc = v[0, 0], v[0, 1], v[0, 2]
-                vd, ve, vf = v[1, 0], v[1, 1], v[1, 2]
-                vg, vh, vi = v[2, 0], v[2, 1], v[2, 2]
-                za, zb, zc = z[0, 0], z[0, 1], z[0, 2]
-                zd, ze, zf = z[1, 0], z[1, 1], z[1, 2]
-                zg, zh, zi = z[2, 0], z[2, 1], z[2, 2]
-                for j in range(length):
-                    a, b, c = line[j], line[j + _ONE], line[j + _TWO]
-                    k = j + second
-                    d, e, f = line[k], line[k + _ONE], line[k + _TWO]
-                    k = j + third
-                    g, h, i = line[k], line[k + _ONE], line[k + _TWO]
-                    first_sum[j] += (
-                        (va * a + vb * b + vc * c)
-                        + (vd * d + ve * e + vf * f)
-                        + (vg * g + vh * h + vi * i)
-                    )
-                    second_sum[j] += (
-                        (za * a + zb * b + zc * c)
-                        + (zd * d + ze * e + zf * f)
-                        + (zg * g + zh * h + zi * i)
-                    )
+            _fill(lines, most, images_in, image + i, x.shape[1:], i * plane, top, remainders,
+                  geometry)  # fmt: skip
+        for part in range(len(parts)):
+            first, count, first_row, first_column, rows, columns = parts[part]
+            rows = min(rows - top, band_rows)
+            if rows <= 0:
+                continue
+            length = (images - 1) * plane + (rows - 1) * wide + columns
+            for block in range(0, bias.size, ROWS):
+                for place in range(0, length, TILE):
+                    tile = tile_of(bias, block)
+                    for k in range(first, first + count):
+                        weight = weights[k] + block * step
+                        tile = add_products(tile, w, weight, step, lines, places[k] + place)
+                    put_tile(tile, sums, block * room + place, room)
             for i in range(images):
-                for which in range(1 + other - output):
+                for output in range(outputs):
+                    into = ((image + i) * outputs + output) * height * width + first_column
                     for row in range(rows):
-                        place = i * plane + row * wide
-                        source = sums[which, place : place + columns]
-                        target = y[image + i, output + which, row]
-                        for j in range(columns):
-                            target[j] = source[j]
+                        place = into + (first_row + (top + row) * row_step) * width
+                        _copy(images_out, place, column_step,
+                              sums, output * room + i * plane + row * wide, 1, columns)  # fmt: skip
 
 
 @kernel
-def conv_backward_weight(start, stop, g, x, gw, group, padding):
-    """Of the pairs of outputs from `start` to `stop`; g and x (images, channels, height, width),
-    gw (outputs, channels, 3, 3)."""
-    ph, pw = padding
-    outputs, rows, columns = g.shape[1:]
-    wide = x.shape[3] + pw
-    plane = (x.shape[2] + ph) * wide
-    most = _length(group, plane, wide, rows, columns)
-    lines = np.zeros((x.shape[1], most + 2 * wide + 2), np.float32)
-    slopes = np.zeros((2, most), np.float32)  # zero between rows and images
-    second, third = _unsigned(wide), _unsigned(2 * wide)
-    gw[2 * start : 2 * stop] = _ZERO
-    for image in range(0, len(x), group):
-        images = min(group, len(x) - image)
-        length = _unsigned(_length(images, plane, wide, rows, columns))
-        if images < group:
-            slopes[:] = _ZERO
-        for i in range(images):
-            _put(lines, x[image + i], i, plane, wide, ph, pw)
-        for pair in range(start, stop):
-            output = 2 * pair
-            other = min(output + 1, outputs - 1)
-            for i in range(images):
-                _put(slopes[:1], g[image + i, output : output + 1], i, plane, wide, 0, 0)
-                _put(slopes[1:], g[image + i, other : other + 1], i, plane, wide, 0, 0)
-            first, last = slopes[0], slopes[1]
-            for channel in range(x.shape[1]):
-                line = lines[channel]
-                va = vb = vc = vd = ve = vf = vg = vh = vi = _ZERO
-                za = zb = zc = zd = ze = zf = zg = zh = zi = _ZERO
-                for j in range(length):
-                    v, z = first[j], last[j]
-                    a, b, c = line[j], line[j + _ONE], line[j + _TWO]
-                    k = j + second
-                    d, e, f = line[k], line[k + _ONE], line[k + _TWO]
-                    k = j + third
-                    o, p, q = line[k], line[k + _ONE], line[k + _TWO]
-                    va, vb, vc = va + v * a, vb + v * b, vc + v * c
-                    vd, ve, vf = vd + v * d, ve + v * e, vf + v * f
-                    vg, vh, vi = vg + v * o, vh + v * p, vi + v * q
-                    za, zb, zc = za + z * a, zb + z * b, zc + z * c
-                    zd, ze, zf = zd + z * d, ze + z * e, zf + z * f
-                    zg, zh, zi = zg + z * o, zh + z * p, zi + z * q
-                _add(gw[output, channel], va, vb, vc, vd, ve, vf, vg, vh, vi)
-                if other > output:
-                    _add(gw[other, channel], za, zb, zc, zd, ze, zf, zg, zh, zi)
+def conv_backward_weight(start, stop, g, x, gw, places, remainders, shares, split, geometry):
+    """Sums over images in parts, of blocks of outputs; gw (parts, outputs, channels and taps).
 
-
-@loop
-def _add(target, a, b, c, d, e, f, g, h, i):
-    target[0, 0] += a
-    target[0, 1] += b
-    target[0, 2] += c
-    target[1, 0] += d
-    target[1, 1] += e
-    target[1, 2] += f
-    target[2, 0] += g
-    target[2, 1] += h
-    target[2, 2] += i
+    Rows and columns of gw are rounded up to whole tiles. An item is one of the parts and one of
+    `shares` of the outputs' blocks.
+    """
+    group, bands, band_rows, most = split
+    parts, outputs, numbers = gw.shape
+    tall, wide = geometry[4:]
+    plane, channels = tall * wide, x.shape[1]
+    columns = g.shape[3]
+    lines = np.zeros(len(remainders) * channels * most, np.float32)
+    room = _whole((group - 1) * plane + band_rows * wide, LANES)
+    slopes = np.zeros(SLOPES * room, np.float32)  # zero between rows and images
+    images_in, slopes_in = x.reshape(x.size), g.reshape(g.size)
+    flat_gw = gw.reshape(gw.size)
+    blocks = outputs // SLOPES
+    for item in range(start, stop):
+        part, share = item // shares, item % shares
+        last = len(x) * (part + 1) // parts
+        for image in range(len(x) * part // parts, last, group):
+            images = min(group, last - image)
+            for band in range(bands):
+                top = band * band_rows
+                rows = min(g.shape[2] - top, band_rows)
+                length = (images - 1) * plane + (rows - 1) * wide + columns
+                size = x.shape[1:]
+                for i in range(images):
+                    at = i * plane
+                    _fill(lines, most, images_in, image + i, size, at, top, remainders, geometry)
+                for block in range(blocks * share // shares, blocks * (share + 1) // shares):
+                    output = block * SLOPES
+                    for number in range(min(SLOPES, g.shape[1] - output)):
+                        slopes[number * room + length : (number + 1) * room] = _ZERO
+                        for i in range(images):
+                            seen = ((image + i) * g.shape[1] + output + number) * g.shape[2] + top
+                            for row in range(rows):
+                                place, source = i * plane + row * wide, (seen + row) * columns
+                                _copy(
+                                    slopes, number * room + place, 1, slopes_in, source, 1, columns
+                                )
+                    for k in range(0, numbers, PLACES):
+                        tile = gradient_of_zeros()
+                        for j in range(0, length, LANES):
+                            tile = add_pairs(tile, slopes, j, room, lines, places, k, j)
+                        at = (part * outputs + output) * numbers + k
+                        add_totals(tile, flat_gw, at, numbers)

@@ -1,7 +1,7 @@
 """How kernels are compiled.
 
-Numba's cache knows a kernel by the file that it stands in: after a change of a function that
-kernels of other files call, their files must be touched.
+Numba's cache knows a kernel by the text of the file that it stands in: after a change of a function
+that kernels of other files call, what is kept of them must be deleted (``__pycache__/*.nb?``).
 """
 
 from __future__ import annotations

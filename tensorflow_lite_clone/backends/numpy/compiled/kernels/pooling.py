@@ -1,5 +1,6 @@
 """Maxima over windows, a line of them at a time: first down the columns, then along the line.
 
+Those of 2 x 2 side by side are done a vector of windows at a time (`quads`).
 Arrays are flat and places unsigned: to cut pieces out of arrays, and to ask whether an index is
 negative, costs more than a line's work.
 """
@@ -9,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.compiled.kernels.jit import formula, kernel, loop
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.quads import put_gradient, put_largest
+from tensorflow_lite_clone.backends.numpy.compiled.kernels.vectors import LANES
 
 _f = np.float32
 _at = np.uint64
@@ -19,6 +22,14 @@ _LOWEST, _ZERO = _f(-np.inf), _f(0)
 def _larger(a, b):
     """The larger of two; NaN if there is one."""
     return b if (b > a) | (b != b) else a
+
+
+@loop
+def _is_four(size, count, geometry):
+    """Whether windows are 2 x 2 side by side, and whole."""
+    kh, kw, sh, sw, ph, pw, dh, dw = geometry
+    four = kh == kw == sh == sw == 2 and ph == pw == 0 and dh == dw == 1
+    return four and 2 * count[0] <= size[0] and 2 * count[1] <= size[1]
 
 
 @loop
@@ -35,6 +46,15 @@ def max_pool(start, stop, x, y, size, count, geometry):
     kh, kw, sh, sw, ph, pw, dh, dw = geometry
     height, width = size
     rows, columns = count
+    if _is_four(size, count, geometry):
+        for line_of_windows in range(start * rows, stop * rows):
+            plane, row = line_of_windows // rows, line_of_windows % rows
+            top = (plane * height + 2 * row) * width
+            window = line_of_windows * columns
+            for k in range(0, columns, LANES):
+                first = top + 2 * k
+                put_largest(y, window + k, x, first, first + width, columns - k)
+        return
     line = np.full(max((columns - 1) * sw + (kw - 1) * dw + 1, width + pw), _LOWEST)
     for plane in range(start, stop):
         for row in range(rows):
@@ -65,23 +85,6 @@ def _inside(first, kernel, dilation, size):
     return max(0, (dilation - 1 - first) // dilation), min(kernel, last + 1)
 
 
-@loop
-def _four(g, x, y, gx, window, count, top, low):
-    """A line of windows of 2 x 2 side by side, whose lines in x begin at `top` and `low`."""
-    for k in range(count):
-        i, j, spot = _at(top + 2 * k), _at(low + 2 * k), _at(window + k)
-        a, b, c, d = x[i], x[i + _at(1)], x[j], x[j + _at(1)]
-        largest, slope = y[spot], g[spot]
-        # the first that is the largest, or the last that is not a number: then none is the largest
-        is_a, is_b, is_c, is_d = a == largest, b == largest, c == largest, d == largest
-        no_c, no_b = (c != c) & (d == d), (b != b) & (c == c) & (d == d)
-        no_a = (a != a) & (b == b) & (c == c) & (d == d)
-        gx[i] = slope if is_a | no_a else _ZERO
-        gx[i + _at(1)] = slope if (is_b & (not is_a)) | no_b else _ZERO
-        gx[j] = slope if (is_c & (not (is_a | is_b))) | no_c else _ZERO
-        gx[j + _at(1)] = slope if (is_d & (not (is_a | is_b | is_c))) | (d != d) else _ZERO
-
-
 @kernel
 def max_pool_backward(start, stop, g, x, y, gx, size, count, geometry):
     """Each window's g at the place of its maximum, added up; planes of `size` and `count`, flat.
@@ -91,8 +94,7 @@ def max_pool_backward(start, stop, g, x, y, gx, size, count, geometry):
     kh, kw, sh, sw, ph, pw, dh, dw = geometry
     height, width = size
     rows, columns = count
-    four = kh == kw == sh == sw == 2 and ph == pw == 0 and dh == dw == 1
-    four &= 2 * rows <= height and 2 * columns <= width
+    four = _is_four(size, count, geometry)
     all_are_in_a_window = four and 2 * rows == height and 2 * columns == width
     for plane in range(start, stop):
         if not all_are_in_a_window:
@@ -100,7 +102,10 @@ def max_pool_backward(start, stop, g, x, y, gx, size, count, geometry):
         for row in range(rows):
             if four:
                 top = (plane * height + 2 * row) * width
-                _four(g, x, y, gx, (plane * rows + row) * columns, columns, top, top + width)
+                window = (plane * rows + row) * columns
+                for k in range(0, columns, LANES):
+                    first = top + 2 * k
+                    put_gradient(gx, g, window + k, x, first, first + width, columns - k)
                 continue
             line = row * sh - ph
             top, bottom = _inside(line, kh, dh, height)
