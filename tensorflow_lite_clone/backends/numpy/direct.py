@@ -20,7 +20,8 @@ from tensorflow_lite_clone.dispatch.table import override
 def sum(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple, dtype: Any = None) -> Any:
     whole = not keepdims and len(axis) == len(shape)
     native = x.dtype
-    if whole and x.size <= FEW and native.char in "fd" and dtype is None:
+    if whole and 4 < x.size <= FEW and native.char in "fd" and dtype is None:
+        # Fewer are added below, in PyTorch's order.
         return np.array(x.ravel().dot(constant(1, (x.size,), native)))
     if dtype is None and native.itemsize > 2 and x.size < MANY:
         if whole and native.kind in "fc":

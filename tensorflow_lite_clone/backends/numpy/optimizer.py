@@ -213,10 +213,10 @@ def rmsprop_step(
     found_inf: Any = None,
 ) -> Any:
     states = [averages] * centered + [buffers] * bool(momentum)
-    largest = np.finfo(params[0].dtype).max
     lists = (params, grads, squares, *states)
     if not _fits(lists, found_inf, lr, alpha, eps, weight_decay, momentum):
         return NotImplemented
+    largest = np.finfo(params[0].dtype).max
 
     def formula(i: int, room: Any, p: Any, g: Any, v: Any, *rest: Any) -> None:
         g = _decayed(g, p, weight_decay, maximize)
