@@ -24,6 +24,9 @@ from pathlib import Path
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "2")
 
+import tensorflow_lite_clone  # noqa: E402, F401  which wants to load NumPy
+
+# isort: split
 from tests.bench import cpu_table, cuda_table  # noqa: E402
 
 

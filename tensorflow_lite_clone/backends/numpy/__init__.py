@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.backends.numpy import loading as _loading  # noqa: F401  before others
+
+# isort: split
 from tensorflow_lite_clone.backends.numpy import activation as _activation  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import attention as _attention  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import batch_norm as _batch_norm  # noqa: F401
