@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.backends.numpy import activation, blocks, threads
+from tensorflow_lite_clone.backends.numpy import blocks, smooth_activation, threads
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.ops import _pointwise
 
@@ -167,7 +167,7 @@ def test_small_sigmoids_are_relatively_exact(
     has_exp2: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_exp2:
-        monkeypatch.setattr(activation, "_to_base_2", lambda: None)
+        monkeypatch.setattr(smooth_activation, "_to_base_2", lambda: None)
     values = np.linspace(-80, 20, 5000, dtype=np.float32)
     exact = special.expit(values.astype(np.float64))
     rounding = np.maximum(np.abs(values), 4) * 2.0**-23

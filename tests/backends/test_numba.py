@@ -410,3 +410,23 @@ def test_elementary_functions() -> None:
     places = [elementary.ordered(value) for value in numbers]
     assert places == sorted(places)
     np.testing.assert_array_equal([elementary.unordered(p) for p in places], numbers)
+
+
+def _doubled(start: int, stop: int, x: np.ndarray) -> None:
+    for i in range(start, stop):
+        x[i] *= 2
+
+
+@compiled
+def test_machine_code_is_kept_as_long_as_no_file_of_kernels_changes(monkeypatch) -> None:
+    from tensorflow_lite_clone.backends.numpy.compiled.kernels import jit
+
+    found = []
+    for text in ("before", "before", "after"):
+        monkeypatch.setattr(jit, "_texts", lambda text=text: text)
+        made = jit.kernel(_doubled)
+        x = np.ones(2, np.float32)
+        made(0, 2, x)
+        assert x.tolist() == [2, 2]
+        found.append(sum(made.stats.cache_hits.values()))
+    assert found == [found[0], 1, 0]

@@ -17,6 +17,7 @@ from tensorflow_lite_clone.backends.numpy import optimizer as _optimizer  # noqa
 from tensorflow_lite_clone.backends.numpy import pooling as _pooling  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import recurrent as _recurrent  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import resampling as _resampling  # noqa: F401
+from tensorflow_lite_clone.backends.numpy import smooth_activation as _smooth  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.backend import backend
 
 if backend(0).accelerators:

@@ -1,13 +1,16 @@
 """How kernels are compiled.
 
-Numba's cache knows a kernel by the text of the file that it stands in: after a change of a function
-that kernels of other files call, what is kept of them must be deleted (``__pycache__/*.nb?``).
+Numba's cache knows a kernel by the text of the file that it stands in; here by that of all files
+of kernels, since some call functions of others.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -25,4 +28,13 @@ def kernel(function: Callable[..., None]) -> Any:
     made = numba.njit(error_model="numpy", fastmath=_FREE, nogil=True)(function)
     with contextlib.suppress(RuntimeError):  # no folder can be written
         made.enable_caching()
+        file = made._cache._cache_file
+        file._source_stamp = file._source_stamp, _texts()
     return made
+
+
+@cache
+def _texts() -> str:
+    """What stands for the texts of all kernels."""
+    folder = Path(__file__).parent
+    return sha256(b"".join([path.read_bytes() for path in sorted(folder.glob("*.py"))])).hexdigest()
