@@ -15,6 +15,13 @@ from importlib import import_module
 _WAITING = "OPENBLAS_THREAD_TIMEOUT"  # the binary logarithm of ticks
 _OTHER_NAMES = ("GOTO_THREAD_TIMEOUT",)
 
+def _threads() -> set[int]:
+    """The numbers by which Linux knows the threads of this process."""
+    folder = "/proc/self/task"
+    return set(map(int, os.listdir(folder))) if os.path.isdir(folder) else set()
+
+
+_before = _threads()
 if any(name in os.environ for name in (_WAITING, *_OTHER_NAMES)):  # the user's choice
     import_module("numpy")
 else:
@@ -23,3 +30,6 @@ else:
         import_module("numpy")
     finally:
         del os.environ[_WAITING]  # other programs that this one starts are none of our business
+
+#: Threads that NumPy's BLAS has started, those of them that are known.
+blas_threads = sorted(_threads() - _before)

@@ -25,7 +25,7 @@ loop = numba.njit(error_model="numpy", fastmath=_FREE, forceinline=True)
 
 def kernel(function: Callable[..., None]) -> Any:
     """Compile ``function(start, stop, *arrays)``; its machine code is kept on disk."""
-    made = numba.njit(error_model="numpy", fastmath=_FREE, nogil=True)(function)
+    made: Any = numba.njit(error_model="numpy", fastmath=_FREE, nogil=True)(function)
     with contextlib.suppress(RuntimeError):  # no folder can be written
         made.enable_caching()
         file = made._cache._cache_file
