@@ -171,7 +171,8 @@ def as_for_large_arrays():
         for name in ("_LEAST", "_WIDE"):
             changed.enter_context(unittest.mock.patch.object(gathering, name, 1))
         for name in (
-            "activation", "batch_norm", "losses", "normalization", "recurrent", "softmax",
+            "activation", "batch_norm", "losses", "normalization", "recurrent",
+            "smooth_activation", "softmax",
         ):  # fmt: skip
             module = importlib.import_module(f"{numpy.__name__}.{name}")
             changed.enter_context(unittest.mock.patch.object(module, "_SMALL", 1))

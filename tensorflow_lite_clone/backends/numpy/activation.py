@@ -16,7 +16,7 @@ from tensorflow_lite_clone.backends.numpy.blocks import BLOCK, blockwise
 from tensorflow_lite_clone.dispatch.table import override
 
 LIGHT = 1 << 19  # elements a thread should have of work on each that takes 0.3 ns
-SMALL = 4096  # elements, below which few calls count for more than fast ones
+_SMALL = 4096  # elements, below which few calls count for more than fast ones
 _BITS = {"f": np.dtype(np.int32), "d": np.dtype(np.int64)}
 
 
@@ -59,7 +59,7 @@ def _zero(dtype: np.dtype) -> np.ndarray:
 
 @override("relu", backend="numpy", declines=False)
 def relu(F: Any, x: Any) -> Any:
-    if x.size >= SMALL:
+    if x.size >= _SMALL:
         y = blockwise(_relu, x, least=LIGHT)
         if y is not NotImplemented:
             return y
@@ -94,7 +94,7 @@ def _choose(out: Any, chosen: Any, value: Any) -> None:
 
 @override("threshold_backward", backend="numpy")
 def threshold_backward(F: Any, g: Any, x: Any, *, threshold: float) -> Any:
-    if x.size < SMALL:
+    if x.size < _SMALL:
         return NotImplemented
     level = F.backend.constant(threshold, x.dtype)
     return blockwise(lambda out, g, x: _keep(out, g, x <= level), g, x, least=LIGHT)
@@ -102,7 +102,7 @@ def threshold_backward(F: Any, g: Any, x: Any, *, threshold: float) -> Any:
 
 @override("hardtanh_backward", backend="numpy")
 def hardtanh_backward(F: Any, g: Any, x: Any, *, low: float, high: float) -> Any:
-    if x.size < SMALL:
+    if x.size < _SMALL:
         return NotImplemented
     low, high = F.backend.constant(low, x.dtype), F.backend.constant(high, x.dtype)
 
@@ -113,7 +113,7 @@ def hardtanh_backward(F: Any, g: Any, x: Any, *, low: float, high: float) -> Any
 
 @override("leaky_relu", backend="numpy")
 def leaky_relu(F: Any, x: Any, *, slope: float) -> Any:
-    if x.size < SMALL or not 0 < slope <= 1 or x.dtype.char not in "fd":
+    if x.size < _SMALL or not 0 < slope <= 1 or x.dtype.char not in "fd":
         return NotImplemented
     factor = x.dtype.type(slope)
 
@@ -126,7 +126,7 @@ def leaky_relu(F: Any, x: Any, *, slope: float) -> Any:
 
 @override("leaky_relu_backward", backend="numpy")
 def leaky_relu_backward(F: Any, g: Any, x: Any, *, slope: float) -> Any:
-    if x.size < SMALL or x.dtype.char not in "fd":
+    if x.size < _SMALL or x.dtype.char not in "fd":
         return NotImplemented
     bits = _BITS[x.dtype.char]
     low, high = np.array([slope, 1], x.dtype).view(bits)
@@ -144,7 +144,7 @@ def leaky_relu_backward(F: Any, g: Any, x: Any, *, slope: float) -> Any:
 
 @override("hardsigmoid", backend="numpy")
 def hardsigmoid(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < SMALL else blockwise(_hardsigmoid, x, least=LIGHT)
+    return NotImplemented if x.size < _SMALL else blockwise(_hardsigmoid, x, least=LIGHT)
 
 
 def _hardsigmoid(out: Any, x: Any) -> None:
@@ -155,7 +155,7 @@ def _hardsigmoid(out: Any, x: Any) -> None:
 
 @override("hardsigmoid_backward", backend="numpy")
 def hardsigmoid_backward(F: Any, g: Any, x: Any) -> Any:
-    if x.size < SMALL:
+    if x.size < _SMALL:
         return NotImplemented
     return blockwise(_hardsigmoid_backward, g, x, buffers=1, least=LIGHT)
 
@@ -167,7 +167,7 @@ def _hardsigmoid_backward(out: Any, g: Any, x: Any, sixth: Any) -> None:
 
 @override("hardswish", backend="numpy")
 def hardswish(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < SMALL else blockwise(_hardswish, x, least=LIGHT)
+    return NotImplemented if x.size < _SMALL else blockwise(_hardswish, x, least=LIGHT)
 
 
 def _hardswish(out: Any, x: Any) -> None:
@@ -179,7 +179,7 @@ def _hardswish(out: Any, x: Any) -> None:
 
 @override("hardswish_backward", backend="numpy")
 def hardswish_backward(F: Any, g: Any, x: Any) -> Any:
-    if x.size < SMALL:
+    if x.size < _SMALL:
         return NotImplemented
     return blockwise(_hardswish_backward, g, x, buffers=1, least=LIGHT)
 
@@ -194,7 +194,7 @@ def _hardswish_backward(out: Any, g: Any, x: Any, slope: Any) -> None:
 
 @override("elu", backend="numpy")
 def elu(F: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
-    if x.size < SMALL or x.dtype.char != "f":
+    if x.size < _SMALL or x.dtype.char != "f":
         return NotImplemented
 
     def kernel(out: Any, x: Any, positive: Any) -> None:
@@ -212,7 +212,7 @@ def elu(F: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
 
 @override("elu_backward", backend="numpy")
 def elu_backward(F: Any, g: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
-    if x.size < SMALL or x.dtype.char != "f":
+    if x.size < _SMALL or x.dtype.char != "f":
         return NotImplemented
     smooth = alpha * rate == 1  # the slope of the exponential ends in that of the line
 

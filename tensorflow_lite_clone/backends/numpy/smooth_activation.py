@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.activation import LIGHT, SMALL, number, zeros_like
+from tensorflow_lite_clone.backends.numpy.activation import LIGHT, number, zeros_like
 from tensorflow_lite_clone.backends.numpy.blocks import blockwise
 from tensorflow_lite_clone.dispatch.table import override
 
+_SMALL = 4096  # elements, below which few calls count for more than fast ones
 _HALF, _ONE = number(0.5), number(1)
 
 
 @override("tanh_backward", backend="numpy")
 def tanh_backward(F: Any, g: Any, y: Any) -> Any:
-    return NotImplemented if y.size < SMALL else blockwise(_tanh_backward, g, y, least=LIGHT)
+    return NotImplemented if y.size < _SMALL else blockwise(_tanh_backward, g, y, least=LIGHT)
 
 
 def _tanh_backward(out: Any, g: Any, y: Any) -> None:
@@ -28,7 +29,7 @@ def _tanh_backward(out: Any, g: Any, y: Any) -> None:
 
 @override("sigmoid_backward", backend="numpy")
 def sigmoid_backward(F: Any, g: Any, y: Any) -> Any:
-    return NotImplemented if y.size < SMALL else blockwise(_sigmoid_backward, g, y, least=LIGHT)
+    return NotImplemented if y.size < _SMALL else blockwise(_sigmoid_backward, g, y, least=LIGHT)
 
 
 def _sigmoid_backward(out: Any, g: Any, y: Any) -> None:
@@ -68,7 +69,7 @@ def _sigmoid(out: Any, x: Any) -> None:
 
 @override("sigmoid", backend="numpy")
 def sigmoid(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < SMALL else blockwise(_sigmoid, x)
+    return NotImplemented if x.size < _SMALL else blockwise(_sigmoid, x)
 
 
 def _silu(out: Any, x: Any) -> None:
@@ -79,7 +80,7 @@ def _silu(out: Any, x: Any) -> None:
 
 @override("silu", backend="numpy")
 def silu(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < SMALL else blockwise(_silu, x)
+    return NotImplemented if x.size < _SMALL else blockwise(_silu, x)
 
 
 def _silu_backward(out: Any, g: Any, x: Any, s: Any) -> None:
@@ -93,7 +94,7 @@ def _silu_backward(out: Any, g: Any, x: Any, s: Any) -> None:
 
 @override("silu_backward", backend="numpy")
 def silu_backward(F: Any, g: Any, x: Any) -> Any:
-    if x.size < SMALL:
+    if x.size < _SMALL:
         return NotImplemented
     return blockwise(_silu_backward, g, x, buffers=1)
 
@@ -167,7 +168,7 @@ _RATE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
 
 @override("gelu_tanh", backend="numpy")
 def gelu_tanh(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < SMALL else blockwise(_gelu_tanh, x)
+    return NotImplemented if x.size < _SMALL else blockwise(_gelu_tanh, x)
 
 
 def _gelu_tanh(out: Any, x: Any) -> None:
@@ -187,7 +188,7 @@ def _tanh_of_cubic(out: Any, x: Any) -> None:
 
 @override("gelu_tanh_backward", backend="numpy")
 def gelu_tanh_backward(F: Any, g: Any, x: Any) -> Any:
-    if x.size < SMALL:
+    if x.size < _SMALL:
         return NotImplemented
     return blockwise(_gelu_tanh_backward, g, x, buffers=1)
 
@@ -228,7 +229,7 @@ def _log1p_of_exp(out: Any, e: Any, w: Any) -> None:
 
 @override("softplus", backend="numpy")
 def softplus(F: Any, x: Any, *, beta: float, threshold: float) -> Any:
-    if x.size < SMALL or not (threshold >= 18 and beta > 0) or x.dtype.char != "f":
+    if x.size < _SMALL or not (threshold >= 18 and beta > 0) or x.dtype.char != "f":
         return NotImplemented  # where the maximum with x is not what lies past the threshold
 
     def kernel(out: Any, x: Any, z: Any, w: Any) -> None:
@@ -243,7 +244,7 @@ def softplus(F: Any, x: Any, *, beta: float, threshold: float) -> Any:
 
 @override("softplus_backward", backend="numpy")
 def softplus_backward(F: Any, g: Any, x: Any, *, beta: float, threshold: float) -> Any:
-    if x.size < SMALL or threshold < 18 or x.dtype.char != "f":
+    if x.size < _SMALL or threshold < 18 or x.dtype.char != "f":
         return NotImplemented  # where the sigmoid past the threshold is not 1 in float32
 
     def kernel(out: Any, g: Any, x: Any) -> None:
@@ -257,7 +258,7 @@ def softplus_backward(F: Any, g: Any, x: Any, *, beta: float, threshold: float) 
 
 @override("log_sigmoid", backend="numpy")
 def log_sigmoid(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < SMALL else blockwise(_log_sigmoid, x, buffers=2)
+    return NotImplemented if x.size < _SMALL else blockwise(_log_sigmoid, x, buffers=2)
 
 
 def _log_sigmoid(out: Any, x: Any, z: Any, w: Any) -> None:
@@ -270,7 +271,7 @@ def _log_sigmoid(out: Any, x: Any, z: Any, w: Any) -> None:
 
 @override("log_sigmoid_backward", backend="numpy")
 def log_sigmoid_backward(F: Any, g: Any, x: Any) -> Any:
-    return NotImplemented if x.size < SMALL else blockwise(_log_sigmoid_backward, g, x)
+    return NotImplemented if x.size < _SMALL else blockwise(_log_sigmoid_backward, g, x)
 
 
 def _log_sigmoid_backward(out: Any, g: Any, x: Any) -> None:
