@@ -71,12 +71,9 @@ class Adagrad(Optimizer):
         check_fused(fused, foreach, differentiable)
         for group in self.param_groups:  # torch fills these states at once, not at the first step
             for param in group["params"]:
-                start = group["initial_accumulator_value"]
                 self.state[param] = {
                     "step": new_count(param, group["fused"]),
-                    "sum": full_like(
-                        param.detach(), complex(start, start) if param.is_complex() else start
-                    ),
+                    "sum": _first_sum(param, group),
                 }
 
     def share_memory(self) -> None:
@@ -85,11 +82,12 @@ class Adagrad(Optimizer):
             state["sum"].share_memory_()
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        sums = self.states(params, sum=lambda param: _first_sum(param, group))  # of groups added
         self.run(
             adagrad_step,
             params,
             grads,
-            [self.state[param]["sum"] for param in params],
+            *sums,
             steps=self.count_steps(group, params),
             lr=self.number(group, "lr"),
             lr_decay=self.number(group, "lr_decay"),
@@ -97,3 +95,8 @@ class Adagrad(Optimizer):
             eps=group["eps"],
             maximize=group["maximize"],
         )
+
+
+def _first_sum(param: Tensor, group: dict[str, Any]) -> Tensor:
+    start = group["initial_accumulator_value"]
+    return full_like(param.detach(), complex(start, start) if param.is_complex() else start)

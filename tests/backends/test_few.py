@@ -112,3 +112,11 @@ def test_inputs_are_not_written_to() -> None:
     few.cross_entropy(x, np.arange(4), "mean", -100), few.layer_norm(x, w, w, 1, 1e-5)
     np.testing.assert_array_equal(x, before[0])
     np.testing.assert_array_equal(w, before[1])
+
+
+@pytest.mark.parametrize(("value", "size"), [(1000.1, 63), (10000.1, 48), (-3e5, 7)])
+def test_rows_of_one_number_are_normalized_to_zero(value: float, size: int) -> None:
+    x = np.full((3, size), value, np.float32)
+    y, means, _ = few.layer_norm(x, None, None, 1, 1e-5)
+    np.testing.assert_allclose(y, np.zeros_like(x), atol=1e-6)
+    np.testing.assert_array_equal(means, x[:, :1])

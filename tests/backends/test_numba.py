@@ -298,6 +298,17 @@ def test_reads_and_sums_at_places(axis: int) -> None:
 
 
 @compiled
+def test_places_that_were_written_to_after_they_were_read() -> None:
+    places = np.zeros((64, 64), np.int64)
+    places[3, 3] = 1 << 40
+    numbers = {"axis": 1, "shape": (64, 64)}
+    with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
+        CPU.F.gather_backward(random(64, 64), places, **numbers)
+    with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
+        CPU.F.scatter_add_to(random(64, 64), places, random(64, 64), axis=1)
+
+
+@compiled
 @pytest.mark.parametrize("axis", [0, 1])
 def test_other_sums_at_places(axis: int) -> None:
     x, places = random(40, 60), PLACES % (40, 60)[axis]

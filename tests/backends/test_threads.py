@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -51,6 +53,27 @@ def test_exceptions_arrive_after_all_parts(three: None) -> None:
     assert sorted(done) == [0, 2]
     threads.share(lambda start, stop: done.append(start), 3, 1)
     assert len(done) == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "kill"), reason="no signals here")
+def test_an_interrupt_waits_for_all_parts(three: None) -> None:
+    """They still write to memory that would be handed to others."""
+    done, go = [], threading.Event()
+
+    def work(start: int, stop: int) -> None:
+        if start:
+            go.wait(10)
+            time.sleep(0.1)
+            done.append(start)
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        go.set()
+
+    threading.Timer(0.2, interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        threads.share(work, 3, 1)
+    assert sorted(done) == [1, 2]
 
 
 def test_what_is_shared_again_stays_in_its_thread(three: None) -> None:

@@ -10,6 +10,7 @@ import unittest
 import warnings
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 
@@ -457,3 +458,16 @@ def test_small_helpers():
             )
         )
     assert seen[0] == seen[1]
+
+
+def test_parameters_that_come_later() -> None:
+    for name in ("Adagrad", "Adam", "SGD"):
+        found = []
+        for lib in BOTH:
+            first, second = [lib.nn.Parameter(lib.ones(2)) for _ in range(2)]
+            optimizer = getattr(lib.optim, name)([first], lr=0.1)
+            optimizer.add_param_group({"params": [second], "lr": 0.5})
+            first.grad, second.grad = lib.ones(2), lib.ones(2)
+            optimizer.step()
+            found.append([first.tolist(), second.tolist()])
+        np.testing.assert_allclose(*found, rtol=1e-6)

@@ -92,6 +92,11 @@ def masked(a: tlc.Tensor, b: tlc.Tensor) -> tlc.Tensor:
     return tlc.where(y == y, y.square(), a) * 0.3
 
 
+def both_true(a: tlc.Tensor, b: tlc.Tensor) -> tlc.Tensor:
+    """A sum of booleans is one."""
+    return tlc.where(((a * b > 0) + (a > 0)) == (b > 0), a, b) * 2
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "gelu": (gelu, [(40, 23)]),
     "layer norm": (layer_norm, [(40, 23), (23,), (23,)]),
@@ -99,6 +104,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "gated": (swiglu, [(5, 7, 31)] * 2),
     "chosen": (chosen, [(911,)] * 2),
     "masked": (masked, [(911,)] * 2),
+    "both true": (both_true, [(911,)] * 2),
     "in place": (in_place, [(30, 31)] * 2),
     "kinds": (kinds, [(30, 31)] * 2),
     "along axes": (along_axes, [(6, 4, 8, 9), (4,), (4,)]),

@@ -104,6 +104,9 @@ def layer_norm(x: Any, w: Any, b: Any, ndim: int, eps: float) -> Any:
     square, column, least, line = _for_moments(size, eps, dtype)
     means = rows.dot(square)
     y = np.subtract(rows, means)
+    rest = y.dot(square)  # means were rounded, which counts where rows are nearly constant
+    y -= rest
+    means += rest
     rstd = np.reciprocal(np.sqrt(np.add(np.multiply(y, y).dot(column), least)))
     y = np.multiply(y, rstd.dot(line if w is None else w.reshape(1, size)), y)
     if b is not None:

@@ -10,9 +10,9 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ContextDecorator, contextmanager, nullcontext
+from contextlib import ContextDecorator, contextmanager, nullcontext, suppress
 from functools import cache
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -55,14 +55,43 @@ class _Worker:
         # say.
         np.seterr(all="ignore")
         while True:
-            work, start, stop, ended = self.parts.get()
+            work, start, stop, outcome = self.parts.get()
             try:
                 work(start, stop)
             except BaseException as error:
-                ended.put(error)
+                outcome.tell(error)
             else:
-                ended.put(None)
-            del work, ended  # nothing is kept alive while there is nothing to do
+                outcome.tell(None)
+            del work, outcome  # nothing is kept alive while there is nothing to do
+
+
+class _Outcome:
+    """What became of the parts of some work."""
+
+    def __init__(self) -> None:
+        self._found: list[BaseException | None] = []
+        self._told: SimpleQueue = SimpleQueue()
+
+    def tell(self, error: BaseException | None) -> None:
+        self._found.append(error)
+        self._told.put(None)
+
+    def wait_for(self, parts: int) -> None:
+        """Return, or raise what one raised, once all have ended: an interrupt waits for them too.
+
+        Until then they write to memory that the caller would hand to others.
+        """
+        interrupt = None
+        while len(self._found) < parts:
+            try:
+                self._told.get(timeout=1)
+            except Empty:  # an interrupt may have come between a word and its notice
+                continue
+            except KeyboardInterrupt as error:
+                interrupt = error
+        for error in (interrupt, *self._found):
+            if error is not None:
+                raise error
 
 
 def share(
@@ -84,18 +113,16 @@ def share(
         while len(_workers) < parts - 1:
             _workers.append(_Worker())
         workers = _workers[: parts - 1]
-        ended: SimpleQueue = SimpleQueue()
+        outcome, given = _Outcome(), 0
         # Threads that BLAS may start have the processors that this thread has then: all of them.
         with one_thread_each() if products else nullcontext(), _apart(workers):
-            for worker, start, stop in zip(workers, ends, ends[1:]):
-                worker.parts.put((work, start, stop, ended))
             try:
+                for worker, start, stop in zip(workers, ends, ends[1:]):
+                    worker.parts.put((work, start, stop, outcome))
+                    given += 1
                 work(0, ends[0])
             finally:
-                errors = [ended.get() for _ in workers]
-        for error in errors:
-            if error is not None:
-                raise error
+                outcome.wait_for(given)
     finally:
         _busy.release()
 
@@ -121,31 +148,28 @@ def _apart(workers: list[_Worker]) -> Iterator[None]:
     one that has woken them does not even sleep: products took 10 ms instead of 0.4. They have the
     other processors for longer, as this thread seldom leaves its own.
     """
-    allowed = _spread(workers)
+    allowed = os.sched_getaffinity(0) if _processor is not None else set()
     try:
+        if _processor is not None:
+            _spread(workers, allowed, _processor())
         yield
     finally:
         if allowed:
-            os.sched_setaffinity(0, allowed)
+            with suppress(OSError):
+                os.sched_setaffinity(0, allowed)
 
 
-def _spread(workers: list[_Worker]) -> set[int]:
-    """Give threads their processors: those that this one had, or none where nothing was changed."""
-    if _processor is None:
-        return set()
-    allowed, here = os.sched_getaffinity(0), _processor()
+def _spread(workers: list[_Worker], allowed: set[int], here: int) -> None:
+    """Give threads their processors, of those that are `allowed`, if there are enough."""
     others = sorted(allowed - {here})
     if here not in allowed or len(others) < len(workers):
-        return set()
-    try:
+        return
+    with suppress(OSError):  # a process may be kept from choosing
         for i, worker in enumerate(workers):
             worker.seat.stay_on(set(others[i :: len(workers)]))
         for thread in _of_blas:
             thread.stay_on(set(others))
         os.sched_setaffinity(0, {here})
-    except OSError:  # a process may be kept from choosing
-        return set()
-    return allowed
 
 
 class one_thread_each(ContextDecorator):

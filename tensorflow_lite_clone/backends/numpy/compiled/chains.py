@@ -73,6 +73,8 @@ def _fits(step: Step, run: list[Step], updated: list[Node]) -> bool:
     """Whether a loop can do a step, and all that it does is in one floating dtype."""
     if step.word not in _WORDS or step.result in updated:
         return False
+    if step.word is np.add and step.result.dtype == _BOOL:  # which is 2 of True and True in a loop
+        return False
     nodes = [value for each in (step, *run[:1]) for value in (*each.operands, each.result)]
     dtypes = {value.dtype for value in nodes if isinstance(value, Node)} - {_BOOL}
     numbers = [value for value in step.operands if not isinstance(value, Node)]

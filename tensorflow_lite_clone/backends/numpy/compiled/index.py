@@ -50,9 +50,9 @@ def gather(
     return y
 
 
-def _add(y: np.ndarray, index: np.ndarray, src: np.ndarray, axis: int, checks: bool) -> None:
+def _add(y: np.ndarray, index: np.ndarray, src: np.ndarray, axis: int) -> None:
     places = _blocks(index, axis)
-    most = np.empty(checks * len(places), np.uintp)
+    most = np.empty(len(places), np.uintp)
     run(_kernels.scatter_add, len(places), places[0].size // _PLACES, _blocks(y, axis), places,
         _blocks(src, axis), most)  # fmt: skip
     _check(most, index, y.shape[axis], axis)
@@ -67,7 +67,7 @@ def gather_backward(g: np.ndarray, index: np.ndarray, *, axis: int, shape: tuple
     if not _fits(index, shape, axis):
         return NotImplemented
     gx = np.zeros(shape, g.dtype)
-    _add(gx, index, g, axis, False)
+    _add(gx, index, g, axis)  # places may have been written to since they were read
     return gx
 
 
@@ -78,7 +78,7 @@ def scatter_add(
     if not _fits(index, x.shape, axis) or not _addable(src, index):
         return NotImplemented
     y = copy(x)
-    _add(y, index, src, axis, checks)
+    _add(y, index, src, axis)
     return y
 
 
@@ -86,7 +86,7 @@ def scatter_add(
 def scatter_add_to(x: np.ndarray, index: np.ndarray, src: np.ndarray, *, axis: int) -> Any:
     if not _fits(index, x.shape, axis) or not _addable(src, index):
         return NotImplemented
-    _add(x, index, src, axis, False)
+    _add(x, index, src, axis)
     return None
 
 

@@ -1,8 +1,8 @@
 """Reads and sums at places.
 
 Places are unsigned: with signed ones Numba would look for negative ones, which count from the end,
-and as unsigned numbers those are the largest. Where they are not known to be in range nothing is
-done for an i with one that is too large: `most` is told the largest of each i.
+and as unsigned numbers those are the largest. Nothing is done for an i with one that is too large:
+`most` is told the largest of each i.
 """
 
 from __future__ import annotations
@@ -46,14 +46,12 @@ def gather(start, stop, x, index, y, most):
 
 @kernel
 def scatter_add(start, stop, y, index, src, most):
-    """y, index and src are (before, along the axis, behind), most is (before,), or empty where all
-    places are known to be in range."""
+    """y, index and src are (before, along the axis, behind), most is (before,)."""
     count, size = index.shape[1:]
     for i in range(start, stop):
-        if most.size:
-            most[i] = _largest(index[i])
-            if most[i] >= _unsigned(y.shape[1]):
-                continue
+        most[i] = _largest(index[i])
+        if most[i] >= _unsigned(y.shape[1]):
+            continue
         if size == 1:
             line, places, values = y[i, :, 0], index[i, :, 0], src[i, :, 0]
             for j in range(_unsigned(count)):
