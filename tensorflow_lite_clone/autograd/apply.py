@@ -145,7 +145,11 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
     if op.differentiable and mode.grad:
         edges, mask = edges_of(inputs)
         if mask:
-            record_several(outputs, op, backend, edges, mask, storages, parameters)
+            made = [output._storage for output in outputs]
+            node = several(made, op, backend, edges, mask, storages, parameters)
+            for index, output in enumerate(outputs):
+                if index not in op.nondifferentiable:
+                    output._edge = (node, index)
     if root is not None and op.differentiable:
         _remember_views(inputs[0], outputs, op, parameters)
     return outputs
@@ -290,23 +294,6 @@ def record(
     if creation_hooks:
         for hook in creation_hooks:
             hook(node)
-
-
-def record_several(
-    outputs: tuple,
-    op: type[Op],
-    backend: Any,
-    edges: tuple,
-    mask: int,
-    storages: Sequence[Any],
-    parameters: dict,
-) -> None:
-    """`record` for an op with several outputs."""
-    made = [output._storage for output in outputs]
-    node = several(made, op, backend, edges, mask, storages, parameters)
-    for index, output in enumerate(outputs):
-        if index not in op.nondifferentiable:
-            output._edge = (node, index)
 
 
 def several(
