@@ -37,6 +37,7 @@ class Collected:
     def __init__(self, behind: tuple = ()) -> None:
         self._behind = behind
         self._memories: list[Storage] = []
+        self._lines: list[Any] = []  # their arrays as they were when they were referred to
         self._references: dict[tuple[int, Any], Reference] = {}
         self._places: dict[int, tuple[str, DType | None]] = {}
 
@@ -58,8 +59,9 @@ class Collected:
         if id(memory) not in self._places:
             self._places[id(memory)] = key, dtype
             self._memories.append(memory)
+            self._lines.append(_line(memory))
         location = location_tag(UntypedStorage(new_tensor(memory)))
-        numel = _nbytes(memory) // kind.itemsize
+        numel = self.nbytes(int(key)) // kind.itemsize
         made = Reference(("storage", kind, key, location, numel, *self._behind))
         self._references[id(memory), kind] = made
         return made
@@ -74,20 +76,19 @@ class Collected:
 
     def bytes_of(self, key: int) -> Any:
         """The contents of storage number `key`: a host array of uint8."""
-        memory = self._memories[key]
-        backend, array = memory.backend, memory.array
-        line = backend.F.as_strided(array, (extent(array.shape, backend.strides(array)),), (1,))
-        host = np.ascontiguousarray(backend.to_host(line))
+        host = np.ascontiguousarray(self._memories[key].backend.to_host(self._lines[key]))
         return host.view(np.uint8)
 
     def nbytes(self, key: int) -> int:
         """How many bytes storage number `key` has."""
-        return _nbytes(self._memories[key])
+        line = self._lines[key]
+        return line.size * line.dtype.itemsize
 
 
-def _nbytes(memory: Storage) -> int:
-    array = memory.array
-    return extent(array.shape, memory.backend.strides(array)) * array.dtype.itemsize
+def _line(memory: Storage) -> Any:
+    """All elements of a storage in the order in which they lie."""
+    backend, array = memory.backend, memory.array
+    return backend.F.as_strided(array, (extent(array.shape, backend.strides(array)),), (1,))
 
 
 class Part(NamedTuple):

@@ -43,16 +43,15 @@ def save(
         if not _use_new_zipfile_serialization:
             _write_legacy(file, pickled, storages, pickle_module, pickle_protocol)
             return
-        archive = ArchiveWriter(file, folder_name(f))
-        archive.write("data.pkl", pickled)
-        archive.write(".format_version", b"1")
-        archive.write(".storage_alignment", str(ALIGNMENT).encode())
-        if not _disable_byteorder_record:
-            archive.write("byteorder", sys.byteorder.encode())
-        for key in range(len(storages)):
-            data = _contents(storages, key)
-            archive.write(f"data/{key}", data, checked=not options.skips_data)
-        archive.close()
+        with ArchiveWriter(file, folder_name(f)) as archive:
+            archive.write("data.pkl", pickled)
+            archive.write(".format_version", b"1")
+            archive.write(".storage_alignment", str(ALIGNMENT).encode())
+            if not _disable_byteorder_record:
+                archive.write("byteorder", sys.byteorder.encode())
+            for key in range(len(storages)):
+                data = _contents(storages, key)
+                archive.write(f"data/{key}", data, checked=not options.skips_data)
 
 
 def _contents(storages: Collected, key: int) -> Any:
