@@ -10,6 +10,7 @@ import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -88,11 +89,7 @@ class ArchiveWriter:
             self._zip.close()
 
     def write(self, name: str, data: Any, checked: bool = True) -> None:
-        """Add a record of bytes; without a checksum unless it is to be `checked`.
-
-        Each piece is copied first, so that the checksum is that of the bytes in the file, also
-        when another thread writes to the memory.
-        """
+        """Add a record of bytes; without a checksum unless it is to be `checked`."""
         info = zipfile.ZipInfo(f"{self._folder}/{name}")
         info.file_size = size = memoryview(data).nbytes
         # zipfile asks for the larger header with some room to spare
@@ -102,9 +99,8 @@ class ArchiveWriter:
         info.extra = _PADDING_TAG + struct.pack("<H", padding) + b"Z" * padding
         with self._zip.open(info, "w") as record:
             info.extra = b""  # the directory needs no padding
-            pieces = memoryview(data)
-            for place in range(0, size, _PIECE):
-                record.write(bytes(pieces[place : place + _PIECE]))
+            for piece in pieces(data):
+                record.write(piece)
         if not checked:
             info.CRC = 0
         self._checksum = zlib.crc32(info.CRC.to_bytes(4, "little"), self._checksum)
@@ -261,6 +257,17 @@ def _has_large_end(file: Any, start: int, end: int) -> bool:
     if len(locator) < _LOCATOR_SIZE or locator[:4] != b"PK\x06\x07":
         return False
     return start + struct.unpack_from("<Q", locator, 8)[0] == end - _LARGE_END_SIZE
+
+
+def pieces(data: Any) -> Iterator[bytes]:
+    """Copies of the parts of `data`, which is read once, as other threads may write to it.
+
+    So a checksum is that of what is in the file. A copy begins where a number does, so that no
+    number is half an old and half a new one.
+    """
+    view = memoryview(data)
+    for place in range(0, view.nbytes, _PIECE):
+        yield bytes(view[place : place + _PIECE])
 
 
 def write_all(file: Any, data: Any) -> int:

@@ -28,6 +28,7 @@ KNOWN: dict[tuple[str, str], Any] = {
     ("torch.nn.parameter", "Buffer"): Buffer,
     ("torch.storage", "UntypedStorage"): UNTYPED,
     ("torch.serialization", "_get_layout"): _rebuild.layout,
+    ("torch._utils", "_rebuild_sparse_tensor"): _rebuild.rebuild_sparse_tensor,
     ("torch._utils", "_rebuild_tensor"): _rebuild.rebuild_tensor,
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild.rebuild_tensor_v2,
     ("torch._utils", "_rebuild_tensor_v3"): _rebuild.rebuild_tensor_v3,

@@ -83,7 +83,7 @@ class set_default_mmap_options:  # noqa: N801  (PyTorch's name)
 class skip_data:  # noqa: N801  (PyTorch's name)
     """A block in which `save` leaves out the tensors' bytes and `load` does not read them.
 
-    Files have the room for the bytes; loaded tensors have arbitrary values.
+    Files have the room for the bytes; loaded tensors are zeros.
     """
 
     def __init__(self, materialize_fake_tensors: bool = False) -> None:

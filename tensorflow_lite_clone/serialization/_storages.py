@@ -14,9 +14,10 @@ from tensorflow_lite_clone.core.dtypes import DType, uint8
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
+from tensorflow_lite_clone.serialization._foreign import Foreign
 from tensorflow_lite_clone.serialization._kinds import KINDS, UNTYPED, StorageKind
 from tensorflow_lite_clone.serialization._locations import Restorer, location_tag
-from tensorflow_lite_clone.serialization._rebuild import memory_of, storage_over
+from tensorflow_lite_clone.serialization._rebuild import memory_of, storage_over, unfilled
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import new_tensor
 
@@ -104,15 +105,21 @@ class Loaded:
     """The storages of a file, read when a pickle first refers to them.
 
     ``read(key, nbytes)`` gives a host array of uint8; `restore` puts it to its place; `swaps`
-    says that the file has the other byte order.
+    says that the file has the other byte order, `filled` that the bytes are there already.
     """
 
     def __init__(
-        self, read: Callable[[str, int], Any], restore: Restorer, swaps: bool = False
+        self,
+        read: Callable[[str, int], Any],
+        restore: Restorer,
+        swaps: bool = False,
+        filled: bool = True,
     ) -> None:
         self._read = read
         self._restore = restore
         self._swaps = swaps
+        self._filled = filled
+        self.late: list[Callable[[], None]] = []  # what waits for the bytes
         self._made: dict[str, Any] = {}
         self.parts: dict[str, Part] = {}
 
@@ -123,6 +130,8 @@ class Loaded:
         if not isinstance(name, tuple) or len(name) < 5 or _text(name[0]) != "storage":
             raise pickle.UnpicklingError("Unknown typename for persistent_load: not a storage")
         kind, key, location, numel = name[1], _text(name[2]), _text(name[3]), name[4]
+        if type(kind) is Foreign:
+            return kind
         if not isinstance(kind, StorageKind) or type(numel) is not int or numel < 0:
             raise pickle.UnpicklingError("a storage needs a kind and a number of elements")
         if key not in self._made:
@@ -143,7 +152,13 @@ class Loaded:
         if array.dtype != backend.native[uint8]:
             array = backend.F.bitcast(array, backend.native[uint8])
         self.parts[key] = Part(kind, data, array, backend)
-        return storage_over(array, backend, kind.dtype)
+        return self._waiting(storage_over(array, backend, kind.dtype))
+
+    def _waiting(self, storage: Any) -> Any:
+        """The storage, on whose bytes others wait if they are not there."""
+        if not self._filled:
+            unfilled[memory_of(storage)] = self.late
+        return storage
 
     def _window(self, made: Any, kind: StorageKind, view: Any) -> Any:
         """A part of another storage as a storage of its own: only the first files have them."""
@@ -154,7 +169,7 @@ class Loaded:
         if name not in self._made:
             memory = memory_of(made)
             array = memory.array[offset : offset + numel]
-            self._made[name] = TypedStorage(wrap(array, memory.backend))
+            self._made[name] = self._waiting(TypedStorage(wrap(array, memory.backend)))
         return self._made[name]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.serialization._archive import ALIGNMENT, ArchiveWriter, write_all
+from tensorflow_lite_clone.serialization._archive import ALIGNMENT, ArchiveWriter, pieces, write_all
 from tensorflow_lite_clone.serialization._files import folder_name, opened_to_write
 from tensorflow_lite_clone.serialization._legacy import MAGIC_NUMBER, PROTOCOL_VERSION, SYSTEM
 from tensorflow_lite_clone.serialization._options import options
@@ -71,4 +71,5 @@ def _write_legacy(
     for key in keys:
         data = _contents(storages, key)
         file.write(struct.pack("<q", data.size // storages.itemsize(key)))
-        write_all(file, data)
+        for piece in pieces(data):
+            write_all(file, piece)
