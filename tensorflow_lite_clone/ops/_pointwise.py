@@ -20,6 +20,7 @@ from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.stored import calculated, refuse_in_place
 from tensorflow_lite_clone.dispatch.table import prepared, run
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
@@ -84,7 +85,10 @@ def unary(
             call = calls[backend]
         except KeyError:
             call = prepared(op, backend)
-        result = call(array) if array.size < MANY else backend.large(call, array)
+        try:
+            result = call(array) if array.size < MANY else backend.large(call, array)
+        except TypeError:
+            result = calculated(op, backend, call, (array,))
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
         if storage.__class__ is Free:
@@ -231,7 +235,7 @@ def binary(
         except TypeError:
             if check is not None:
                 check((input, other))
-            raise
+            result = calculated(op, backend, call, (left, right))
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
         if free:
@@ -348,7 +352,10 @@ def _assigned(op: type[Op], target: Any, other: Any, slow: str) -> bool:
     if hooks.writers:
         hooks.writing(op, partial(assign, array, right), (array, right), {})
     else:
-        assign(array, right)
+        try:
+            assign(array, right)
+        except TypeError:
+            refuse_in_place(op, storage.backend, (array, right))
     storage.bump()
     return True
 

@@ -21,8 +21,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
 
     With `force` a tensor on another device or in a graph is copied or detached first.
     """
-    if self.dtype is dtypes.bfloat16:
-        raise TypeError("Got unsupported ScalarType BFloat16")
+    if self.dtype in (dtypes.bfloat16, *dtypes.FLOAT8):
+        raise TypeError(f"Got unsupported ScalarType {self.dtype.short_name}")
     if not force:
         if self.requires_grad:
             raise RuntimeError(

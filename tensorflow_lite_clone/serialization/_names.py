@@ -37,7 +37,7 @@ KNOWN: dict[tuple[str, str], Any] = {
     ("torch._tensor", "_rebuild_from_type_v2"): _rebuild.rebuild_from_type,
 }
 KNOWN.update({("torch", name): dtype for name, dtype in dtypes.NAMES.items()})
-KNOWN.update({("torch", dtype.name): dtype for dtype in dtypes.ALL})
+KNOWN.update({("torch", dtype.name): dtype for dtype in (*dtypes.ALL, *dtypes.FLOAT8)})
 _NAMES = {id(value): key for key, value in KNOWN.items() if not isinstance(value, DType)}
 for _class in (UninitializedBuffer, UninitializedParameter):
     _NAMES[id(_class)] = "torch.nn.parameter", _class.__name__

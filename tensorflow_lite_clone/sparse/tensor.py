@@ -375,7 +375,7 @@ def _text(prefix: str, part: Tensor) -> str:
         dtype=part.dtype,
         default_dtype=part.dtype,
         prefix=prefix,
-        fetch=storage.backend.to_host,
+        fetch=storage.backend.numbers,
     )
 
 
