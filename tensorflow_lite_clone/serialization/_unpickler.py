@@ -26,6 +26,7 @@ from tensorflow_lite_clone.serialization._safe import (
     added,
     weigh,
 )
+from tensorflow_lite_clone.tensor import Tensor
 
 _LONGEST_LINE = 1000
 _ERRORS = (
@@ -203,6 +204,10 @@ class WeightsUnpickler:
             if len(arguments) > (7 if function is _rebuild.rebuild_tensor_v3 else 6):
                 sizes = _rebuild.whole_numbers("sizes", arguments[2])
                 self.spend(16 * math.prod(sizes))  # conjugated late in PyTorch, a copy here
+        elif function is _rebuild.rebuild_sparse_tensor:
+            _, (indices, *_) = arguments
+            if isinstance(indices, Tensor):  # they are all looked at, and may show one many times
+                self.spend(indices.numel())
         elif function is _rebuild.rebuild_from_type:
             make, cls, values, state = arguments
             made = self.call(make, values)

@@ -164,6 +164,14 @@ def test_enormous_sizes_take_no_memory():
     assert tlc.load(stream, map_location="cpu").shape == (2**62,)
 
 
+def test_indices_that_show_one_number_many_times():
+    many = 1 << 40
+    values = tensor(0, (many,), (0,))[2:-1]
+    stream = archive(sparse(longs((1, many), (0, 0)), values, (5,)), _0=bytes(16), _1=bytes(32))
+    with pytest.raises(pickle.UnpicklingError, match="copies more than it contains"):
+        tlc.load(stream, map_location="cpu")
+
+
 def test_indices_of_legacy_files_are_checked():
     """They come behind the pickle."""
     x = tlc.sparse_coo_tensor([[1, 0]], [7.0, 8.0], (4,))
