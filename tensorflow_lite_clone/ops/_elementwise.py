@@ -35,6 +35,7 @@ from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
+from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._operands import as_number, as_operands, no_halves, operand_dtype
@@ -49,6 +50,7 @@ class Pointwise(Op):
     refuses = ""  # kinds of the operands' common dtype that it does not serve
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
     any_layout = True
+    layout = elementwise
     kinds = "biuc"  # the kinds to look at more closely: refused or promoted
 
     def __init_subclass__(cls) -> None:
