@@ -33,6 +33,7 @@ from tensorflow_lite_clone.tensor import Tensor, View
 class Restride(Op):
     """A copy whose elements lie in memory with the given strides (in elements)."""
 
+    layout = None
     label = "Clone"
 
     def forward(F, x, *, strides):
@@ -54,6 +55,7 @@ class ViewScatter(Op):
     what `as_strided` shows, depends on them.
     """
 
+    layout = None
     label = "torch::autograd::CopySlices"
 
     def forward(F, base, part, *, chain, strides):

@@ -50,6 +50,12 @@ def image_or_weight(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
     return strides
 
 
+def column_major(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
+    """Matrices as LAPACK leaves them, with columns next to each other."""
+    *batch, rows, columns = contiguous_strides((*shape[:-2], shape[-1], shape[-2]))
+    return (*batch, columns, rows)
+
+
 def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     """`call`, which serves `op` on `backend`, with results that lie as the op's rule says.
 
@@ -69,9 +75,10 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
         operands = tuple(
             [(x.shape, backend.strides(x)) for x in arrays if x.__class__ is array_type]
         )
-        return laid_out(backend, result, rule(result.shape, operands))
+        wanted = rule if result.ndim > 1 else row_major
+        return laid_out(backend, result, wanted(result.shape, operands))
 
-    if op.word is not None and len(op.inputs) == 2:
+    if rule is elementwise and op.word is not None and len(op.inputs) == 2:
 
         def of_two(x: Any, y: Any) -> Any:
             result = call(x, y)
@@ -82,7 +89,7 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
         of_two.__wrapped__ = call  # type: ignore[attr-defined]
         return of_two
 
-    if op.word is not None and len(op.inputs) == 1:
+    if rule is elementwise and op.word is not None and len(op.inputs) == 1:
 
         def of_one(x: Any) -> Any:
             result = call(x)
@@ -93,7 +100,7 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
 
     def of_several(*arrays: Any, **parameters: Any) -> Any:
         result = call(*arrays, **parameters)
-        if result.__class__ is array_type and is_contiguous(result):
+        if result.__class__ is array_type and is_contiguous(result) and rule is not column_major:
             if rule is row_major:
                 return result
             for x in arrays:

@@ -11,6 +11,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import together
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import like_first
 
 _ALL = slice(None)
 
@@ -87,6 +88,8 @@ class IndexPut(Op):
 
 class Flip(Op):
     """Elements in reversed order along axes."""
+
+    layout = like_first
 
     def forward(F, x, *, axis):
         return F.flip(x, axis=axis)

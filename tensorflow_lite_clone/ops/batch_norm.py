@@ -15,6 +15,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -66,6 +67,7 @@ class BatchNorm(Op):
     normalization" (2015).
     """
 
+    layout = image
     any_layout = True
     label = "NativeBatchNorm"
     deferrable = True
@@ -123,6 +125,7 @@ def batch_norm_backward(F, g, x, w, mean, variance, *, eps, needs):
 class BatchNormEval(Op):
     """y = (x - mean) / sqrt(var + eps) * w + b with the running statistics, of shape (C,)."""
 
+    layout = image
     any_layout = True
     label = "NativeBatchNorm"
 

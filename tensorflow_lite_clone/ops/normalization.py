@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.batch_norm import batch_norm, by_channel, channel_sum, like, wide
 from tensorflow_lite_clone.tensor import Tensor
@@ -122,6 +123,7 @@ class GroupNorm(Op):
     Source: Wu and He, "Group normalization" (2018).
     """
 
+    layout = image
     label = "NativeGroupNorm"
     nondifferentiable = (1, 2)
     hints = (1, 2)

@@ -22,6 +22,7 @@ from tensorflow_lite_clone.core.windows import (
     window_slices,
 )
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import widened
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._windows import padded
@@ -56,6 +57,7 @@ def _by_axes(F: Any, combine: Any, x: Any, count: Any, kernel: Any, stride: Any,
 class MaxPool(Op):
     """The largest value of every window of x (n, c, *space); and a hint at who won, or nothing."""
 
+    layout = image
     any_layout = True
     label = "MaxPool2DWithIndices"
     nondifferentiable = (1,)
@@ -149,6 +151,7 @@ class MaxPoolPick(Op):
 class MaxPoolIndices(Op):
     """Where each window's maximum lies, as an index into the flattened space of x; int64."""
 
+    layout = image
     any_layout = True
 
     def forward(F, x, y, *, kernel, stride, padding, dilation):
@@ -200,6 +203,7 @@ def _averaged(
 class AvgPool(Op):
     """The mean of every window of x (n, c, *space)."""
 
+    layout = image
     any_layout = True
     label = "AvgPool2D"
 
