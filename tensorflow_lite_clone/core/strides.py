@@ -321,6 +321,11 @@ def suggested_strides(shape: Shape, strides: Shape) -> Shape:
     return contiguous_strides(shape)
 
 
+def gradient_strides(shape: Shape, strides: Shape) -> Shape:
+    """The strides of the gradient of a leaf: its own where it is dense, else row-major."""
+    return strides if is_dense(shape, strides) else contiguous_strides(shape)
+
+
 def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
     """How many elements of memory a tensor spans from its first one on."""
     if 0 in shape:

@@ -72,11 +72,12 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
             return tuple([settled(one, arrays) for one in result])
         if result.__class__ is not array_type or not result.size:
             return result
+        if result.ndim < 2 or rule is row_major:
+            return result if is_contiguous(result) else backend.F.copy(result)
         operands = tuple(
             [(x.shape, backend.strides(x)) for x in arrays if x.__class__ is array_type]
         )
-        wanted = rule if result.ndim > 1 else row_major
-        return laid_out(backend, result, wanted(result.shape, operands))
+        return laid_out(backend, result, rule(result.shape, operands))
 
     if rule is elementwise and op.word is not None and len(op.inputs) == 2:
 
