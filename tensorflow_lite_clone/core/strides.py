@@ -250,7 +250,7 @@ def may_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 def dense_strides(shape: Sequence[int], strides: Sequence[int]) -> Shape:
     """Strides without gaps or overlaps whose order of dimensions is that of `strides`."""
-    return tuple(strides) if is_dense(shape, strides) else _in_order(shape, (strides,))
+    return tuple(strides) if is_dense(shape, strides) else ordered_strides(shape, (strides,))
 
 
 @lru_cache(4096)
@@ -270,7 +270,7 @@ def elementwise_strides(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
         strides = operands[0][1]
         if is_dense(shape, strides) and all([own == strides for _, own in operands]):
             return strides
-    return _in_order(shape, [_broadcast_strides(shape, *operand) for operand in operands])
+    return ordered_strides(shape, [_broadcast_strides(shape, *operand) for operand in operands])
 
 
 def _broadcast_strides(wanted: Shape, shape: Shape, strides: Shape) -> Shape:
@@ -279,7 +279,7 @@ def _broadcast_strides(wanted: Shape, shape: Shape, strides: Shape) -> Shape:
     return (*[0] * new, *steps)
 
 
-def _in_order(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> Shape:
+def ordered_strides(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> Shape:
     """Dense strides whose dimensions are ordered as those of operands (strides of that shape)."""
     order = list(range(len(shape) - 1, -1, -1))  # from the fastest dimension to the slowest
     for start in range(1, len(order)):
@@ -314,9 +314,12 @@ def _longer(
     return 0
 
 
-def suggested_strides(shape: Shape, strides: Shape) -> Shape:
-    """Dense strides in the memory format for which PyTorch takes a tensor: row-major or not."""
-    if len(shape) in (4, 5) and is_channels_last(shape, strides):
+def suggested_strides(shape: Shape, like: Geometry) -> Shape:
+    """The strides of a new tensor of `shape` in the memory format of one of as many dimensions.
+
+    That is channels_last or row-major.
+    """
+    if len(shape) in (4, 5) and is_channels_last(*like):
         return format_strides(shape, channels_last if len(shape) == 4 else channels_last_3d)
     return contiguous_strides(shape)
 

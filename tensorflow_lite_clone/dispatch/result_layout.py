@@ -8,6 +8,7 @@ For row-major operands every rule gives row-major results, so that a look at fla
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.core.shape import Shape, contiguous_strides
@@ -17,43 +18,75 @@ from tensorflow_lite_clone.core.strides import (
     elementwise_strides,
     has_format,
     suggested_strides,
+    unsqueezed,
 )
 
-#: The strides of a result, from its shape and the shapes and strides of the op's arrays.
-Rule = Callable[[Shape, tuple[Geometry, ...]], Shape]
+#: The strides of a result, from its shape, the shapes and strides of the op's arrays, and the op's
+#: parameters. It is asked for results of two dimensions or more.
+Rule = Callable[[Shape, tuple[Geometry, ...], dict[str, Any]], Shape]
 
 
-def row_major(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
-    """As most ops' results lie: reductions, functions along a dimension, products, indexing."""
+def row_major(shape: Shape, operands: tuple[Geometry, ...], parameters: dict) -> Shape:
+    """As most ops' results lie: reductions, functions along a dimension, products."""
     return contiguous_strides(shape)
 
 
-#: As a function of each element lies: where all operands agree, as they do.
-elementwise: Rule = elementwise_strides
+def elementwise(shape: Shape, operands: tuple[Geometry, ...], parameters: dict) -> Shape:
+    """As functions of each element lie: where all operands agree, as they do."""
+    return elementwise_strides(shape, operands)
 
 
-def like_first(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
+def like_first(shape: Shape, operands: tuple[Geometry, ...], parameters: dict) -> Shape:
     """As the first operand lies, without its gaps and repetitions."""
     return dense_strides(*operands[0])
 
 
-def image(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
-    """channels_last where the first operand is."""
-    return suggested_strides(shape, operands[0][1])
-
-
-def image_or_weight(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
-    """channels_last where the first or the second operand is."""
-    strides = suggested_strides(shape, operands[0][1])
-    if strides == contiguous_strides(shape):
-        strides = suggested_strides(shape, operands[1][1])
-    return strides
-
-
-def column_major(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
+def column_major(shape: Shape, operands: tuple[Geometry, ...], parameters: dict) -> Shape:
     """Matrices as LAPACK leaves them, with columns next to each other."""
     *batch, rows, columns = contiguous_strides((*shape[:-2], shape[-1], shape[-2]))
     return (*batch, columns, rows)
+
+
+def image(shape: Shape, operands: tuple[Geometry, ...], parameters: dict) -> Shape:
+    """channels_last where the first operand is."""
+    return suggested_strides(shape, operands[0])
+
+
+def windows(shape: Shape, operands: tuple[Geometry, ...], parameters: dict) -> Shape:
+    """`image`, for which lines (n, c, w) are images of height one."""
+    return _of_lines(shape, operands[:1])
+
+
+def windows_with_weight(shape: Shape, operands: tuple[Geometry, ...], parameters: dict) -> Shape:
+    """channels_last where the first operand or the second, a weight, is; of lines the second."""
+    if len(shape) == 3:
+        return _of_lines(shape, operands[1:2])
+    if len(shape) == 5 and _is_small(*operands[:2], parameters["groups"]):
+        return contiguous_strides(shape)
+    return _of_lines(shape, operands[:2])
+
+
+def _is_small(x: Geometry, weight: Geometry, groups: int) -> bool:
+    """Whether PyTorch convolves so small a volume by a way that knows row-major ones alone."""
+    count, *kernel = x[0][0], *weight[0][-2:]
+    return groups == 1 and count == 1 and min(kernel) <= 3 and prod(x[0][:4]) <= 20480
+
+
+def _of_lines(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
+    if len(shape) == 3:
+        high = tuple([unsqueezed(own, strides, 2) for own, strides in operands])
+        n, c, _, w = _of_lines((*shape[:2], 1, shape[2]), high)
+        return n, c, w
+    plain = contiguous_strides(shape)
+    for operand in operands:
+        strides = suggested_strides(shape, operand)
+        if strides != plain:
+            return strides
+    return plain
+
+
+#: Those for which an operand may be channels_last though it is row-major as well.
+_OF_IMAGES = (image, windows, windows_with_weight)
 
 
 def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,11 +98,16 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     if rule is None or op.view or backend.batched or (backend.lays and op.any_layout):
         return call
     is_contiguous, array_type = backend.is_contiguous, backend.array_type
-    of_images = rule in (image, image_or_weight)  # which may take row-major ones for channels_last
+    of_images = rule in _OF_IMAGES
 
-    def settled(result: Any, arrays: tuple) -> Any:
+    def settled(result: Any, arrays: tuple, parameters: dict) -> Any:
         if result.__class__ is tuple:
-            return tuple([settled(one, arrays) for one in result])
+            return tuple(
+                [
+                    one if place in op.hints else settled(one, arrays, parameters)
+                    for place, one in enumerate(result)
+                ]
+            )
         if result.__class__ is not array_type or not result.size:
             return result
         if result.ndim < 2 or rule is row_major:
@@ -77,7 +115,7 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
         operands = tuple(
             [(x.shape, backend.strides(x)) for x in arrays if x.__class__ is array_type]
         )
-        return laid_out(backend, result, rule(result.shape, operands))
+        return laid_out(backend, result, rule(result.shape, operands, parameters))
 
     if rule is elementwise and op.word is not None and len(op.inputs) == 2:
 
@@ -85,7 +123,7 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
             result = call(x, y)
             if is_contiguous(x) and is_contiguous(y):
                 return result
-            return settled(result, (x, y))
+            return settled(result, (x, y), {})
 
         of_two.__wrapped__ = call  # type: ignore[attr-defined]
         return of_two
@@ -94,7 +132,7 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
 
         def of_one(x: Any) -> Any:
             result = call(x)
-            return result if is_contiguous(x) else settled(result, (x,))
+            return result if is_contiguous(x) else settled(result, (x,), {})
 
         of_one.__wrapped__ = call  # type: ignore[attr-defined]
         return of_one
@@ -111,7 +149,7 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
                     break
             else:
                 return result
-        return settled(result, arrays)
+        return settled(result, arrays, parameters)
 
     return of_several
 

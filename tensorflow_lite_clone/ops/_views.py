@@ -12,8 +12,6 @@ from tensorflow_lite_clone.ops._arguments import expect_tensor
 class Embed(Op):
     """Zeros of `shape` with `part` where ``view(x, **parameters)`` looks: a view's gradient."""
 
-    layout = None
-
     def forward(F, part, *, view, parameters, shape):
         out = F.zeros(shape, dtype=part.dtype)
         F.backend.write(F.run(view, out, **parameters), part)

@@ -265,10 +265,15 @@ def binary_cross_entropy(
     return apply(BinaryCrossEntropy, input, target, weight, reduction=reduction)
 
 
+def _target_first(shape: tuple, operands: tuple, parameters: dict) -> tuple:
+    """As PyTorch's formulas begin with the target."""
+    return elementwise(shape, (operands[1], operands[0], *operands[2:]), parameters)
+
+
 class BinaryCrossEntropyWithLogits(Op):
     """`BinaryCrossEntropy` of ``sigmoid(x)``, with a factor for the positive term, reduced."""
 
-    layout = elementwise
+    layout = _target_first
 
     def forward(F, x, y, weight, pos_weight, *, reduction):
         dtype = x.dtype
@@ -344,7 +349,7 @@ def binary_cross_entropy_with_logits(
 class KlDiv(Op):
     """``t * (log(t) - x)`` of log-probabilities x, reduced; t may be given as its logarithm."""
 
-    layout = elementwise
+    layout = _target_first
     label = _label_by_reduction("Sub")
 
     def forward(F, x, t, *, reduction, log_target):

@@ -65,7 +65,8 @@ def blockwise(
 def in_parts(call: Any, *arrays: Any) -> Any:
     """``call(*arrays)``, whose threads each work on a part where that is the same.
 
-    So it is where `call` is, or wraps, a ufunc of NumPy's own numbers of one dtype that lie without gaps, of one shape or 0-d.
+    So it is where `call` is, or wraps, a ufunc of NumPy's own numbers of one dtype that lie without
+    gaps, of one shape or 0-d.
     """
     dtype, shape = arrays[0].dtype, arrays[0].shape
     ufunc = getattr(call, "__wrapped__", call)
