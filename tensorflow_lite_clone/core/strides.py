@@ -291,9 +291,14 @@ def ordered_strides(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> 
             if longer > 0:
                 order[place], order[here] = order[here], order[place]
                 here = place
+    return permuted_strides(shape, order[::-1])
+
+
+def permuted_strides(shape: Sequence[int], order: Sequence[int]) -> Shape:
+    """Dense strides of a shape whose dimensions lie in this order, the slowest first."""
     result = [0] * len(shape)
     step = 1
-    for dim in order:
+    for dim in reversed(order):
         result[dim] = step
         step *= max(shape[dim], 1)
     return tuple(result)

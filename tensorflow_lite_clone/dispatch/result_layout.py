@@ -2,7 +2,7 @@
 
 Each op names a rule, `Op.layout`. What serves the op on a backend, be it the generic forward or an
 override, is held to it where a program applies the op; what a gradient's formula calls is not.
-For row-major operands every rule gives row-major results, so that a look at flags is all it takes.
+For row-major operands most rules give row-major results, so that a look at flags is all it takes.
 """
 
 from __future__ import annotations
@@ -26,6 +26,16 @@ from tensorflow_lite_clone.core.strides import (
 Rule = Callable[[Shape, tuple[Geometry, ...], dict[str, Any]], Shape]
 
 
+#: Rules by which results of row-major operands need not be row-major.
+_reordering: set[Rule] = set()
+
+
+def reordering(rule: Rule) -> Rule:
+    """Let a rule be asked for row-major operands too."""
+    _reordering.add(rule)
+    return rule
+
+
 def row_major(shape: Shape, operands: tuple[Geometry, ...], parameters: dict) -> Shape:
     """As most ops' results lie: reductions, functions along a dimension, products."""
     return contiguous_strides(shape)
@@ -41,8 +51,11 @@ def like_first(shape: Shape, operands: tuple[Geometry, ...], parameters: dict) -
     return dense_strides(*operands[0])
 
 
+@reordering
 def column_major(shape: Shape, operands: tuple[Geometry, ...], parameters: dict) -> Shape:
-    """Matrices as LAPACK leaves them, with columns next to each other."""
+    """Matrices as LAPACK leaves them, with columns next to each other; vectors are row-major."""
+    if len(shape) < len(operands[0][0]):
+        return contiguous_strides(shape)
     *batch, rows, columns = contiguous_strides((*shape[:-2], shape[-1], shape[-2]))
     return (*batch, columns, rows)
 
@@ -98,7 +111,7 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     if rule is None or op.view or backend.batched or (backend.lays and op.any_layout):
         return call
     is_contiguous, array_type = backend.is_contiguous, backend.array_type
-    of_images = rule in _OF_IMAGES
+    of_images, reorders = rule in _OF_IMAGES, rule in _reordering
 
     def settled(result: Any, arrays: tuple, parameters: dict) -> Any:
         if result.__class__ is tuple:
@@ -139,7 +152,7 @@ def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
 
     def of_several(*arrays: Any, **parameters: Any) -> Any:
         result = call(*arrays, **parameters)
-        if result.__class__ is array_type and is_contiguous(result) and rule is not column_major:
+        if result.__class__ is array_type and is_contiguous(result) and not reorders:
             if rule is row_major:
                 return result
             for x in arrays:

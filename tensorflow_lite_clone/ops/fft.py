@@ -23,8 +23,9 @@ from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
-from tensorflow_lite_clone.core.strides import sizes_of
+from tensorflow_lite_clone.core.strides import permuted_strides, sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import reordering
 from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names, whole_number
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._single import apply_single
@@ -53,11 +54,29 @@ def _alone(F: Any, x: Any, axis: int, size: int, like: Any) -> Any:
     return F.reshape(alone, (-1, *(1,) * (x.ndim - 1 - axis)))
 
 
+def _order(strides: tuple, axes: tuple) -> list[int]:
+    """The dimensions of a result from the slowest to the fastest, as in PyTorch's over MKL.
+
+    Those that are not transformed come first, in the order of the input's memory.
+    """
+    others = [dim for dim in range(len(strides)) if dim not in axes]
+    return [*_falling(strides, others), *axes]
+
+
+def _falling(strides: tuple, dims: Any) -> list[int]:
+    return sorted(dims, key=lambda dim: -strides[dim])
+
+
 class FftC2C(Op):
     """The transform of complex numbers along `axes`."""
 
     name = "fft_c2c"
     label = "FftC2C"
+
+    @reordering
+    def layout(shape, operands, parameters):
+        (_, strides), axes = operands[0], parameters["axes"]
+        return permuted_strides(shape, _order(strides, _falling(strides, axes)))
 
     def forward(F, x, *, axes, norm, inverse):
         return _along(F, x, axes, norm, inverse)
@@ -76,6 +95,11 @@ class FftR2C(Op):
     name = "fft_r2c"
     label = "FftR2C"
 
+    @reordering
+    def layout(shape, operands, parameters):
+        (_, strides), axes = operands[0], parameters["axes"]
+        return permuted_strides(shape, _order(strides, [*_falling(strides, axes[:-1]), axes[-1]]))
+
     def forward(F, x, *, axes, norm, size):
         return _along(F, F.fft.rfft(x, axis=axes[-1], norm=norm), axes[:-1], norm, False)
 
@@ -93,6 +117,13 @@ class FftC2R(Op):
 
     name = "fft_c2r"
     label = "FftC2R"
+
+    @reordering
+    def layout(shape, operands, parameters):
+        (own, strides), axes = operands[0], parameters["axes"]
+        if len(axes) > 1:  # those but the last are transformed before
+            strides = FftC2C.layout(own, operands, {"axes": axes[:-1]})
+        return permuted_strides(shape, _order(strides, axes[-1:]))
 
     def forward(F, x, *, axes, norm, size):
         lines = _along(F, x, axes[:-1], norm, True)
