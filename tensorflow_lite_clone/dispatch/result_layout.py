@@ -1,13 +1,14 @@
 """How an op's results lie in memory: as PyTorch's do, whatever computed them.
 
-Each op names a rule, `Op.layout`. What serves the op on a backend, be it the generic forward or an
-override, is held to it where a program applies the op; what a gradient's formula calls is not.
-For row-major operands most rules give row-major results, so that a look at flags is all it takes.
+Each op names a rule, `Op.layout`, to which `in_order` holds what serves the op on a backend, be it
+the generic forward or an override. Whoever applies ops to tensors calls it; what the formula of a
+gradient calls lies as it likes. The short ways for common ops ask only where an array is not
+row-major: for row-major operands most rules give row-major results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -102,69 +103,42 @@ def _of_lines(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
 _OF_IMAGES = (image, windows, windows_with_weight)
 
 
-def held(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-    """`call`, which serves `op` on `backend`, with results that lie as the op's rule says.
+def in_order(op: Any, backend: Any, result: Any, arrays: Sequence[Any], parameters: dict) -> Any:
+    """An op's result (or a tuple of them), or copies, as `Op.layout` lets it lie in memory.
 
-    Where a device lets results lie as it computes them (`storage.Free`), ops of any layout do.
+    `arrays` are the op's, or None. Where a device lets results lie as it computes them
+    (`storage.Free`), ops of any layout do.
     """
     rule = op.layout
+    contiguous = result.__class__ is backend.array_type and backend.is_contiguous(result)
+    if contiguous and (rule is row_major or result.ndim < 2):
+        return result
     if rule is None or op.view or backend.batched or (backend.lays and op.any_layout):
-        return call
-    is_contiguous, array_type = backend.is_contiguous, backend.array_type
-    of_images, reorders = rule in _OF_IMAGES, rule in _reordering
-
-    def settled(result: Any, arrays: tuple, parameters: dict) -> Any:
-        if result.__class__ is tuple:
-            return tuple(
-                [
-                    one if place in op.hints else settled(one, arrays, parameters)
-                    for place, one in enumerate(result)
-                ]
-            )
-        if result.__class__ is not array_type or not result.size:
-            return result
-        if result.ndim < 2 or rule is row_major:
-            return result if is_contiguous(result) else backend.F.copy(result)
-        operands = tuple(
-            [(x.shape, backend.strides(x)) for x in arrays if x.__class__ is array_type]
+        return result
+    if result.__class__ is tuple:
+        return tuple(
+            [
+                one if place in op.hints else in_order(op, backend, one, arrays, parameters)
+                for place, one in enumerate(result)
+            ]
         )
-        return laid_out(backend, result, rule(result.shape, operands, parameters))
-
-    if rule is elementwise and op.word is not None and len(op.inputs) == 2:
-
-        def of_two(x: Any, y: Any) -> Any:
-            result = call(x, y)
-            if is_contiguous(x) and is_contiguous(y):
-                return result
-            return settled(result, (x, y), {})
-
-        of_two.__wrapped__ = call  # type: ignore[attr-defined]
-        return of_two
-
-    if rule is elementwise and op.word is not None and len(op.inputs) == 1:
-
-        def of_one(x: Any) -> Any:
-            result = call(x)
-            return result if is_contiguous(x) else settled(result, (x,), {})
-
-        of_one.__wrapped__ = call  # type: ignore[attr-defined]
-        return of_one
-
-    def of_several(*arrays: Any, **parameters: Any) -> Any:
-        result = call(*arrays, **parameters)
-        if result.__class__ is array_type and is_contiguous(result) and not reorders:
-            if rule is row_major:
-                return result
-            for x in arrays:
-                if x.__class__ is array_type and (
-                    not is_contiguous(x) or (of_images and 1 in x.shape)
-                ):
-                    break
-            else:
-                return result
-        return settled(result, arrays, parameters)
-
-    return of_several
+    if result.__class__ is not backend.array_type or not result.size:
+        return result
+    if rule is row_major or result.ndim < 2:
+        return backend.F.copy(result)
+    if contiguous and rule not in _reordering:
+        ambiguous = rule in _OF_IMAGES
+        for x in arrays:
+            if x.__class__ is backend.array_type and (
+                not backend.is_contiguous(x) or (ambiguous and 1 in x.shape)
+            ):
+                break
+        else:
+            return result
+    operands = tuple(
+        [(x.shape, backend.strides(x)) for x in arrays if x.__class__ is backend.array_type]
+    )
+    return laid_out(backend, result, rule(result.shape, operands, parameters))
 
 
 def laid_out(backend: Any, array: Any, strides: Shape) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op, is_op
-from tensorflow_lite_clone.dispatch.result_layout import held
 
 #: (op name, backend name) -> the backend's own implementation
 overrides: dict[tuple[str, str], Callable[..., Any]] = {}
@@ -146,4 +145,4 @@ def run(op: type[Op], backend: Any, arrays: Sequence[Any], parameters: dict) -> 
 def prepared(op: type[Op], backend: Any) -> Callable[..., Any]:
     """What serves `op` on `backend` inside all hooks; kept in ``op.calls`` until hooks change."""
     with hooks.changing:
-        return hooks.wrapped(op, backend, held(op, backend, resolve(op, backend)))
+        return hooks.wrapped(op, backend, resolve(op, backend))

@@ -28,7 +28,6 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import reordering
 from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names, whole_number
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.ops.complex_numbers import conj
 from tensorflow_lite_clone.ops.rearrange import ConstantPad
 from tensorflow_lite_clone.tensor import Tensor
@@ -180,9 +179,7 @@ def _grid(input: Tensor, s: Any, dim: Any) -> tuple[tuple, list]:
 
 def _expect_real(name: str, core: Any, input: Tensor) -> None:
     if core is _from_real and input.dtype.kind == "c":
-        raise RuntimeError(
-            f"{name} expects a real input tensor, but got {input.dtype.short_name}"
-        )
+        raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype.short_name}")
 
 
 def _floating(input: Tensor) -> Tensor:
@@ -217,9 +214,7 @@ def _delivered(name: str, result: Tensor, out: Tensor | None) -> Tensor:
         return result
     if isinstance(out, Tensor) and out.dtype.kind != result.dtype.kind:
         kind = "complex" if result.dtype.kind == "c" else "floating point"
-        raise RuntimeError(
-            f"{name} expects a {kind} output tensor, but got {out.dtype.short_name}"
-        )
+        raise RuntimeError(f"{name} expects a {kind} output tensor, but got {out.dtype.short_name}")
     return write_out(name, out, result)
 
 
@@ -230,7 +225,7 @@ def _complex(
     norm = _norm_of(norm)
     y = _resized(cast(x, x.dtype.to_complex()), axes, sizes)
     if axes:
-        y = apply_single(FftC2C, y, {"axes": axes, "norm": norm, "inverse": inverse})
+        y = apply(FftC2C, y, axes=axes, norm=norm, inverse=inverse)
     elif y is x:
         y = x.clone()
     return _delivered(name, y, out)
@@ -249,7 +244,7 @@ def _from_real(
     norm = _norm_of(norm, conjugate)
     x = _resized(x, axes, sizes)
     size = x._storage.laid.shape[axes[-1]]
-    y = apply_single(FftR2C, x, {"axes": axes, "norm": norm, "size": size})
+    y = apply(FftR2C, x, axes=axes, norm=norm, size=size)
     return _delivered(name, conj(y) if conjugate else y, out)
 
 
@@ -266,7 +261,7 @@ def _to_real(
     if size < 1:
         raise RuntimeError(f"Invalid number of data points ({size}) specified")
     x = _resized(x, axes, [*sizes[:-1], size // 2 + 1])
-    y = apply_single(FftC2R, x, {"axes": axes, "norm": norm, "size": size})
+    y = apply(FftC2R, x, axes=axes, norm=norm, size=size)
     return _delivered(name, y, out)
 
 

@@ -62,19 +62,17 @@ def blockwise(
     return out
 
 
-def in_parts(call: Any, *arrays: Any) -> Any:
-    """``call(*arrays)``, whose threads each work on a part where that is the same.
+def in_parts(ufunc: Any, *arrays: Any) -> Any:
+    """``ufunc(*arrays)``, whose threads each work on a part where that is the same.
 
-    So it is where `call` is, or wraps, a ufunc of NumPy's own numbers of one dtype that lie without
-    gaps, of one shape or 0-d.
+    So it is of NumPy's own numbers of one dtype that lie without gaps, of one shape or 0-d.
     """
     dtype, shape = arrays[0].dtype, arrays[0].shape
-    ufunc = getattr(call, "__wrapped__", call)
     if flags.threads < 2 or ufunc.__class__ is not np.ufunc or dtype.kind not in "fiub":
-        return call(*arrays)
+        return ufunc(*arrays)
     for x in arrays:
         if x.dtype != dtype or (x.ndim and x.shape != shape) or not x.flags.c_contiguous:
-            return call(*arrays)
+            return ufunc(*arrays)
     out = np.empty(shape, ufunc(*[x.reshape(-1)[:1] for x in arrays]).dtype)
     result = out.reshape(-1)
     whole = [x.reshape(-1) if x.ndim else x for x in arrays]
