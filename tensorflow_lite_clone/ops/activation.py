@@ -214,13 +214,14 @@ def rrelu(
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
+        result = leaky_relu(input, (lower + upper) / 2, inplace)
+        return result if inplace else result.contiguous()
     slopes = input.detach().new_ones(input.shape)
     negative = input.detach() <= 0
     count = int(negative.sum())
     drawn = slopes.new_empty(count, dtype=float64).uniform_(lower, upper)  # as torch draws them
     slopes[negative] = drawn.to(slopes.dtype)
-    return input.mul_(slopes) if inplace else input * slopes
+    return input.mul_(slopes) if inplace else (input * slopes).contiguous()
 
 
 inplace_form(rrelu, "torch", "functional")

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -61,6 +62,7 @@ class BatchNorm(Op):
     normalization" (2015).
     """
 
+    layout = image
     any_layout = True
     label = "NativeBatchNorm"
     deferrable = True
@@ -118,6 +120,7 @@ def batch_norm_backward(F, g, x, w, mean, variance, *, eps, needs):
 class BatchNormEval(Op):
     """y = (x - mean) / sqrt(var + eps) * w + b with the running statistics, of shape (C,)."""
 
+    layout = image
     any_layout = True
     label = "NativeBatchNorm"
 

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.inplace import (
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._index_tensors import stacked
 from tensorflow_lite_clone.ops._indexing import (
@@ -365,7 +366,9 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Out-of-place form of `masked_scatter_`; `input` and `mask` are broadcast."""
     expect_tensor("masked_scatter", source, "source", 2)
     common = broadcast_shapes(input._storage.laid.shape, mask._storage.laid.shape)
-    return masked_scatter_(expand(input, common).clone(), mask, source)
+    return masked_scatter_(
+        expand(input, common).clone(memory_format=contiguous_format), mask, source
+    )
 
 
 @public("torch", "method")

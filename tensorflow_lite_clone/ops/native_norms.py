@@ -15,7 +15,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops import batch_norm as batch_norms
 from tensorflow_lite_clone.ops import normalization
-from tensorflow_lite_clone.ops.create import empty, empty_like
+from tensorflow_lite_clone.ops.create import empty, empty_like, ones_like
 from tensorflow_lite_clone.ops.generators import drawing
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -106,7 +106,7 @@ def native_layer_norm(
     normalization._check_normalized("native_layer_norm", input, shape, weight, bias)
     parts = apply(normalization.LayerNorm, input, weight, bias, ndim=len(shape), eps=eps)
     outer = (*input.shape[: input.ndim - len(shape)], *(1,) * len(shape))
-    return parts[0], *[part.reshape(outer).to(input.dtype) for part in parts[1:]]
+    return parts[0], *[part.reshape(outer).to(input.dtype).contiguous() for part in parts[1:]]
 
 
 @public("torch")
@@ -145,7 +145,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     if not input.numel():
         return input.clone(), input.new_ones(input.shape)
     if train is False:
-        return input.clone(), input.new_ones(input.shape, dtype=bool_)
+        return input.clone(), ones_like(input, dtype=bool_)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={1 - p}")
     input = drawing(input)

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.batch_norm import batch_norm, by_channel, channel_sum, like
@@ -123,6 +124,7 @@ class GroupNorm(Op):
     Source: Wu and He, "Group normalization" (2018).
     """
 
+    layout = image
     label = "NativeGroupNorm"
     nondifferentiable = (1, 2)
     hints = (1, 2)
@@ -303,7 +305,9 @@ def instance_norm(
             f"Expected more than 1 spatial element when training, got input size {input.shape}"
         )
     channels = input.shape[1]
-    output, mean, rstd = apply(GroupNorm, input, weight, bias, groups=channels, eps=eps)
+    output, mean, rstd = apply(
+        GroupNorm, input.contiguous(), weight, bias, groups=channels, eps=eps
+    )
     if running_mean is not None or running_var is not None:
         with no_grad():
             if running_mean is not None:

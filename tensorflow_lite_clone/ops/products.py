@@ -274,7 +274,8 @@ def addbmm(
     expect_expandable(input, (rows, columns))
     # the sum over the batch is part of one product of wide matrices
     left = batch1.transpose(0, 1).reshape(rows, count * size)
-    return _combined(input, matmul(left, batch2.reshape(count * size, columns)), beta, alpha)
+    result = matmul(left, batch2.reshape(count * size, columns))
+    return _combined(input, result, beta, alpha).contiguous()
 
 
 def _inplace(name: str, function: Any, *places: str) -> None:

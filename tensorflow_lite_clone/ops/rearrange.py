@@ -13,6 +13,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._indexing import Flip
 from tensorflow_lite_clone.ops._samples import per_sample
@@ -81,6 +82,7 @@ class ConstantPad(Op):
     """`value` around an array: `pads` has (before, after) per dimension; negative ones cut."""
 
     any_layout = True
+    layout = image
     label = "ConstantPadNd"
 
     def forward(F, x, *, pads, value):
