@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, wrap
-from tensorflow_lite_clone.autograd.inplace import (
-    apply_inplace,
-    check_writable,
-    copy_beside,
-    with_out,
-)
+from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable, copy_beside
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
@@ -158,6 +154,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 @public("torch", "method")
+@with_out
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements number `index` (int64, negative ones from the end) of the flat tensor."""
     if not isinstance(index, Tensor) or index.dtype is not int64:
@@ -369,6 +366,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 @public("torch", "method")
+@with_out
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where the elements are not zero: one row of indices each, or a vector per dimension."""
     storage = storage_of("nonzero", input)

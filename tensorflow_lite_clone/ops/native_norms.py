@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
@@ -39,6 +40,7 @@ def batch_norm(
 
 
 @public("torch")
+@with_out
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,
