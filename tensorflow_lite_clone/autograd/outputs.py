@@ -25,21 +25,21 @@ from tensorflow_lite_clone.tensor import Tensor
 EXACT = frozenset(
     """abs addbmm addmm addmv alias_copy amax amin aminmax argmax argmin argsort as_strided_copy
     avg_pool2d avg_pool3d baddbmm bitwise_not bmm bucketize ceil clamp complex conj_physical
-    cross cummax cummin det detach_copy diag diagonal_copy diff dot expand_copy float_power
-    floor frac frexp frobenius_norm gather gelu gelu_tanh hardshrink hash_tensor heaviside
-    histc histogram index_add index_copy index_reduce index_select inv isin isneginf isposinf
+    cross cummax cummin det detach_copy diag diagonal_copy dot expand_copy float_power floor
+    frac frexp frobenius_norm gather gelu gelu_tanh hardshrink hash_tensor heaviside histc
+    histogram index_add index_copy index_reduce index_select inner inv isin isneginf isposinf
     kthvalue ldl_solve linalg_cholesky linalg_cholesky_ex linalg_cross linalg_eigh
     linalg_eigvalsh linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_lu
     linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matrix_norm linalg_qr
     linalg_slogdet linalg_solve linalg_solve_ex linalg_svd linalg_svdvals linalg_vector_norm
-    linear log_sigmoid log_softmax logcumsumexp lu_solve lu_unpack masked_select matmul max
-    median min mm mode msort multi_dot multinomial mv nan_to_num nanmedian nanquantile
-    narrow_copy native_batch_norm neg nonzero nonzero_static norm normal ormqr permute_copy
-    polar qr quantile renorm round round_decimals scatter scatter_add scatter_reduce
-    searchsorted sgn sign signbit slice_copy slice_scatter softmax softplus softshrink
-    solve_triangular sort split_copy split_with_sizes_copy squeeze_copy svd t_copy take
-    take_along_dim tensordot topk transpose_copy triangular_solve tril triu trunc unbind_copy
-    unfold_copy unsqueeze_copy vdot vecdot view_as_real_copy view_copy where""".split()
+    linear log_sigmoid log_softmax logcumsumexp lu_solve lu_unpack masked_select matmul
+    matrix_power max median min mm mode msort multi_dot multinomial mv nan_to_num nanmedian
+    nanquantile narrow_copy native_batch_norm neg nonzero nonzero_static norm normal ormqr
+    permute_copy polar qr quantile renorm round round_decimals scatter scatter_add
+    scatter_reduce searchsorted sgn sign signbit slice_copy slice_scatter softmax softplus
+    softshrink solve_triangular sort split_with_sizes_copy squeeze_copy svd t_copy
+    take take_along_dim tensordot topk transpose_copy triangular_solve tril triu trunc
+    unbind_copy unfold_copy unsqueeze_copy vdot vecdot view_as_real_copy view_copy where""".split()
 )
 #: Functions whose `out=` shares no memory with an input, not even as the input itself. Those in
 #: `INTO` may write into their first argument.
@@ -51,11 +51,17 @@ APART = frozenset(
 INTO = frozenset(
     "addr index_add index_copy index_reduce scatter scatter_add scatter_reduce".split()
 )
+#: Functions -> the kinds of dtypes that `out=` may have.
+KINDS = {"all": "bu", "any": "bu", "nanmean": "f", "nansum": "biuf"}
+#: Functions that resize `out=` without a warning, beside those that make a tensor.
+SILENT = frozenset("addbmm log_sigmoid lu".split())
 #: Functions that raise TypeError for an `out=` that the result cannot be cast to.
 _JOINING = frozenset("cat column_stack dstack hstack stack vstack".split())
 
 
-def write_out(name: str, out: Tensor, result: Tensor, inputs: Any = ()) -> Tensor:
+def write_out(
+    name: str, out: Tensor, result: Tensor, inputs: Any = (), *, warns: bool = True
+) -> Tensor:
     """Serve a function's ``out=``: copy `result` into `out`, resized when shapes differ.
 
     `inputs` are the function's arguments. Raises TypeError where `out` is no tensor; RuntimeError
@@ -90,7 +96,7 @@ def write_out(name: str, out: Tensor, result: Tensor, inputs: Any = ()) -> Tenso
                 f"output with shape {list(out.shape)} doesn't match the broadcast shape "
                 f"{list(result.shape)}"
             )
-        _resize(out, value)
+        _resize(out, value, warns and name not in SILENT)
     write(out, value)
     return out
 
@@ -112,6 +118,8 @@ def _check_dtype(name: str, result: Tensor, out: Tensor) -> None:
             f"{name}(): Expected out tensor to have dtype {have.short_name}, but got "
             f"{want.short_name} instead"
         )
+    if want.kind not in KINDS.get(name, want.kind):
+        raise RuntimeError(f"{name}(): an out tensor of dtype {want.short_name} is not supported")
     if not can_cast(have, want):
         if name in _JOINING:
             raise TypeError(
@@ -121,9 +129,9 @@ def _check_dtype(name: str, result: Tensor, out: Tensor) -> None:
         raise uncastable(have, want)
 
 
-def _resize(out: Tensor, value: Any) -> None:
+def _resize(out: Tensor, value: Any, warns: bool) -> None:
     """Give `out` new memory, of the value's shape and order of dimensions."""
-    if out._storage.laid.size:
+    if warns and out._storage.laid.size:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape "
             f"{list(out.shape)}, which does not match the required output shape "
@@ -205,7 +213,9 @@ def with_new_out(function: Callable[..., Any], fills: bool = False) -> Callable[
             if kwargs.get("device") is None:
                 kwargs["device"] = out.device
         result = function(*args, **kwargs)
-        return (write_filled if fills else write_out)(name, out, result)
+        if fills:
+            return write_filled(name, out, result)
+        return write_out(name, out, result, warns=False)
 
     return wrapper
 
@@ -224,4 +234,4 @@ def write_filled(name: str, out: Tensor, result: Tensor) -> Tensor:
     """As `write_out`, of a line; an `out` of as many elements keeps its shape."""
     if isinstance(out, Tensor) and out.numel() == result.numel():
         result = result.reshape(out.shape)
-    return write_out(name, out, result)
+    return write_out(name, out, result, warns=False)

@@ -38,9 +38,14 @@ def as_line(x: Tensor) -> Tensor:
 
 
 def expect_index(name: str, index: Any, words: str = "int32/int64") -> None:
-    """Raise torch's errors unless `index` is a tensor of int64 or int32."""
+    """Raise torch's errors unless `index` is a tensor of int64 or int32.
+
+    For gathering and scattering one without elements may be of any dtype.
+    """
     if not isinstance(index, Tensor):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
+    if name.startswith(("gather", "scatter")) and not index._storage.laid.size:
+        return
     if index.dtype.name not in ("int64", "int32"):
         raise RuntimeError(f"{name}(): Expected dtype {words} for index")
 

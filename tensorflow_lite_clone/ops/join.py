@@ -121,6 +121,21 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
 
 
 @public("torch")
+@with_out
+def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
+    """Every tensor in `num_chunks` chunks along `dim`, the last ones filled up with zeros, and the
+    chunks of all tensors side by side: (..., num_chunks, elements)."""
+    rows = []
+    for tensor in _tensors("_chunk_cat", tensors):
+        shape = tensor._storage.laid.shape
+        axis = normalize_dim(dim, len(shape))
+        missing = -shape[axis] % num_chunks
+        filling = tensor.new_zeros((*shape[:axis], missing, *shape[axis + 1 :]))
+        rows.append(reshape(cat([tensor, filling], axis), (*shape[:axis], num_chunks, -1)))
+    return cat(rows, -1)
+
+
+@public("torch")
 @numpy_names
 @with_out
 def stack(tensors: Any, dim: int = 0) -> Tensor:

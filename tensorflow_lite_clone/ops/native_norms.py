@@ -72,6 +72,16 @@ def native_batch_norm(
 
 
 @public("torch")
+@with_out
+def _native_batch_norm_legit(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, *others: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`native_batch_norm`, also without the two running statistics."""
+    statistics = (None, None) if isinstance(others[0], bool) else ()
+    return native_batch_norm(input, weight, bias, *statistics, *others)
+
+
+@public("torch")
 def instance_norm(
     input: Tensor,
     weight: Tensor | None,

@@ -156,8 +156,8 @@ def _in_double(input: Any, exponent: Any) -> tuple[Any, Any]:
 @public("torch", "method")
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent`` in float64, or complex128 for complex operands."""
-    base, exponent = _in_double(input, exponent)
-    return pow(base, exponent, out=out)
+    result = pow(*_in_double(input, exponent))
+    return result if out is None else write_out("float_power", out, result, (input, exponent))
 
 
 @public("method")

@@ -24,7 +24,7 @@ _REDUCTIONS = {
 }
 
 
-@public("torch")
+@public("torch", names=("segment_reduce", "_segment_reduce"))
 def segment_reduce(
     data: Tensor,
     reduce: str,
