@@ -27,9 +27,9 @@ from tensorflow_lite_clone.autograd.inplace import (
     into,
     record_inplace,
     write,
-    write_out,
 )
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes

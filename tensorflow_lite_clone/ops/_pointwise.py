@@ -13,8 +13,9 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, current_edge, record, wrap
 from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.inplace import write_array, write_out
+from tensorflow_lite_clone.autograd.inplace import write_array
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.backends.base import MANY
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
@@ -178,7 +178,7 @@ def _filler(name: str, value: float | None, document: str) -> Any:
     ):
         function.__name__ = function.__qualname__ = exported
         function.__doc__ = document
-        public(place)(with_out(function) if function is fill else function)
+        public(place)(with_new_out(function) if function is fill else function)
     return fill, fill_like
 
 
@@ -253,7 +253,7 @@ def _size_of_full(name: str, size: Any) -> tuple[int, ...]:
 
 
 @public("torch")
-@with_out
+@with_new_out
 def full(
     size: Any,
     fill_value: Any,
@@ -384,7 +384,7 @@ def scalar_tensor(
 
 
 @public("torch")
-@with_out
+@with_new_out
 def eye(
     n: int,
     m: int | None = None,

@@ -19,7 +19,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import cast_inputs
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim

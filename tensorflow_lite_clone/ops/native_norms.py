@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
@@ -39,6 +40,7 @@ def batch_norm(
 
 
 @public("torch")
+@with_out
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -67,6 +69,16 @@ def native_batch_norm(
     with no_grad():
         rstd = (variance + eps).rsqrt()
     return out, mean.to(input.dtype), rstd.to(input.dtype)
+
+
+@public("torch")
+@with_out
+def _native_batch_norm_legit(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, *others: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`native_batch_norm`, also without the two running statistics."""
+    statistics = (None, None) if isinstance(others[0], bool) else ()
+    return native_batch_norm(input, weight, bias, *statistics, *others)
 
 
 @public("torch")

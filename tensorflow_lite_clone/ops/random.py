@@ -10,10 +10,10 @@ from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_writable,
     record_inplace,
-    with_out,
     write,
 )
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.outputs import with_new_out, with_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
@@ -80,7 +80,7 @@ def _sampler(name: str, draw: str, document: str) -> None:
     for function, exported in ((sample, name), (sample_like, f"{name}_like")):
         function.__name__ = function.__qualname__ = exported
         function.__doc__ = document
-        public("torch")(with_out(function) if function is sample else function)
+        public("torch")(with_new_out(function) if function is sample else function)
 
 
 _sampler("rand", "uniform", "Numbers drawn uniformly from [0, 1).")
@@ -88,7 +88,7 @@ _sampler("randn", "normal", "Numbers drawn from the standard normal distribution
 
 
 @public("torch")
-@with_out
+@with_new_out
 def randint(
     low: Any = None,
     high: Any = None,
@@ -159,7 +159,7 @@ def randint_like(
 
 
 @public("torch")
-@with_out
+@with_new_out
 def randperm(
     n: int,
     *,

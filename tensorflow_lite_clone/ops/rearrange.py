@@ -7,7 +7,8 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out
+from tensorflow_lite_clone.autograd.inplace import apply_inplace
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims

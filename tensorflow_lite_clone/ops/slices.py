@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import (
@@ -460,6 +461,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 @public("torch", "method")
 @numpy_names
+@with_out
 def slice_scatter(
     input: Tensor,
     src: Tensor,

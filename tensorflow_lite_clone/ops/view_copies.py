@@ -6,7 +6,8 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.attributes import detach
-from tensorflow_lite_clone.autograd.inplace import ViewScatter, write_out
+from tensorflow_lite_clone.autograd.inplace import ViewScatter
+from tensorflow_lite_clone.autograd.outputs import delivered
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
 from tensorflow_lite_clone.core.strides import contiguous_format, sizes_of
@@ -22,14 +23,10 @@ from tensorflow_lite_clone.tensor import Tensor
 def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
     def copied(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        if isinstance(result, tuple):
-            if out is None:
-                return tuple([part.clone(memory_format=contiguous_format) for part in result])
-            for target, part in zip(out, result):
-                write_out(name, target, part)
-            return None
         if out is not None:
-            return write_out(name, out, result)
+            return delivered(name, result, out)
+        if isinstance(result, tuple):
+            return tuple([part.clone(memory_format=contiguous_format) for part in result])
         return result.clone(memory_format=contiguous_format)
 
     copied.__name__ = copied.__qualname__ = name
