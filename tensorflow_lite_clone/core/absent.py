@@ -36,7 +36,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
         "parts of PyTorch's own machinery that it does not document",
-        "torch.hash_tensor torch.Tensor.hash_tensor torch.Tensor.index torch.Tensor.volatile "
+        "torch.Tensor.index torch.Tensor.volatile "
         "torch.native_norm torch.get_file_path torch.func.rearrange "
         "torch.autograd.NestedIOFunction torch.autograd.enforce_grad_layout_policy "
         "torch.autograd.set_multithreading_enabled torch.autograd.graph.* torch.autograd._* "
@@ -153,7 +153,8 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         PLANNED,
         "smaller parts",
-        "torch.masked* torch.signal* torch.accelerator.Graph torch.nn.attention.WARN* "
+        "torch.masked.MaskedTensor torch.masked.as_masked_tensor torch.masked.masked_tensor "
+        "torch.accelerator.Graph torch.nn.attention.WARN* "
         "torch.optim.swap_in_optimizer_params_and_state",
     ),
 )

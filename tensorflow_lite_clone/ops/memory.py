@@ -20,6 +20,7 @@ from tensorflow_lite_clone.core.strides import (
     extent,
     format_strides,
     has_format,
+    is_channels_last,
     preserve_format,
     sizes_of,
 )
@@ -93,6 +94,16 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     if is_contiguous(self, memory_format):
         return self
     return apply(Restride, self, strides=format_strides(storage.laid.shape, memory_format))
+
+
+def in_format_of(result: Tensor, like: Tensor) -> Tensor:
+    """`result`, or a copy of it, in the memory format of `like`: channels_last or row-major."""
+    storage = like._storage
+    shape = storage.laid.shape
+    if len(shape) in (4, 5) and is_channels_last(shape, strides_of(storage)):
+        wanted = channels_last if len(shape) == 4 else channels_last_3d
+        return contiguous(result, memory_format=wanted)
+    return contiguous(result)
 
 
 @public("method")

@@ -9,7 +9,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.inplace import with_out, write_filled
+from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.limits import fitting_number
@@ -17,8 +17,6 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.create import finish
 from tensorflow_lite_clone.tensor import Tensor
-
-_with_out: Any = functools.partial(with_out, write=write_filled)
 
 _WIDE = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}
 
@@ -32,7 +30,7 @@ def _number(name: str, value: Any) -> Any:
 
 
 @public("torch")
-@_with_out
+@functools.partial(with_new_out, fills=True)
 def arange(
     start: Any = None,
     end: Any = None,
@@ -74,7 +72,7 @@ def arange(
 
 
 @public("torch", names=("range",))
-@_with_out
+@functools.partial(with_new_out, fills=True)
 def closed_range(
     start: Any,
     end: Any,
@@ -165,7 +163,7 @@ def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any)
 
 
 @public("torch")
-@_with_out
+@functools.partial(with_new_out, fills=True)
 def linspace(
     start: Any,
     end: Any,
@@ -185,7 +183,7 @@ def linspace(
 
 
 @public("torch")
-@_with_out
+@functools.partial(with_new_out, fills=True)
 def logspace(
     start: Any,
     end: Any,
