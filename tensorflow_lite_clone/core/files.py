@@ -6,13 +6,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import IO, Any
 
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
-
+fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 #: How the names of files begin and end that are being written and not yet in their place.
 _ASIDE = (".tensorflow_lite_clone-", ".partial")
 
