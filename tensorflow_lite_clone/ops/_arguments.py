@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -21,23 +21,14 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
     A keyword ``dtype`` may be one of Python's number types.
     """
-    name = function.__name__
+    return checked(function, _in_torch_words_if_needed)
 
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if not kwargs:
-                return function(*args)
-            for word in kwargs:
-                if word in _NUMPY or word == "dtype":
-                    kwargs = in_torch_words(kwargs)
-                    break
-            return function(*args, **kwargs)
-        except AttributeError:
-            expect_tensor(name, args[0] if args else kwargs.get("input"))
-            raise
 
-    return wrapper
+def _in_torch_words_if_needed(kwargs: dict[str, Any]) -> dict[str, Any]:
+    for word in kwargs:
+        if word in _NUMPY or word == "dtype":
+            return in_torch_words(kwargs)
+    return kwargs
 
 
 def in_torch_words(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def _rounded(rounding_mode: Any) -> type[Pointwise]:
         ) from None
 
 
-@public("torch", "method", names=("div", "divide"))
+@public("torch", "method", names=("div", "divide"), flat=True)
 def div(
     input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None
 ) -> Tensor:
@@ -175,7 +175,7 @@ def div(
     return pointwise(_rounded(rounding_mode), input, other, out=out)
 
 
-@public("method", names=("div_", "divide_"))
+@public("method", names=("div_", "divide_"), flat=True)
 def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place form of `div`."""
     if rounding_mode is None:
@@ -223,19 +223,19 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
     return mul(other, alpha)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def add(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
     """``input + alpha * other``, elementwise with broadcasting."""
     return _add(input, _scaled(input, other, alpha), out=out)
 
 
-@public("method")
+@public("method", flat=True)
 def add_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     """In-place form of `add`."""
     return _add.inplace(input, _scaled(input, other, alpha))
 
 
-@public("torch", "method", names=("sub", "subtract"))
+@public("torch", "method", names=("sub", "subtract"), flat=True)
 def sub(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``, elementwise with broadcasting."""
     if alpha != 1:
@@ -243,7 +243,7 @@ def sub(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = N
     return _sub(input, _scaled(input, other, alpha), out=out)
 
 
-@public("method", names=("sub_", "subtract_"))
+@public("method", names=("sub_", "subtract_"), flat=True)
 def sub_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     """In-place form of `sub`."""
     return _sub.inplace(input, _scaled(input, other, alpha))
@@ -255,7 +255,7 @@ def rsub(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     return _sub(other, _scaled(other, input, alpha))
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def positive(input: Tensor) -> Tensor:
     """`input` itself; RuntimeError for booleans."""
     if _is_bool(input):

@@ -134,7 +134,7 @@ for _name, _dtype in {**dtypes.ALIASES, **_METHODS}.items():
     export(_method, "method", name=_name)
 
 
-@public("method")
+@public("method", flat=True)
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """This tensor with `other`'s dtype, on its device."""
     return to(self, other)
@@ -146,7 +146,7 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     return to_device(self, Device("cpu"))
 
 
-@public("method")
+@public("method", flat=True)
 def cuda(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
 ) -> Tensor:

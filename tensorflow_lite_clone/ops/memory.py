@@ -55,7 +55,7 @@ def _copied(x: Tensor, strides: tuple) -> Tensor:
     return apply(Restride, x, strides=strides)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Tensor:
     """A copy; dense strides are kept unless `memory_format` says otherwise."""
     storage = storage_of("clone", input)
@@ -95,7 +95,7 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     return apply(Restride, self, strides=format_strides(storage.laid.shape, memory_format))
 
 
-@public("method")
+@public("method", flat=True)
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """How many elements lie between neighbours along each dimension, or along `dim`."""
     array, strides = self._storage.laid, strides_of(self._storage)
@@ -121,8 +121,8 @@ def data_ptr(self: Tensor) -> int:
     return storage.backend.F.address(storage.array) if storage.laid.size else 0
 
 
-@public("torch", "method", names=("numel",))
-@public("method", names=("nelement",))
+@public("torch", "method", names=("numel",), flat=True)
+@public("method", names=("nelement",), flat=True)
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return storage_of("numel", input).laid.size
@@ -140,7 +140,7 @@ def dim(self: Tensor) -> int:
     return self._storage.laid.ndim
 
 
-@public("method")
+@public("method", flat=True)
 def size(self: Tensor, dim: int | None = None) -> Any:
     """The shape, or the size of dimension `dim`."""
     shape = self._storage.laid.shape

@@ -159,7 +159,7 @@ class Unbind(Op):
         return F.stack(g if type(g) is tuple else (g,), axis=axis)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @numpy_names
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice number `index` along `dim`, without that dimension."""
@@ -176,7 +176,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return apply_view(Select, input, index=(_ALL,) * axis + (place, ...), shape=shape)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @numpy_names
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` elements of dimension `dim`, from `start` on."""
