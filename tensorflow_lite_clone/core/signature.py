@@ -31,6 +31,13 @@ def is_int(value: Any) -> bool:
     return hasattr(value, "__index__") and not is_bool(value)
 
 
+def whole_number(what: str, value: Any) -> int:
+    """`value` as an int; TypeError for what PyTorch does not take for one."""
+    if not is_int(value):
+        raise TypeError(f"{what} must be int, not {type(value).__name__}")
+    return value.__index__()
+
+
 def is_bool(value: Any) -> bool:
     """Whether `value` is a bool, of Python or NumPy."""
     return isinstance(value, bool) or (
@@ -74,6 +81,8 @@ def has_kinds(function: Any) -> bool:
     )
 
 
+#: Flags that PyTorch reads in Python, where any truth value will do.
+_TRUTHS = ("inplace", "size_average", "reduce")
 #: Values that are of a kind by their type alone, so that a call like an earlier one is not read.
 _BY_TYPE = (bool, int, float, complex, str, type(None), DType)
 
@@ -102,7 +111,7 @@ class Signature:
         for name in keywords:
             parts = str(function.__annotations__.get(name, "")).split(" | ")
             kind = _KINDS.get(parts[0])
-            if kind is not None and all([part == "None" for part in parts[1:]]):
+            if kind is not None and name not in _TRUTHS and all([part == "None" for part in parts[1:]]):
                 self.kinds[name] = (*kind, len(parts) > 1 or name in admits_none)
 
     def check(self, args: tuple, kwargs: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
-from tensorflow_lite_clone.core.signature import checked
+from tensorflow_lite_clone.core.signature import checked, is_int, whole_number
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -54,11 +54,9 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
         return _ALL[ndim]
     if type(dim) is int and -ndim <= dim < ndim:
         return (dim % ndim,)
-    if type(dim) is bool:
-        raise TypeError("argument 'dim' must be tuple of ints, not bool")
-    if hasattr(dim, "__index__"):
+    if is_int(dim):
         dim = dim.__index__()
-    elif not hasattr(dim, "__len__"):
+    elif not isinstance(dim, (tuple, list)):
         raise TypeError(f"argument 'dim' must be tuple of ints, not {type(dim).__name__}")
     elif len(dim) == 0:
         return _ALL[ndim]
@@ -70,14 +68,7 @@ def axis_of(dim: Any, ndim: int) -> int:
     """The one axis that `dim` names; TypeError for a bool or several."""
     if type(dim) is int and -ndim <= dim < ndim:
         return dim % ndim
-    return normalize_dim(whole_number("argument 'dim'", dim), ndim)
-
-
-def whole_number(what: str, value: Any) -> int:
-    """`value` as an int; TypeError for a bool and for what has no index."""
-    if type(value) is bool or not hasattr(value, "__index__"):
-        raise TypeError(f"{what} must be int, not {type(value).__name__}")
-    return value.__index__()
+    return normalize_dim(dim, ndim)
 
 
 def kept_shape(shape: tuple, axes: tuple) -> tuple:

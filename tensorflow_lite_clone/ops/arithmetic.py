@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
+from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, wrong_operands
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary, unary
@@ -108,6 +108,7 @@ remainder = binary(
 )
 fmod = binary(
     "fmod",
+    number_first=False,
     x=lambda F, g: g,
     y=lambda F, g, x, y: -g * F.div_trunc(x, y),
     refuses="bc",
@@ -252,6 +253,9 @@ def sub_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
 @public("torch")
 def rsub(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     """``other - alpha * input``."""
+    if not isinstance(input, Tensor):
+        raise wrong_operands("rsub", input, other)
+    _no_bool_difference((other, input))
     return _sub(other, _scaled(other, input, alpha))
 
 

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.core.shape import (
     normalize_dim,
     normalize_dims,
 )
+from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import (
     expanded,
     sizes_of,
@@ -316,6 +317,8 @@ def transpose(
     array = storage_of("transpose", input).array
     if dim0 is None or dim1 is None:
         dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
+    if type(dim0) is not int or type(dim1) is not int:
+        dim0, dim1 = whole_number("argument 'dim0'", dim0), whole_number("argument 'dim1'", dim1)
     return _ordered_view(Transpose, input, array, _exchanged(array.ndim, dim0, dim1))
 
 
