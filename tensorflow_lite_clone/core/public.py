@@ -27,9 +27,8 @@ def public(*places: str, names: tuple[str, ...] = (), flat: bool = False) -> Cal
     """
 
     def register(function: _F) -> _F:
-        if type(function) is FunctionType and not flat and not hasattr(function, "checked"):
-            if has_kinds(function):
-                function = checked(function)
+        if not flat and type(function) is FunctionType and has_kinds(function):
+            function = checked(function)
         for name in names or (function.__name__,):
             export(function, *places, name=name)
         return function

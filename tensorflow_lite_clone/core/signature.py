@@ -67,12 +67,16 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("str", lambda value: isinstance(value, str)),
     "DType": ("torch.dtype", _is_dtype),
     "Generator": ("torch.Generator", lambda value: isinstance(value, classes["Generator"])),
+    "Layout": ("torch.layout", lambda value: isinstance(value, classes["Layout"])),
+    "MemoryFormat": (
+        "torch.memory_format", lambda value: isinstance(value, classes["MemoryFormat"])
+    ),
 }
 
 
 def has_kinds(function: Any) -> bool:
     """Whether there is something to check: a method's own tensor is one in any case."""
-    return any(
+    return not hasattr(function, "checked") and any(
         [
             name != "self" and str(annotation).split(" | ")[0] in _KINDS
             for name, annotation in inspect.unwrap(function).__annotations__.items()
@@ -110,8 +114,8 @@ class Signature:
         self.kinds: dict[str, tuple[str, Callable[[Any], bool], bool]] = {}
         for name in keywords:
             parts = str(function.__annotations__.get(name, "")).split(" | ")
-            kind = _KINDS.get(parts[0])
-            if kind is not None and name not in _TRUTHS and all([part == "None" for part in parts[1:]]):
+            kind = None if name in _TRUTHS else _KINDS.get(parts[0])
+            if kind is not None and parts[1:] in ([], ["None"]):
                 self.kinds[name] = (*kind, len(parts) > 1 or name in admits_none)
 
     def check(self, args: tuple, kwargs: dict[str, Any]) -> bool:

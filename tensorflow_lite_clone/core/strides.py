@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.core.shape import Shape, contiguous_strides, infer_size, normalize_dim
-from tensorflow_lite_clone.core.signature import whole_number
+from tensorflow_lite_clone.core.signature import classes, whole_number
 
 Geometry = tuple[Shape, Shape]
 
@@ -29,6 +29,8 @@ class MemoryFormat:
     def __reduce__(self) -> str:
         return self.name
 
+
+classes["MemoryFormat"] = MemoryFormat
 
 contiguous_format = MemoryFormat("contiguous_format")
 preserve_format = MemoryFormat("preserve_format")
@@ -177,10 +179,19 @@ def diagonal(
     return sizes, (*[strides[dim] for dim in rest], strides[first] + strides[second]), start
 
 
+def expect_format(value: Any) -> None:
+    """Raise TypeError for what is no memory format."""
+    if not isinstance(value, MemoryFormat):
+        raise TypeError(
+            f"argument 'memory_format' must be torch.memory_format, not {type(value).__name__}"
+        )
+
+
 def format_strides(shape: Sequence[int], memory_format: MemoryFormat) -> Shape:
     """The strides of a dense tensor in a memory format; RuntimeError for a wrong `ndim`."""
     if memory_format is contiguous_format:
         return contiguous_strides(shape)
+    expect_format(memory_format)
     if len(shape) != memory_format.ndim:
         raise RuntimeError(
             f"required rank {memory_format.ndim} tensor to use {memory_format.name} format"

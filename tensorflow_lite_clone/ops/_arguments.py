@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
-from tensorflow_lite_clone.core.signature import checked, is_int, whole_number
+from tensorflow_lite_clone.core.signature import checked, is_int
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -21,6 +21,7 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared, run
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -163,8 +164,8 @@ def binary(
     functions of their own because they answer NotImplemented to operands they do not know.
     ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
     `numbers` off only Tensors are operands (of the function; its attribute `with_numbers` takes
-    numbers all the same), with `number_first` off the first is one. With `arrays` the operators take the device's own arrays. The rest is as
-    in `unary`.
+    numbers all the same), with `number_first` off the first is one. With `arrays` the operators
+    take the device's own arrays. The rest is as in `unary`.
     """
     body = {
         "backward_x": x,
@@ -264,7 +265,11 @@ def binary(
 
     def reflected(self, other):
         kind = type(other)
-        storage = self._storage
+        try:
+            storage = self._storage
+        except AttributeError:
+            expect_tensor(name, self)
+            raise
         right = storage.laid
         letter = right.dtype.kind
         if (

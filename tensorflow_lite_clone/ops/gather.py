@@ -279,6 +279,11 @@ def _fill_value(name: str, like: Tensor, value: Any) -> Tensor:
                 f"{name} only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s)."
             )
+        if value.dtype.kind == "c" and like.dtype.kind != "c":
+            raise RuntimeError(
+                f"{name}(): value of {value.dtype.short_name} cannot be converted to "
+                f"{like.dtype.short_name} without overflow"
+            )
         return cast(value, like.dtype)
     number = as_number(value)
     if number is None:

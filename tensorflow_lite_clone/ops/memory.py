@@ -17,6 +17,7 @@ from tensorflow_lite_clone.core.strides import (
     channels_last_3d,
     contiguous_format,
     dense_strides,
+    expect_format,
     extent,
     format_strides,
     has_format,
@@ -67,7 +68,7 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
     return _copied(input, dense_strides(shape, strides_of(storage)))
 
 
-@public("method")
+@public("method", flat=True)
 def is_contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) -> bool:
     """Whether the elements lie without gaps in the order of `memory_format`."""
     storage = self._storage
@@ -76,13 +77,14 @@ def is_contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format)
         return storage.__class__ is Free or storage.backend.is_contiguous(array)
     if memory_format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    expect_format(memory_format)
     if len(array.shape) != memory_format.ndim:
         return False
     wanted = format_strides(array.shape, memory_format)
     return has_format(array.shape, strides_of(storage), wanted)
 
 
-@public("method")
+@public("method", flat=True)
 def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) -> Tensor:
     """The tensor itself if it is contiguous in `memory_format`, else a copy that is."""
     storage = self._storage
@@ -214,7 +216,7 @@ export(EXPORTS["method"]["as_strided_"], "torch", name="as_strided_")
 
 
 @public("method")
-def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat | None = None) -> Tensor:
     """Give this tensor another shape, over its own memory if it is large enough.
 
     Elements beyond the present ones are undefined. Raises RuntimeError for tensors in a graph.
@@ -236,7 +238,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
 
 
 @public("torch", "method")
-def resize_as_(self: Tensor, tensor: Tensor, memory_format: Any = None) -> Tensor:
+def resize_as_(self: Tensor, tensor: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """Give this tensor `tensor`'s shape; see `resize_`."""
     return resize_(self, tuple(tensor._storage.laid.shape))
 

@@ -9,6 +9,7 @@ from tensorflow_lite_clone.autograd.apply import apply, apply_view
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import (
     diagonal as diagonal_geometry,
 )
@@ -183,7 +184,13 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     shape = input._storage.laid.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    axis, first, length = normalize_dim(dim, len(shape)), as_int(start), as_int(length)
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.kind not in "iu"):
+        raise RuntimeError(
+            f"narrow(): start must be a 0-dim integral Tensor, but got {start.ndim}D of "
+            f"{start.dtype.short_name}"
+        )
+    axis = normalize_dim(dim, len(shape))
+    first, length = whole_number("start", start), whole_number("length", length)
     size = shape[axis]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
