@@ -139,7 +139,7 @@ def source_of(generator: Generator | None, backend: Any) -> Any:
     return backend.drawn(generator._source)
 
 
-@public("torch")
+@public("torch", flat=True)
 def manual_seed(seed: int) -> Generator:
     """Seed the default generators of all devices; on the CPU the stream is PyTorch's."""
     backends.seed_others(int(seed))
