@@ -45,7 +45,7 @@ def expect_index(name: str, index: Any, words: str = "int32/int64") -> None:
     """Raise torch's errors unless `index` is a tensor of int64 or int32."""
     if not isinstance(index, Tensor):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
-    if index.dtype.name not in ("int64", "int32"):
+    if index.dtype.name not in ("int64", "int32") and index.numel():
         raise RuntimeError(f"{name}(): Expected dtype {words} for index")
 
 
@@ -203,6 +203,8 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         )
     shape = self._storage.laid.shape
     _check_flat(index, self.numel())
+    if not index.numel():
+        return self
     backend = index._storage.backend
     F, flat = backend.F, index._storage.array
     flat = F.reshape(F.where(F.less(flat, 0), F.add(flat, self.numel()), flat), (-1,))

@@ -362,4 +362,6 @@ def local_response_norm(
         shifted[:, low:high] = squares[:, low + offset : high + offset]
         total = shifted if total is None else total + shifted
     assert total is not None
+    if total.dtype.kind in "iu":  # means of integers are integers
+        total = total // size * size
     return input / (total * (alpha / size) + k).pow(beta)

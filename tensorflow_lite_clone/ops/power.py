@@ -107,6 +107,8 @@ def _write_power(input: Tensor, exponent: Any) -> Any:
 
 
 def _reflected_power(self: Tensor, base: Any) -> Any:
+    if isinstance(base, Tensor):
+        return _pow(base, self)
     number = as_number(base)
     return NotImplemented if number is None else _pow(number, self)
 
