@@ -22,6 +22,7 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
+from tensorflow_lite_clone.dispatch.stored import calculated, refuse_in_place
 from tensorflow_lite_clone.dispatch.table import prepared, run
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._elementwise import (
@@ -89,7 +90,10 @@ def unary(
             call = calls[backend]
         except KeyError:
             call = prepared(op, backend)
-        result = call(array) if array.size < MANY else backend.large(call, array)
+        try:
+            result = call(array) if array.size < MANY else backend.large(call, array)
+        except TypeError:
+            result = calculated(op, backend, call, (array,))
         if array.ndim > 1 and not backend.is_contiguous(array):
             result = in_order(op, backend, result, (array,), _NO_PARAMETERS)
         if type(result) is not backend.array_type:
@@ -239,7 +243,7 @@ def binary(
         except TypeError:
             if check is not None:
                 check((input, other))
-            raise
+            result = calculated(op, backend, call, (left, right))
         if left.ndim > 1 and not backend.is_contiguous(left):
             result = in_order(op, backend, result, (left, right), _NO_PARAMETERS)
         if type(result) is not backend.array_type:
@@ -371,7 +375,10 @@ def _assigned(op: type[Op], target: Any, other: Any, slow: str) -> bool:
     if hooks.writers:
         hooks.writing(op, partial(assign, array, right), (array, right), {})
     else:
-        assign(array, right)
+        try:
+            assign(array, right)
+        except TypeError:
+            refuse_in_place(op, storage.backend, (array, right))
     storage.bump()
     return True
 

@@ -339,7 +339,7 @@ def tensor(
         return requiring_grad(copied) if requires_grad else copied
     backend = backends.load(device)
     array = array_of(data, dtype, backend)
-    if hasattr(data, "__array__"):
+    if hasattr(type(data), "__array__"):
         array = backend.F.copy(array)
     return finish(array, backend, requires_grad)
 
