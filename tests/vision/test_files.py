@@ -199,30 +199,28 @@ def test_no_file_of_another_name_starts_a_program(tmp_path, ghostscript, read):
 
 
 @pytest.mark.parametrize("decode", DECODERS)
-@pytest.mark.parametrize(
-    "format", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "ICO", "EPS"]
-)
-def test_formats_are_torchvisions(decode, format):
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "ICO", "EPS"])
+def test_formats_are_torchvisions(decode, kind):
     stream = io.BytesIO()
-    PILS["RGB"].save(stream, format)
+    PILS["RGB"].save(stream, kind)
     content = tlc.frombuffer(bytearray(stream.getvalue()), dtype=tlc.uint8)
     read = {
         vision_io.decode_image: ("PNG", "JPEG", "GIF", "WEBP"),
         vision_io.decode_jpeg: ("JPEG",),
         vision_io.decode_png: ("PNG",),
     }[decode]
-    if format in read:
+    if kind in read:
         assert decode(content).shape == (3, *PIXELS.shape[:2])
     else:
         with pytest.raises(RuntimeError, match="no picture"):
             decode(content)
 
 
-@pytest.mark.parametrize("format", ["PNG", "JPEG", "GIF", "WEBP"])
-def test_damaged_pictures(format):
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
+def test_damaged_pictures(kind):
     """Cut anywhere, or with a byte changed: a picture or RuntimeError, and nothing else."""
     stream = io.BytesIO()
-    PILS["RGB"].save(stream, format)
+    PILS["RGB"].save(stream, kind)
     whole = np.frombuffer(stream.getvalue(), np.uint8)
     draw, refused = np.random.default_rng(0), 0
     for place in draw.integers(0, len(whole), 60):
@@ -236,18 +234,18 @@ def test_damaged_pictures(format):
     assert refused >= 50
 
 
-@pytest.mark.parametrize("format", ["PNG", "JPEG", "GIF"])
-def test_a_claim_of_many_pixels_is_refused(format):
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF"])
+def test_a_claim_of_many_pixels_is_refused(kind):
     stream = io.BytesIO()
-    PILS["RGB"].save(stream, format)
+    PILS["RGB"].save(stream, kind)
     content = bytearray(stream.getvalue())
     height, width = PIXELS.shape[:2]
-    order, size = ("<", "H") if format == "GIF" else (">", "I" if format == "PNG" else "H")
-    sides = (height, width) if format == "JPEG" else (width, height)
+    order, size = ("<", "H") if kind == "GIF" else (">", "I" if kind == "PNG" else "H")
+    sides = (height, width) if kind == "JPEG" else (width, height)
     claim, many = (struct.pack(f"{order}2{size}", *pair) for pair in (sides, (65_500, 65_500)))
     assert claim in content
     content = content.replace(claim, many)
-    if format == "PNG":  # whose header has a sum
+    if kind == "PNG":  # whose header has a sum
         content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
     with pytest.raises(RuntimeError, match="no picture.*decompression bomb"):
         vision_io.decode_image(tlc.frombuffer(content, dtype=tlc.uint8))
