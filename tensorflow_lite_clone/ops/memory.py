@@ -190,11 +190,12 @@ def _adopt(target: Tensor, view: Tensor) -> Tensor:
     edges, mask = edges_of((target,)) if mode.grad else ((), 0)
     remembered, own = view._view, target._view
     assert remembered is not None
-    op, parameters, _ = remembered.chain[-1]
+    assert remembered.last is not None
+    _, (op, parameters, _) = remembered.last
     before = target._storage
     target._storage = view._storage
     if own is not None:
-        target._view = View(own.base, remembered.chain, remembered.version, own.restriction)
+        target._view = View(own.base, remembered.last, remembered.version, own.restriction)
     if mask:
         record(target, op, before.backend, edges, mask, (before,), parameters)
     nothing = lambda: None  # it counts as a write

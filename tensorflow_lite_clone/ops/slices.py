@@ -284,7 +284,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             "offset": start - offset_of(base),
             "source": (base.array.shape, backend.strides(base.array)),
         }
-        output._view.chain = ((AsStrided, parameters, None),)  # type: ignore[union-attr]
+        output._view.last = (None, (AsStrided, parameters, None))  # type: ignore[union-attr]
     return output
 
 
