@@ -202,12 +202,12 @@ def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
     if parent is None:
         edge = input._edge
         remembered.base = input
-        remembered.chain = ((op, parameters, None),)
+        remembered.last = (None, (op, parameters, None))
         remembered.restriction = None
     else:
         edge = current_edge(input) if mode.grad else None
         remembered.base = parent.base
-        remembered.chain = (*parent.chain, (op, parameters, None))
+        remembered.last = (parent.last, (op, parameters, None))
         remembered.restriction = parent.restriction
     if not mode.grad:
         remembered.restriction = remembered.restriction or "no_grad"
@@ -420,11 +420,11 @@ def _wrap_output(array: Any, backend: Any, root: Storage | None) -> Tensor:
 
 def _remember_views(source: Any, outputs: tuple, op: type[Op], parameters: dict) -> None:
     parent = source._view
-    base, chain = (source, ()) if parent is None else (parent.base, parent.chain)
+    base, before = (source, None) if parent is None else (parent.base, parent.last)
     version = outputs[0]._storage.current_version()
     restriction = None if parent is None else parent.restriction
     restriction = restriction or ("multiple" if mode.grad else "no_grad")
     number = 0
     for output in outputs:
-        output._view = View(base, (*chain, (op, parameters, number)), version, restriction)
+        output._view = View(base, (before, (op, parameters, number)), version, restriction)
         number += 1

@@ -24,6 +24,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import calculated, refuse_in_place
 from tensorflow_lite_clone.dispatch.table import prepared, run
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -33,6 +34,7 @@ from tensorflow_lite_clone.ops._elementwise import (
     write_pointwise,
     wrong_operands,
 )
+from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.storage import Free, Storage, freely
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
@@ -154,6 +156,7 @@ def binary(
     floating: bool = False,
     refuses: str = "",
     numbers: bool = True,
+    number_first: bool = True,
     check: Callable[[tuple], None] | None = None,
     assign: Callable[[Any, Any], Any] | None = None,
     operators: tuple[str, str | None, str | None] | None = None,
@@ -170,8 +173,8 @@ def binary(
     functions of their own because they answer NotImplemented to operands they do not know.
     ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
     `numbers` off only Tensors are operands (of the function; its attribute `with_numbers` takes
-    numbers all the same). With `arrays` the operators take the device's own arrays. The rest is as
-    in `unary`.
+    numbers all the same), with `number_first` off the first is one. With `arrays` the operators
+    take the device's own arrays. The rest is as in `unary`.
     """
     body = {
         "backward_x": x,
@@ -273,7 +276,11 @@ def binary(
 
     def reflected(self, other):
         kind = type(other)
-        storage = self._storage
+        try:
+            storage = self._storage
+        except AttributeError:
+            expect_tensor(name, self)
+            raise
         right = storage.laid
         letter = right.dtype.kind
         if (
@@ -302,7 +309,13 @@ def binary(
         return general(input, other)
 
     def function(input, other, *, out=None):
-        if numbers or (isinstance(input, Tensor) and isinstance(other, Tensor)):
+        if not isinstance(input, Tensor):
+            fits = numbers and number_first
+        elif not isinstance(other, Tensor):
+            fits = numbers and (not arrays or as_number(other) is not None)
+        else:
+            fits = True
+        if fits:
             result = with_numbers(input, other)
             if result is not NotImplemented:
                 return result if out is None else write_out(name, out, result, (input, other))

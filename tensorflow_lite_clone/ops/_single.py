@@ -15,6 +15,7 @@ from tensorflow_lite_clone.autograd.apply import (
 )
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import calculated
@@ -193,6 +194,7 @@ def reduction(
 
     def decorate(general: Callable[..., Any]) -> Any:
         name = general.__name__
+        general = checked(general)
 
         @functools.wraps(general)
         def function(input=None, dim=None, keepdim=False, **others):
@@ -206,6 +208,7 @@ def reduction(
                     array.size
                     and array.dtype.kind not in refuses
                     and (dim is None or not whole)
+                    and keepdim.__class__ is bool
                     and not autocast
                     and storage.__class__ is not Free
                 ):

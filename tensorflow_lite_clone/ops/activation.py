@@ -39,7 +39,7 @@ _relu = unary(
 )
 
 
-@public("torch", "method", "functional")
+@public("torch", "method", "functional", flat=True)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(input, 0)``; the gradient at 0 is 0."""
     return _relu.inplace(input) if inplace else _relu(input)

@@ -15,6 +15,7 @@ from tensorflow_lite_clone.core.errors import OutOfMemoryError
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.strides import (
+    MemoryFormat,
     contiguous_format,
     dense_strides,
     extent,
@@ -77,7 +78,7 @@ def _filled(
     dtype: DType | None,
     device: Any,
     requires_grad: bool,
-    memory_format: Any = None,
+    memory_format: MemoryFormat | None = None,
 ) -> Tensor:
     backend = backends.load(device)
     dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
@@ -132,11 +133,11 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         *args: Any,
         size: Any = None,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
         pin_memory: bool = False,
-        memory_format: Any = None,
+        memory_format: MemoryFormat | None = None,
     ) -> Tensor:
         if layout is sparse_coo:
             raise _no_sparse(name)
@@ -147,10 +148,10 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         input: Tensor,
         *,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
-        memory_format: Any = None,
+        memory_format: MemoryFormat | None = None,
     ) -> Tensor:
         if layout is sparse_coo:
             raise _no_sparse(f"{name}_like")
@@ -163,7 +164,7 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         dtype: DType | None = None,
         device: Any = None,
         requires_grad: bool = False,
-        layout: Any = None,
+        layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
         if layout is sparse_coo:
@@ -259,7 +260,7 @@ def full(
     fill_value: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -275,10 +276,10 @@ def full_like(
     fill_value: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    memory_format: Any = None,
+    memory_format: MemoryFormat | None = None,
 ) -> Tensor:
     """A tensor like `input` filled with one number."""
     if isinstance(input, Tensor):
@@ -295,7 +296,7 @@ def new_full(
     dtype: DType | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    layout: Any = None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """A filled tensor with this tensor's dtype and device."""
@@ -373,7 +374,7 @@ def scalar_tensor(
     s: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
@@ -390,7 +391,7 @@ def eye(
     m: int | None = None,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -411,7 +412,7 @@ def empty_strided(
     stride: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,

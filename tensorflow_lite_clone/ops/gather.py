@@ -206,6 +206,8 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         )
     shape = self._storage.laid.shape
     _check_flat(index, self.numel())
+    if not index.numel():
+        return self
     backend = index._storage.backend
     F, flat = backend.F, index._storage.array
     flat = F.reshape(F.where(F.less(flat, 0), F.add(flat, self.numel()), flat), (-1,))
@@ -281,6 +283,11 @@ def _fill_value(name: str, like: Tensor, value: Any) -> Tensor:
             raise RuntimeError(
                 f"{name} only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s)."
+            )
+        if value.dtype.kind == "c" and like.dtype.kind != "c":
+            raise RuntimeError(
+                f"{name}(): value of {value.dtype.short_name} cannot be converted to "
+                f"{like.dtype.short_name} without overflow"
             )
         return cast(value, like.dtype)
     number = as_number(value)

@@ -78,6 +78,7 @@ copysign = _pair(
     zeros,
     "The size of `input` with the sign of `other`.",
     floating=True,
+    number_first=False,
 )
 nextafter = _pair(
     "nextafter",

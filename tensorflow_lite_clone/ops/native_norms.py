@@ -57,6 +57,9 @@ def native_batch_norm(
     """
     normalize_dim(1, input.ndim)
     batch_norms.expect_per_channel(input.shape[1], running_mean, running_var, weight, bias)
+    batch_norms.expect_floats(
+        "batch_norm", input, running_mean, running_var, weight, bias
+    )
     if not training:
         normed = batch_norms.batch_norm(
             input, running_mean, running_var, weight, bias, False, momentum, eps
@@ -116,6 +119,7 @@ def native_layer_norm(
     """
     shape = tuple(normalized_shape)
     normalization._check_normalized("native_layer_norm", input, shape, weight, bias)
+    batch_norms.expect_floats("layer_norm", input, weight, bias)
     parts = apply(normalization.LayerNorm, input, weight, bias, ndim=len(shape), eps=eps)
     outer = (*input.shape[: input.ndim - len(shape)], *(1,) * len(shape))
     return parts[0], *[part.reshape(outer).to(input.dtype).contiguous() for part in parts[1:]]
@@ -144,6 +148,8 @@ def native_group_norm(
         )
     if input.numel() != N * C * HxW:
         raise RuntimeError(f"Expected an input of {N * C * HxW} elements, got {input.numel()}")
+    normalization.expect_affine(C, input, weight, bias)
+    batch_norms.expect_floats("group_norm", input, weight, bias)
     parts = apply(normalization.GroupNorm, input, weight, bias, groups=group, eps=eps)
     return parts[0], *[part.reshape(N, group).to(input.dtype) for part in parts[1:]]
 

@@ -79,8 +79,11 @@ class WeightsUnpickler:
     """Reads one pickle from `source`.
 
     `persistent_load` is given the names of storages; `room` is how many bytes the tensors of the
-    file may have, for those that must be copied.
+    file may have, for those that must be copied. `encoding` is that of the text that Python 2
+    wrote.
     """
+
+    encoding = "utf-8"
 
     def __init__(self, source: Source, persistent_load: Any = None, room: int = 0) -> None:
         self.source = source
@@ -437,6 +440,9 @@ def _numbers() -> None:
     def reads_text(form: str) -> _Handler:
         return lambda vm: vm.stack.append(vm.sized(form).decode("utf-8", "surrogatepass"))
 
+    def reads_old_text(form: str) -> _Handler:
+        return lambda vm: vm.stack.append(vm.sized(form).decode(vm.encoding, "surrogatepass"))
+
     def reads_bytes(form: str, kind: Any = bytes) -> _Handler:
         return lambda vm: vm.stack.append(kind(vm.sized(form)))
 
@@ -451,10 +457,10 @@ def _numbers() -> None:
         pickle.BINUNICODE: "<I",
         pickle.SHORT_BINUNICODE: "<B",
         pickle.BINUNICODE8: "<Q",
-        pickle.BINSTRING: "<i",  # text, as Python 2 wrote it
-        pickle.SHORT_BINSTRING: "<B",
     }.items():
         on(opcode)(reads_text(form))
+    for opcode, form in {pickle.BINSTRING: "<i", pickle.SHORT_BINSTRING: "<B"}.items():
+        on(opcode)(reads_old_text(form))
     for opcode, form in {
         pickle.BINBYTES: "<I",
         pickle.SHORT_BINBYTES: "<B",
