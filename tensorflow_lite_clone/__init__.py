@@ -6,6 +6,8 @@ CUDA kernels on the GPU.
 
 from __future__ import annotations
 
+from tensorflow_lite_clone import _command as _command  # isort: skip  (it cleans the path)
+
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any

@@ -25,7 +25,7 @@ def _get_requires_grad(self: Tensor) -> bool:
     return current_node(self) is not None
 
 
-@public("method")
+@public("method", flat=True)
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Say whether operations on this tensor are to be recorded; returns the tensor.
 
@@ -131,13 +131,13 @@ def _delete_grad(self: Tensor) -> None:
     self._grad = None
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def detach(input: Tensor) -> Tensor:
     """A tensor over the same memory and version counter, outside of the graph."""
     return new_tensor(input._storage)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def detach_(input: Tensor) -> Tensor:
     """Take the tensor itself out of the graph, as a leaf that requires no gradient."""
     if input._view is not None:

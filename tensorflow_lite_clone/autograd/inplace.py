@@ -19,7 +19,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.dtypes import can_cast, uncastable
-from tensorflow_lite_clone.core.strides import extent
+from tensorflow_lite_clone.core.strides import extent, preserve_format
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
@@ -30,6 +30,7 @@ from tensorflow_lite_clone.tensor import Tensor, View
 class Restride(Op):
     """A copy whose elements lie in memory with the given strides (in elements)."""
 
+    layout = None
     label = "Clone"
 
     def forward(F, x, *, strides):
@@ -51,6 +52,7 @@ class ViewScatter(Op):
     what `as_strided` shows, depends on them.
     """
 
+    layout = None
     label = "torch::autograd::CopySlices"
 
     def forward(F, base, part, *, chain, strides):
@@ -136,7 +138,7 @@ def beside(target: Tensor, value: Tensor, op: type[Op]) -> Tensor:
     return into(target, together((target, value), op))[1]
 
 
-def copy_beside(input: Any, *others: Any) -> Tensor:
+def copy_beside(input: Any, *others: Any, memory_format: Any = preserve_format) -> Tensor:
     """A copy of `input` to write `others` into: with their samples, under `func.vmap`."""
     lifted: Any = input
     for other in others:
@@ -145,7 +147,7 @@ def copy_beside(input: Any, *others: Any) -> Tensor:
                 backends = {value._storage.backend, lifted._storage.backend}
                 lifted = together((lifted, value), Op)[0] if len(backends) > 1 else lifted
     if lifted is input:
-        return input.clone()
+        return input.clone(memory_format=memory_format)
     return recorded(lifted._storage.backend).empty_like(lifted.detach()).copy_(lifted)
 
 
@@ -190,8 +192,10 @@ def check_result(name: str, target: Tensor, result: Any, backend: Any) -> None:
 
 def check_writable(array: Any) -> None:
     """Raise RuntimeError when several elements of `array` are one place in memory."""
-    if 0 in array.strides and array.size and any(
-        [s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)]
+    if (
+        0 in array.strides
+        and array.size
+        and any([s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)])
     ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
@@ -270,4 +274,3 @@ def rebuild(target: Tensor, source: Tensor) -> None:
     """Make `target` the tensor that `source` is: array, storage and place in the graph."""
     target._storage = source._storage
     target._edge, target._view = source._edge, source._view
-

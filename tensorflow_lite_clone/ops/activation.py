@@ -39,7 +39,7 @@ _relu = unary(
 )
 
 
-@public("torch", "method", "functional")
+@public("torch", "method", "functional", flat=True)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(input, 0)``; the gradient at 0 is 0."""
     return _relu.inplace(input) if inplace else _relu(input)
@@ -223,13 +223,14 @@ def rrelu(
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
+        result = leaky_relu(input, (lower + upper) / 2, inplace)
+        return result if inplace else result.contiguous()
     slopes = input.detach().new_ones(input.shape)
     negative = input.detach() <= 0
     count = int(negative.sum())
     drawn = slopes.new_empty(count, dtype=float64).uniform_(lower, upper)  # as torch draws them
     slopes[negative] = drawn.to(slopes.dtype)
-    return input.mul_(slopes) if inplace else input * slopes
+    return input.mul_(slopes) if inplace else (input * slopes).contiguous()
 
 
 inplace_form(rrelu, "torch", "functional")

@@ -11,6 +11,7 @@ from typing import Any
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.dispatch.op import composite
+from tensorflow_lite_clone.dispatch.result_layout import row_major
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops._formulas import conj, widened
 from tensorflow_lite_clone.ops.pointwise import tanh
@@ -170,6 +171,7 @@ def log_sigmoid_backward(F, g, x):
 class LogSigmoid(Pointwise):
     """log(sigmoid(x))."""
 
+    layout = row_major
     refuses = "biuc"
 
     @widened

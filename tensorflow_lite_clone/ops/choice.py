@@ -11,6 +11,7 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -26,6 +27,8 @@ from tensorflow_lite_clone.tensor import Tensor
 
 class Where(Op):
     """x where the condition holds, else y."""
+
+    layout = elementwise
 
     def forward(F, condition, x, y):
         return F.where(condition, x, y)

@@ -153,7 +153,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     axis = axis_of(dim, input.ndim)
     others = tuple(i for i in range(input.ndim) if i != axis)
     size = input.norm(p, others, True)
-    return input * (maxnorm / (size + 1e-7)).masked_fill((size > maxnorm).logical_not(), 1)
+    factor = (maxnorm / (size + 1e-7)).masked_fill((size > maxnorm).logical_not(), 1)
+    return (input * factor).contiguous()
 
 
 @public("method")

@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.outputs import dtype_of_out, write_filled
+from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import sizes_of
-from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names, whole_number
+from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
 from tensorflow_lite_clone.ops.create import requiring_grad
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.rearrange import roll
@@ -90,7 +92,7 @@ def fftfreq(
     *,
     out: Tensor | None = None,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -110,7 +112,7 @@ def rfftfreq(
     *,
     out: Tensor | None = None,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,

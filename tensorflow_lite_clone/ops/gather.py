@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._index_tensors import stacked
 from tensorflow_lite_clone.ops._indexing import (
@@ -205,6 +206,8 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         )
     shape = self._storage.laid.shape
     _check_flat(index, self.numel())
+    if not index.numel():
+        return self
     backend = index._storage.backend
     F, flat = backend.F, index._storage.array
     flat = F.reshape(F.where(F.less(flat, 0), F.add(flat, self.numel()), flat), (-1,))
@@ -280,6 +283,11 @@ def _fill_value(name: str, like: Tensor, value: Any) -> Tensor:
             raise RuntimeError(
                 f"{name} only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s)."
+            )
+        if value.dtype.kind == "c" and like.dtype.kind != "c":
+            raise RuntimeError(
+                f"{name}(): value of {value.dtype.short_name} cannot be converted to "
+                f"{like.dtype.short_name} without overflow"
             )
         return cast(value, like.dtype)
     number = as_number(value)
@@ -367,7 +375,9 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Out-of-place form of `masked_scatter_`; `input` and `mask` are broadcast."""
     expect_tensor("masked_scatter", source, "source", 2)
     common = broadcast_shapes(input._storage.laid.shape, mask._storage.laid.shape)
-    return masked_scatter_(expand(input, common).clone(), mask, source)
+    return masked_scatter_(
+        expand(input, common).clone(memory_format=contiguous_format), mask, source
+    )
 
 
 @public("torch", "method")

@@ -83,7 +83,7 @@ class Dot(Op):
 other_layouts: list[Callable[[Tensor, Tensor], Tensor]] = []
 
 
-@public("torch", "method", "linalg")
+@public("torch", "method", "linalg", flat=True)
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product of the last two axes; vectors and broadcasting as in NumPy.
 
@@ -188,7 +188,7 @@ export(_matmul_operator, "method", name="__matmul__")
 export(_reflected_matmul, "method", name="__rmatmul__")
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @with_out
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices, (n, k) and (k, m)."""
@@ -200,7 +200,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return matmul(input, mat2)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @with_out
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices, (b, n, k) and (b, k, m)."""
@@ -440,7 +440,7 @@ def linear_backward(F, g, x, w):
     return F.linear_backward_input(g, w), *F.linear_backward_weight(g, x)
 
 
-@public("functional")
+@public("functional", flat=True)
 def linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
 ) -> Tensor:

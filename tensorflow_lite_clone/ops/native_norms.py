@@ -16,7 +16,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops import batch_norm as batch_norms
 from tensorflow_lite_clone.ops import normalization
-from tensorflow_lite_clone.ops.create import empty, empty_like
+from tensorflow_lite_clone.ops.create import empty, empty_like, ones_like
 from tensorflow_lite_clone.ops.generators import drawing
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -57,6 +57,9 @@ def native_batch_norm(
     """
     normalize_dim(1, input.ndim)
     batch_norms.expect_per_channel(input.shape[1], running_mean, running_var, weight, bias)
+    batch_norms.expect_floats(
+        "batch_norm", input, running_mean, running_var, weight, bias
+    )
     if not training:
         normed = batch_norms.batch_norm(
             input, running_mean, running_var, weight, bias, False, momentum, eps
@@ -116,9 +119,10 @@ def native_layer_norm(
     """
     shape = tuple(normalized_shape)
     normalization._check_normalized("native_layer_norm", input, shape, weight, bias)
+    batch_norms.expect_floats("layer_norm", input, weight, bias)
     parts = apply(normalization.LayerNorm, input, weight, bias, ndim=len(shape), eps=eps)
     outer = (*input.shape[: input.ndim - len(shape)], *(1,) * len(shape))
-    return parts[0], *[part.reshape(outer).to(input.dtype) for part in parts[1:]]
+    return parts[0], *[part.reshape(outer).to(input.dtype).contiguous() for part in parts[1:]]
 
 
 @public("torch")
@@ -144,6 +148,8 @@ def native_group_norm(
         )
     if input.numel() != N * C * HxW:
         raise RuntimeError(f"Expected an input of {N * C * HxW} elements, got {input.numel()}")
+    normalization.expect_affine(C, input, weight, bias)
+    batch_norms.expect_floats("group_norm", input, weight, bias)
     parts = apply(normalization.GroupNorm, input, weight, bias, groups=group, eps=eps)
     return parts[0], *[part.reshape(N, group).to(input.dtype) for part in parts[1:]]
 
@@ -157,7 +163,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     if not input.numel():
         return input.clone(), input.new_ones(input.shape)
     if train is False:
-        return input.clone(), input.new_ones(input.shape, dtype=bool_)
+        return input.clone(), ones_like(input, dtype=bool_)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={1 - p}")
     input = drawing(input)

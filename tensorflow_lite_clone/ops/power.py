@@ -107,6 +107,8 @@ def _write_power(input: Tensor, exponent: Any) -> Any:
 
 
 def _reflected_power(self: Tensor, base: Any) -> Any:
+    if isinstance(base, Tensor):
+        return _pow(base, self)
     number = as_number(base)
     return NotImplemented if number is None else _pow(number, self)
 
@@ -116,7 +118,7 @@ export(_reflected_power, "method", name="__rpow__")
 export(_write_power, "method", name="__ipow__")
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent``, either of them a number or a tensor.
 
@@ -131,7 +133,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else write_out("pow", out, result, (input, exponent))
 
 
-@public("method")
+@public("method", flat=True)
 def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place form of `pow`."""
     result = _write_power(input, exponent)
@@ -194,7 +196,7 @@ reciprocal = unary(
 _square = unary("square", x=lambda F, g, x: g * conj(F, 2 * x), label="Pow", places=())
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * input``; booleans give int64."""
     if isinstance(input, Tensor) and input._storage.laid.dtype.kind == "b":

@@ -11,7 +11,8 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core import dtypes
-from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
+from tensorflow_lite_clone.core.device import Layout
+from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._operands import as_number
@@ -37,7 +38,7 @@ def arange(
     step: Any = 1,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -79,7 +80,7 @@ def closed_range(
     step: Any = 1,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -116,7 +117,7 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
 
 
 def _refuse(name: str, dtype: DType | None, kinds: str) -> None:
-    if dtype is not None and as_dtype(dtype).kind in kinds:
+    if dtype is not None and (as_dtype(dtype).kind in kinds or dtype in FLOAT8):
         word = as_dtype(dtype).short_name
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{word}'")
 
@@ -170,7 +171,7 @@ def linspace(
     steps: int,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -191,7 +192,7 @@ def logspace(
     base: float = 10.0,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,

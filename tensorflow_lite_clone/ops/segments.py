@@ -97,7 +97,7 @@ def _reduced(data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: Any
     index = segment.reshape(*segment.shape, *trailing).expand(data.shape)
     shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
     begin = data.new_full(shape, start if initial is None else initial)
-    result = begin.scatter_reduce(axis, index, data, how).narrow(axis, 0, count)
+    result = begin.scatter_reduce(axis, index, data, how).narrow(axis, 0, count).contiguous()
     if reduce != "mean":
         return result
     sizes = lengths.reshape(*lengths.shape, *trailing)
