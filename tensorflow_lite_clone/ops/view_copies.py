@@ -25,7 +25,8 @@ def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
     def copied(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         if out is not None:
-            return delivered(name, result, out)
+            written = delivered(name, result, out)
+            return written if isinstance(written, Tensor) else None  # as PyTorch
         if isinstance(result, tuple):
             return tuple([part.clone(memory_format=contiguous_format) for part in result])
         return result.clone(memory_format=contiguous_format)
