@@ -8,7 +8,6 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_node
 from tensorflow_lite_clone.autograd.hooks import Handle, hooks_at, retain
-from tensorflow_lite_clone.autograd.inplace import rebuild
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.storage import Storage
@@ -176,13 +175,6 @@ def _set_data(self: Tensor, data: Tensor) -> None:
     self._storage.version = version
     if self._edge is not None and isinstance(self._edge[0], Leaf):
         self._edge[0].adopt(self)
-
-
-@public("method")
-def set_(self: Tensor, source: Tensor) -> Tensor:
-    """Make this tensor share `source`'s memory, shape and dtype."""
-    rebuild(self, new_tensor(source._storage))
-    return self
 
 
 @public("method")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import delivered as delivered
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.signature import checked, is_int
@@ -117,12 +117,3 @@ def is_integral(input: Tensor) -> bool:
 def with_dtype(input: Tensor, dtype: DType | None) -> Tensor:
     """`input` cast to `dtype` if one is given."""
     return input if dtype is None else cast(input, dtype)
-
-
-def delivered(name: str, result: Any, out: Any) -> Any:
-    """`result`, or `out` (a tensor, or a tuple of them for several) after it was written there."""
-    if out is None:
-        return result
-    if isinstance(result, Tensor):
-        return write_out(name, out, result)
-    return type(result)([write_out(name, target, value) for target, value in zip(out, result)])

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import pool
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._resample import Resample, mean_taps, windows
+from tensorflow_lite_clone.ops.memory import in_format_of
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -31,7 +32,7 @@ def adaptive_average(x: Tensor, counts: Ints) -> Tensor:
         if size[axis] != counts[axis]:
             taps = mean_taps(size[axis], counts[axis])
             x = apply(Resample, x, axis=x.ndim - ndim + axis, taps=taps)
-    return x
+    return x.contiguous() if ndim == 3 else x
 
 
 class AdaptiveMaxIndices(Op):
@@ -157,12 +158,17 @@ def _adaptive_max_pool(ndim: int) -> Any:
         size = tuple(input.shape[-ndim:])
         if channels and all(count and not n % count for n, count in zip(size, counts)):
             kernel = tuple([n // count for n, count in zip(size, counts)])
-            return plain(input, kernel, return_indices=return_indices)
+            y, indices = plain(input, kernel, return_indices=True)
+            if ndim == 3:
+                y, indices = y.contiguous(), indices.contiguous()
+            return (y, indices) if return_indices else y
         x = input if input.ndim == ndim + 2 else input.unsqueeze(0)
         indices = apply(AdaptiveMaxIndices, x, counts=counts)
         shape = x.shape[:2]
         flat = indices.reshape(*shape, math.prod(counts))
         y = x.reshape(*shape, math.prod(size)).gather(2, flat).reshape(*shape, *counts)
+        if ndim == 2:
+            y, indices = in_format_of(y, x), in_format_of(indices, x)
         if 0 in y.shape[1 if x is input else 2 :]:
             y = apply(NothingPooled, x, shape=y.shape)
         if x is not input:

@@ -190,7 +190,7 @@ def __rtruediv__(self: Tensor, other: Any) -> Any:
     if type(other) is complex and self.dtype.itemsize == 2 and self.dtype.kind == "f":
         return self.reciprocal() * other  # as in PyTorch the reciprocal has two bytes
     quotient = _divide.reflected(self, other)
-    if quotient is NotImplemented and hasattr(other, "__array__"):
+    if quotient is NotImplemented and hasattr(type(other), "__array__"):
         return self.reciprocal() * other  # which NumPy answers, and we wrap
     return quotient
 

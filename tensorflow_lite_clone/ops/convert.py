@@ -185,7 +185,7 @@ def expect_memory(storage: Any) -> None:
 
 def _host(tensor: Tensor) -> Any:
     storage = tensor._storage
-    return storage.backend.to_host(storage.array)
+    return storage.backend.numbers(storage.array)
 
 
 @public("method")
@@ -204,10 +204,7 @@ def item(self: Tensor) -> Any:
 def tolist(self: Tensor) -> Any:
     """The values as nested lists of Python numbers (a number for a zero-dim tensor)."""
     expect_memory(self._storage)
-    array = _host(self)
-    if self.dtype is dtypes.bfloat16:
-        array = array.astype("float32")
-    return array.tolist()
+    return _host(self).tolist()
 
 
 @public("method")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.inplace import write_filled
+from tensorflow_lite_clone.autograd.outputs import dtype_of_out, write_filled
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
@@ -63,12 +63,9 @@ def _frequencies(
         d = d.item()
     if type(d) is bool or not isinstance(d, (int, float)):
         raise TypeError(f"{name}(): argument 'd' must be float, not {type(d).__name__}")
-    if out is not None and dtype is not None and out.dtype is not dtype:
-        raise RuntimeError(
-            f"dtype {dtype.short_name} does not match dtype of out parameter "
-            f"({out.dtype.short_name})"
-        )
-    kind = (get_default_dtype() if out is None else out.dtype) if dtype is None else as_dtype(dtype)
+    if out is not None:
+        dtype = dtype_of_out(out, dtype)
+    kind = get_default_dtype() if dtype is None else as_dtype(dtype)
     if kind.kind not in "fc":
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     count = int(n / 2) + 1 if half else n

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
+from tensorflow_lite_clone.autograd.inplace import apply_inplace
+from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -440,11 +441,15 @@ def linear_backward(F, g, x, w):
 
 
 @public("functional", flat=True)
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """``input @ weight.T + bias``: (..., in), (out, in), (out,) give (..., out).
 
     A one-dimensional weight gives (...). Raises RuntimeError when sizes or dtypes do not fit.
     """
+    if out is not None:
+        return write_out("linear", out, linear(input, weight, bias), (input, weight, bias))
     try:
         w, x = weight._storage.laid, input._storage.laid
         if w.ndim == 2 and x.ndim:

@@ -21,6 +21,7 @@ from tensorflow_lite_clone.core.strides import (
     extent,
     format_strides,
     has_format,
+    is_channels_last,
     preserve_format,
     sizes_of,
 )
@@ -95,6 +96,16 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     if is_contiguous(self, memory_format):
         return self
     return apply(Restride, self, strides=format_strides(storage.laid.shape, memory_format))
+
+
+def in_format_of(result: Tensor, like: Tensor) -> Tensor:
+    """`result`, or a copy of it, in the memory format of `like`: channels_last or row-major."""
+    storage = like._storage
+    shape = storage.laid.shape
+    if len(shape) in (4, 5) and is_channels_last(shape, strides_of(storage)):
+        wanted = channels_last if len(shape) == 4 else channels_last_3d
+        return contiguous(result, memory_format=wanted)
+    return contiguous(result)
 
 
 @public("method", flat=True)
@@ -179,11 +190,12 @@ def _adopt(target: Tensor, view: Tensor) -> Tensor:
     edges, mask = edges_of((target,)) if mode.grad else ((), 0)
     remembered, own = view._view, target._view
     assert remembered is not None
-    op, parameters, _ = remembered.chain[-1]
+    assert remembered.last is not None
+    _, (op, parameters, _) = remembered.last
     before = target._storage
     target._storage = view._storage
     if own is not None:
-        target._view = View(own.base, remembered.chain, remembered.version, own.restriction)
+        target._view = View(own.base, remembered.last, remembered.version, own.restriction)
     if mask:
         record(target, op, before.backend, edges, mask, (before,), parameters)
     nothing = lambda: None  # it counts as a write

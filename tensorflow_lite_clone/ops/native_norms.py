@@ -10,12 +10,13 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops import batch_norm as batch_norms
 from tensorflow_lite_clone.ops import normalization
-from tensorflow_lite_clone.ops.create import empty, empty_like
+from tensorflow_lite_clone.ops.create import empty, empty_like, ones_like
 from tensorflow_lite_clone.ops.generators import drawing
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -39,6 +40,7 @@ def batch_norm(
 
 
 @public("torch")
+@with_out
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -70,6 +72,16 @@ def native_batch_norm(
     with no_grad():
         rstd = (variance + eps).rsqrt()
     return out, mean.to(input.dtype), rstd.to(input.dtype)
+
+
+@public("torch")
+@with_out
+def _native_batch_norm_legit(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, *others: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`native_batch_norm`, also without the two running statistics."""
+    statistics = (None, None) if isinstance(others[0], bool) else ()
+    return native_batch_norm(input, weight, bias, *statistics, *others)
 
 
 @public("torch")
@@ -110,7 +122,7 @@ def native_layer_norm(
     batch_norms.expect_floats("layer_norm", input, weight, bias)
     parts = apply(normalization.LayerNorm, input, weight, bias, ndim=len(shape), eps=eps)
     outer = (*input.shape[: input.ndim - len(shape)], *(1,) * len(shape))
-    return parts[0], *[part.reshape(outer).to(input.dtype) for part in parts[1:]]
+    return parts[0], *[part.reshape(outer).to(input.dtype).contiguous() for part in parts[1:]]
 
 
 @public("torch")
@@ -151,7 +163,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     if not input.numel():
         return input.clone(), input.new_ones(input.shape)
     if train is False:
-        return input.clone(), input.new_ones(input.shape, dtype=bool_)
+        return input.clone(), ones_like(input, dtype=bool_)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={1 - p}")
     input = drawing(input)

@@ -14,6 +14,8 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import image
+from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.batch_norm import (
     batch_norm,
@@ -22,7 +24,6 @@ from tensorflow_lite_clone.ops.batch_norm import (
     expect_floats,
     expect_per_channel,
     like,
-    wide,
 )
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -130,6 +131,7 @@ class GroupNorm(Op):
     Source: Wu and He, "Group normalization" (2018).
     """
 
+    layout = image
     label = "NativeGroupNorm"
     nondifferentiable = (1, 2)
     hints = (1, 2)
@@ -284,8 +286,10 @@ def group_norm_of_several(
 ) -> Tensor:
     """`group_norm`, which raises ValueError for one value a group in a batch of one."""
     shape = input.shape
-    if input.ndim >= 2 and num_groups > 0 and (
-        shape[0] * shape[1] // num_groups * prod(shape[2:]) == 1
+    if (
+        input.ndim >= 2
+        and num_groups > 0
+        and (shape[0] * shape[1] // num_groups * prod(shape[2:]) == 1)
     ):
         raise ValueError(
             "Expected more than 1 value per channel when training, got input size "
@@ -310,9 +314,7 @@ def instance_norm(
     Without `use_input_stats` the running statistics are used, as in `batch_norm`.
     """
     if not use_input_stats:
-        return batch_norm(
-            input, running_mean, running_var, weight, bias, False, momentum, eps
-        )
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     size = prod(input.shape[2:])
     if size == 1:
         raise ValueError(
@@ -321,7 +323,8 @@ def instance_norm(
     channels = input.shape[1]
     expect_per_channel(channels, running_mean, running_var, weight, bias)
     expect_floats("instance_norm", input, running_mean, running_var, weight, bias)
-    output, mean, rstd = apply(GroupNorm, input, weight, bias, groups=channels, eps=eps)
+    rows = input.contiguous()
+    output, mean, rstd = apply(GroupNorm, rows, weight, bias, groups=channels, eps=eps)
     if running_mean is not None or running_var is not None:
         with no_grad():
             if running_mean is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._elementwise import (
@@ -130,7 +130,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
             raise wrong_operands("pow", input, exponent)
     else:
         result = _pow(input, exponent)
-    return result if out is None else write_out("pow", out, result)
+    return result if out is None else write_out("pow", out, result, (input, exponent))
 
 
 @public("method", flat=True)
@@ -158,8 +158,8 @@ def _in_double(input: Any, exponent: Any) -> tuple[Any, Any]:
 @public("torch", "method")
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent`` in float64, or complex128 for complex operands."""
-    base, exponent = _in_double(input, exponent)
-    return pow(base, exponent, out=out)
+    result = pow(*_in_double(input, exponent))
+    return result if out is None else write_out("float_power", out, result, (input, exponent))
 
 
 @public("method")

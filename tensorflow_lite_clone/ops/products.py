@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
@@ -277,7 +277,8 @@ def addbmm(
     expect_expandable(input, (rows, columns))
     # the sum over the batch is part of one product of wide matrices
     left = batch1.transpose(0, 1).reshape(rows, count * size)
-    return _combined(input, matmul(left, batch2.reshape(count * size, columns)), beta, alpha)
+    result = matmul(left, batch2.reshape(count * size, columns))
+    return _combined(input, result, beta, alpha).contiguous()
 
 
 def _inplace(name: str, function: Any, *places: str) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out
+from tensorflow_lite_clone.autograd.inplace import apply_inplace
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, int64
 from tensorflow_lite_clone.core.public import public
@@ -14,6 +15,7 @@ from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._indexing import Flip
 from tensorflow_lite_clone.ops._samples import per_sample
@@ -82,6 +84,7 @@ class ConstantPad(Op):
     """`value` around an array: `pads` has (before, after) per dimension; negative ones cut."""
 
     any_layout = True
+    layout = image
     label = "ConstantPadNd"
 
     def forward(F, x, *, pads, value):

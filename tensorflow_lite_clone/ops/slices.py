@@ -6,17 +6,26 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.signature import whole_number
+from tensorflow_lite_clone.core.strides import (
+    dense_strides,
+    extent,
+    indexed,
+    may_overlap,
+    sizes_of,
+    unfolded,
+)
 from tensorflow_lite_clone.core.strides import (
     diagonal as diagonal_geometry,
 )
-from tensorflow_lite_clone.core.strides import extent, indexed, sizes_of, unfolded
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._views import storage_of
+from tensorflow_lite_clone.storage import strides_of
 from tensorflow_lite_clone.tensor import Tensor
 
 _ALL = slice(None)
@@ -274,7 +283,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             "offset": start - offset_of(base),
             "source": (base.array.shape, backend.strides(base.array)),
         }
-        output._view.chain = ((AsStrided, parameters, None),)  # type: ignore[union-attr]
+        output._view.last = (None, (AsStrided, parameters, None))  # type: ignore[union-attr]
     return output
 
 
@@ -438,7 +447,9 @@ def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Te
         )
     if src.dtype is not input.dtype:
         src = src.to(input.dtype)
-    strides = contiguous_strides(storage.laid.shape)
+    shape, strides = storage.laid.shape, strides_of(storage)
+    if may_overlap(shape, strides):
+        strides = dense_strides(shape, strides)
     return apply(ViewScatter, input, src, chain=((op, parameters, None),), strides=strides)
 
 
@@ -456,6 +467,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 @public("torch", "method")
 @numpy_names
+@with_out
 def slice_scatter(
     input: Tensor,
     src: Tensor,
