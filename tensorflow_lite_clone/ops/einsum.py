@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from string import ascii_letters
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._products import expect_one_dtype, expect_tensors
 from tensorflow_lite_clone.ops.matmul import matmul
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -46,6 +47,9 @@ def einsum(*args: Any) -> Tensor:
         labels.append(named)
     _check_sizes(tensors, labels)
     order = _output_labels(output, labels, inputs)
+    counts = Counter([label for named in labels for label in named])
+    if any([count > 1 and label not in order for label, count in counts.items()]):
+        expect_one_dtype("einsum", *tensors)  # for what is no product, they are promoted
     dtype = tensors[0].dtype
     for tensor in tensors:
         dtype = promote_types(dtype, tensor.dtype)
