@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from operator import index as as_int
 from typing import Any
 
 from tensorflow_lite_clone.core.shape import Shape, contiguous_strides, infer_size, normalize_dim
+from tensorflow_lite_clone.core.signature import classes, whole_number
 
 Geometry = tuple[Shape, Shape]
 
@@ -29,6 +29,8 @@ class MemoryFormat:
     def __reduce__(self) -> str:
         return self.name
 
+
+classes["MemoryFormat"] = MemoryFormat
 
 contiguous_format = MemoryFormat("contiguous_format")
 preserve_format = MemoryFormat("preserve_format")
@@ -177,10 +179,19 @@ def diagonal(
     return sizes, (*[strides[dim] for dim in rest], strides[first] + strides[second]), start
 
 
+def expect_format(value: Any) -> None:
+    """Raise TypeError for what is no memory format."""
+    if not isinstance(value, MemoryFormat):
+        raise TypeError(
+            f"argument 'memory_format' must be torch.memory_format, not {type(value).__name__}"
+        )
+
+
 def format_strides(shape: Sequence[int], memory_format: MemoryFormat) -> Shape:
     """The strides of a dense tensor in a memory format; RuntimeError for a wrong `ndim`."""
     if memory_format is contiguous_format:
         return contiguous_strides(shape)
+    expect_format(memory_format)
     if len(shape) != memory_format.ndim:
         raise RuntimeError(
             f"required rank {memory_format.ndim} tensor to use {memory_format.name} format"
@@ -351,7 +362,9 @@ def sizes_of(args: tuple, name: str = "size", keywords: dict[str, Any] | None = 
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
     try:
-        return tuple([as_int(size) for size in args])
+        return tuple(
+            [size if type(size) is int else whole_number("size", size) for size in args]
+        )
     except TypeError:
         kinds = ", ".join([type(size).__name__ for size in args])
         raise TypeError(f"argument '{name}' must be tuple of ints, but found ({kinds})") from None
@@ -364,7 +377,7 @@ def wanted_sizes(shape: tuple, size: int) -> Shape:
         shape = shape[0] if type(shape[0]) is tuple else sizes_of(shape)
     try:
         product = prod(shape)
-        if product == size:
+        if product == size and type(product) is int:
             if not shape or min(shape) >= 0:
                 return shape
         elif product < 0 and size % product == 0 and shape.count(-1) == 1 and min(shape) == -1:

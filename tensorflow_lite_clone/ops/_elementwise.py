@@ -27,15 +27,16 @@ from tensorflow_lite_clone.autograd.inplace import (
     into,
     record_inplace,
     write,
-    write_out,
 )
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, in_order
+from tensorflow_lite_clone.dispatch.stored import refuse_in_place
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._operands import as_number, as_operands, no_halves, operand_dtype
@@ -223,7 +224,11 @@ def _written(
 ) -> None:
     """Do `op` in the target's memory, or elsewhere and copy where the writer cannot."""
     backend, array = target._storage.backend, target._storage.laid
-    if writer(array, *others, **parameters) is False:
+    try:
+        done = writer(array, *others, **parameters)
+    except TypeError:
+        refuse_in_place(op, backend, (array, *others))
+    if done is False:
         result = run(op, backend, (array, *others), parameters)
         check_result(op.name, target, result, backend)
         backend.write(array, result)

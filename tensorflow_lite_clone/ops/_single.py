@@ -15,8 +15,10 @@ from tensorflow_lite_clone.autograd.apply import (
 )
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
+from tensorflow_lite_clone.dispatch.stored import calculated
 from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.ops._arguments import (
     axes_of,
@@ -42,7 +44,11 @@ def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    result = call(storage.array, **parameters)
+    array = storage.array
+    try:
+        result = call(array, **parameters)
+    except TypeError:
+        result = calculated(op, backend, call, (array,), parameters)
     edge = None
     if mode.grad:
         edge = input._edge if input._view is None else current_edge(input)
@@ -60,7 +66,11 @@ def apply_to_two(op: type[Op], x: Tensor, y: Tensor) -> Tensor:
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    result = call(first.array, second.array)
+    left, right = first.array, second.array
+    try:
+        result = call(left, right)
+    except TypeError:
+        result = calculated(op, backend, call, (left, right))
     if not mode.grad:
         return _recorded(op, result, backend, (), 0, ())
     one = x._edge if x._view is None else current_edge(x)
@@ -184,6 +194,7 @@ def reduction(
 
     def decorate(general: Callable[..., Any]) -> Any:
         name = general.__name__
+        general = checked(general)
 
         @functools.wraps(general)
         def function(input=None, dim=None, keepdim=False, **others):
@@ -197,6 +208,7 @@ def reduction(
                     array.size
                     and array.dtype.kind not in refuses
                     and (dim is None or not whole)
+                    and keepdim.__class__ is bool
                     and not autocast
                     and storage.__class__ is not Free
                 ):
@@ -206,7 +218,10 @@ def reduction(
                         call = calls[backend]
                     except KeyError:
                         call = prepared(op, backend)
-                    result = call(array, axis=axis, keepdims=keepdim, shape=shape)
+                    try:
+                        result = call(array, axis=axis, keepdims=keepdim, shape=shape)
+                    except TypeError:
+                        result = calculated(op, backend, call, (array,))
                     edge = None
                     if mode.grad:
                         edge = input._edge if input._view is None else current_edge(input)
@@ -259,7 +274,10 @@ def along_dim(op: type[Op], refuses: str) -> Callable[[Callable[..., Any]], Any]
                     except KeyError:
                         call = prepared(op, backend)
                     axis = dim if dim >= 0 else dim + ndim
-                    result = call(array, axis=axis)
+                    try:
+                        result = call(array, axis=axis)
+                    except TypeError:
+                        result = calculated(op, backend, call, (array,))
                     edge = None
                     if mode.grad:
                         edge = input._edge if input._view is None else current_edge(input)

@@ -79,12 +79,16 @@ def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
     """The result's size; None keeps an axis. Raises RuntimeError for what does not fit."""
     expect_tensors(name, input)
     shape = input._storage.laid.shape
+    if ndim > 1 and len(shape) <= ndim and isinstance(output_size, (list, tuple)):
+        raise ValueError(
+            f"{name}(): Input dimension should be at least {ndim + 1}, but got {list(shape)}"
+        )
     if len(shape) not in (ndim + 1, ndim + 2):
         raise RuntimeError(
             f"{name}(): Expected {ndim + 1}D or {ndim + 2}D tensor, but got {list(shape)}"
         )
     if output_size is None:
-        output_size = (None,) * ndim
+        raise TypeError(f"{name}(): argument 'output_size' must be tuple of ints, not NoneType")
     several = isinstance(output_size, (list, tuple))
     values = list(output_size) if several else [output_size] * ndim
     if len(values) != ndim:
@@ -115,7 +119,8 @@ def _adaptive_avg_pool(ndim: int) -> Any:
 
     def adaptive_avg_pool(input: Tensor, output_size: Any) -> Tensor:
         ones = (1, (1,) * ndim, [1] * ndim)
-        if output_size in ones and input.ndim in (ndim + 1, ndim + 2):
+        plain = type(output_size) in (int, tuple, list) and output_size in ones
+        if plain and input.ndim in (ndim + 1, ndim + 2):
             return input.mean(tuple(range(-ndim, 0)), keepdim=True)
         counts = _output_size(name, input, output_size, ndim)
         shape = (*input.shape[:-ndim], *counts)

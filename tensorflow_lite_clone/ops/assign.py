@@ -141,7 +141,7 @@ def _does_not_fit(target: tuple, shape: tuple) -> RuntimeError:
     return RuntimeError(f"a tensor of shape {list(shape)} does not fit into {list(target)}")
 
 
-@public("method")
+@public("method", flat=True)
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write `src` into this tensor, cast to its dtype, broadcast to its shape, from any device."""
     if not isinstance(src, Tensor):

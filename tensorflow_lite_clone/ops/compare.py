@@ -19,6 +19,7 @@ def _comparison(name: str, word: str, symbol: str, alias: str = "", refuses: str
         name,
         word,
         refuses=refuses,
+        number_first=False,
         operators=(f"__{name}__", None, None),
         alias=(alias,) if alias else (),
         arrays=name in ("eq", "ne"),  # Python would compare identities

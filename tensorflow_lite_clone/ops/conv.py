@@ -15,7 +15,7 @@ from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.windows import Ints, extent, int_tuple, windows_size
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import windows_with_weight
-from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops._formulas import conj, wide
 from tensorflow_lite_clone.ops._products import expect_tensors, product
 from tensorflow_lite_clone.ops._windows import folded, unfolded
 from tensorflow_lite_clone.ops.pad import pad
@@ -74,7 +74,8 @@ class ConvBackwardInput(Op):
         g = F.reshape(g, (n, groups, o // groups, math.prod(count)))
         columns = F.matmul(F.matrix_transpose(weight), g)
         windows = F.reshape(columns, (n, w.shape[1] * groups, *kernel, *count))
-        return folded(F, windows, size, kernel, stride, padding, dilation)
+        gx = folded(F, wide(F, windows), size, kernel, stride, padding, dilation)
+        return F.astype(gx, g.dtype)
 
     def backward_g(F, h, w, *, stride, padding, dilation, groups):
         return F.conv(

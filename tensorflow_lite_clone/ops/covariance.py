@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
 from tensorflow_lite_clone.ops._matrices import expect_tensor
@@ -142,6 +143,7 @@ def cumulative_trapezoid(
 
 @public("torch", "method")
 @numpy_names
+@with_out
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Every slice along `dim` scaled down to a `p`-norm of at most `maxnorm`."""
     if input.ndim < 2:

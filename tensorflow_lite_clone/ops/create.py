@@ -8,13 +8,14 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.strides import (
+    MemoryFormat,
     contiguous_format,
     dense_strides,
     extent,
@@ -77,7 +78,7 @@ def _filled(
     dtype: DType | None,
     device: Any,
     requires_grad: bool,
-    memory_format: Any = None,
+    memory_format: MemoryFormat | None = None,
 ) -> Tensor:
     backend = backends.load(device)
     dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
@@ -132,11 +133,11 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         *args: Any,
         size: Any = None,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
         pin_memory: bool = False,
-        memory_format: Any = None,
+        memory_format: MemoryFormat | None = None,
     ) -> Tensor:
         if layout is sparse_coo:
             raise _no_sparse(name)
@@ -147,10 +148,10 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         input: Tensor,
         *,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
-        memory_format: Any = None,
+        memory_format: MemoryFormat | None = None,
     ) -> Tensor:
         if layout is sparse_coo:
             raise _no_sparse(f"{name}_like")
@@ -163,7 +164,7 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         dtype: DType | None = None,
         device: Any = None,
         requires_grad: bool = False,
-        layout: Any = None,
+        layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
         if layout is sparse_coo:
@@ -178,7 +179,7 @@ def _filler(name: str, value: float | None, document: str) -> Any:
     ):
         function.__name__ = function.__qualname__ = exported
         function.__doc__ = document
-        public(place)(with_out(function) if function is fill else function)
+        public(place)(with_new_out(function) if function is fill else function)
     return fill, fill_like
 
 
@@ -253,13 +254,13 @@ def _size_of_full(name: str, size: Any) -> tuple[int, ...]:
 
 
 @public("torch")
-@with_out
+@with_new_out
 def full(
     size: Any,
     fill_value: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -275,10 +276,10 @@ def full_like(
     fill_value: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    memory_format: Any = None,
+    memory_format: MemoryFormat | None = None,
 ) -> Tensor:
     """A tensor like `input` filled with one number."""
     if isinstance(input, Tensor):
@@ -295,7 +296,7 @@ def new_full(
     dtype: DType | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    layout: Any = None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """A filled tensor with this tensor's dtype and device."""
@@ -338,7 +339,7 @@ def tensor(
         return requiring_grad(copied) if requires_grad else copied
     backend = backends.load(device)
     array = array_of(data, dtype, backend)
-    if hasattr(data, "__array__"):
+    if hasattr(type(data), "__array__"):
         array = backend.F.copy(array)
     return finish(array, backend, requires_grad)
 
@@ -373,7 +374,7 @@ def scalar_tensor(
     s: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
@@ -384,13 +385,13 @@ def scalar_tensor(
 
 
 @public("torch")
-@with_out
+@with_new_out
 def eye(
     n: int,
     m: int | None = None,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -411,7 +412,7 @@ def empty_strided(
     stride: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,

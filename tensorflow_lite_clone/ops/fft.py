@@ -19,14 +19,15 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import cast_inputs
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import permuted_strides, sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import reordering
-from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names, whole_number
+from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops.complex_numbers import conj
 from tensorflow_lite_clone.ops.rearrange import ConstantPad

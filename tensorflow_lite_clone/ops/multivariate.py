@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
@@ -78,6 +78,7 @@ copysign = _pair(
     zeros,
     "The size of `input` with the sign of `other`.",
     floating=True,
+    number_first=False,
 )
 nextafter = _pair(
     "nextafter",

@@ -28,7 +28,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
 
 
 @public("torch")
-def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Tensor:
+def constant_pad_nd(input: Tensor, pad: Any, value: complex = 0) -> Tensor:
     """`nn.functional.pad` with mode ``constant``."""
     return _padded(input, pad, "constant", value)
 

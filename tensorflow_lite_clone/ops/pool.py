@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.windows import (
@@ -450,8 +451,9 @@ def _avg_pool(ndim: int) -> Any:
         "Padding counts as zeros unless `count_include_pad` is false; `divisor_override` replaces "
         "the count."
     )
-    export(avg_pool, "functional", name=name)
-    return avg_pool
+    function = with_out(avg_pool)
+    export(function, "functional", name=name)
+    return function
 
 
 avg_pool2d, avg_pool3d = map(_avg_pool, (2, 3))

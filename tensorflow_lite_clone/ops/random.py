@@ -10,13 +10,15 @@ from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_writable,
     record_inplace,
-    with_out,
     write,
 )
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.outputs import with_new_out, with_out
 from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import expect_tensor
@@ -54,7 +56,7 @@ def _sampler(name: str, draw: str, document: str) -> None:
         size: Any = None,
         generator: Generator | None = None,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
         pin_memory: bool = False,
@@ -67,10 +69,10 @@ def _sampler(name: str, draw: str, document: str) -> None:
         *,
         generator: Generator | None = None,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
-        memory_format: Any = None,
+        memory_format: MemoryFormat | None = None,
     ) -> Tensor:
         expect_tensor(f"{name}_like", input)
         result = empty_like(drawing(input), dtype=dtype, device=device, memory_format=memory_format)
@@ -80,7 +82,7 @@ def _sampler(name: str, draw: str, document: str) -> None:
     for function, exported in ((sample, name), (sample_like, f"{name}_like")):
         function.__name__ = function.__qualname__ = exported
         function.__doc__ = document
-        public("torch")(with_out(function) if function is sample else function)
+        public("torch")(with_new_out(function) if function is sample else function)
 
 
 _sampler("rand", "uniform", "Numbers drawn uniformly from [0, 1).")
@@ -88,7 +90,7 @@ _sampler("randn", "normal", "Numbers drawn from the standard normal distribution
 
 
 @public("torch")
-@with_out
+@with_new_out
 def randint(
     low: Any = None,
     high: Any = None,
@@ -96,7 +98,7 @@ def randint(
     *,
     generator: Generator | None = None,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -159,13 +161,13 @@ def randint_like(
 
 
 @public("torch")
-@with_out
+@with_new_out
 def randperm(
     n: int,
     *,
     generator: Generator | None = None,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -389,7 +391,7 @@ def normal(
     *,
     generator: Generator | None = None,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import contiguous_format, preserve_format
@@ -145,6 +146,7 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 @public("torch", "method")
 @numpy_names
+@with_out
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Out-of-place form of `scatter_add_`."""
     expect_tensor("scatter_add", input)
@@ -333,7 +335,8 @@ def _out_of_place(name: str, function_: Any, memory_format: Any = contiguous_for
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Out-of-place form of `{name}_`."
-    export(function, "torch", "method", name=name)
+    takes_out = name != "index_fill"  # in PyTorch neither
+    export(with_out(function) if takes_out else function, "torch", "method", name=name)
 
 
 for _name, _function in {

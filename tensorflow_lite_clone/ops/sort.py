@@ -146,7 +146,7 @@ def argsort(
 @numpy_names
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements in order along the first dimension."""
-    return delivered("msort", sort(input, 0)[0], out)
+    return delivered("msort", sort(input, 0)[0], out, (input,))
 
 
 @public("torch", "method")

@@ -6,7 +6,9 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.attributes import detach
-from tensorflow_lite_clone.autograd.inplace import ViewScatter, write_out
+from tensorflow_lite_clone.autograd.inplace import ViewScatter
+from tensorflow_lite_clone.autograd.outputs import delivered
+from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
 from tensorflow_lite_clone.core.strides import contiguous_format, sizes_of
@@ -22,14 +24,10 @@ from tensorflow_lite_clone.tensor import Tensor
 def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
     def copied(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        if isinstance(result, tuple):
-            if out is None:
-                return tuple([part.clone(memory_format=contiguous_format) for part in result])
-            for target, part in zip(out, result):
-                write_out(name, target, part)
-            return None
         if out is not None:
-            return write_out(name, out, result)
+            return delivered(name, result, out)
+        if isinstance(result, tuple):
+            return tuple([part.clone(memory_format=contiguous_format) for part in result])
         return result.clone(memory_format=contiguous_format)
 
     copied.__name__ = copied.__qualname__ = name
@@ -138,6 +136,8 @@ def sum_to_size(self: Tensor, *args: Any, **size: Any) -> Tensor:
     if offset < 0 or any([n != m and n != 1 for n, m in zip(wanted, shape[offset:])]):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
     axes = reduced_axes(shape, wanted)
+    if not wanted:
+        return self.sum()
     return views.view(self.sum(axes, True), wanted) if axes else self
 
 
@@ -146,6 +146,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates, a tensor per dimension, of places in a flat tensor of `shape`."""
     if indices.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    indices = indices.to(int64)
     sizes = sizes_of((shape,), "shape")
     steps = contiguous_strides(sizes)
     return tuple(
