@@ -22,6 +22,7 @@ from tensorflow_lite_clone.ops._resample import (
     whole_taps,
 )
 from tensorflow_lite_clone.ops.adaptive_pool import adaptive_average
+from tensorflow_lite_clone.ops.memory import in_format_of
 from tensorflow_lite_clone.tensor import Tensor
 
 # mode -> the number of spatial axes it serves
@@ -165,7 +166,7 @@ def _resampled(
             else:
                 x = apply(Resample, x, axis=axis + 2, taps=along)
     if x is start:
-        x = x.clone()
+        x = in_format_of(x.clone(), x)
     return x.round().clamp(0, 255).to(dtype) if whole else x
 
 

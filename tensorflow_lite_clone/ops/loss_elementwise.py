@@ -11,7 +11,7 @@ from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
-from tensorflow_lite_clone.dispatch.result_layout import elementwise
+from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
 from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._losses import (
     finish,
@@ -207,6 +207,8 @@ def huber_loss(
 
 class BinaryCrossEntropy(Op):
     """``-w * (y * log(x) + (1 - y) * log(1 - x))``, logarithms no less than -100, reduced."""
+
+    layout = like_first
 
     def forward(F, x, y, weight, *, reduction):
         F.check_range(x, 0, 1, "all elements of input should be between 0 and 1")

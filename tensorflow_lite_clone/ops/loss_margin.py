@@ -29,7 +29,7 @@ def soft_margin_loss(
 ) -> Tensor:
     """``log(1 + exp(-target * input))`` of targets 1 and -1."""
     reduction = reduction_of(size_average, reduce, reduction)
-    product = -target * input
+    product = input * -target
     if product.dtype.kind in "iu":
         raise uncastable(float32, product.dtype)
     return finish(product.exp().log1p(), reduction)

@@ -52,6 +52,8 @@ class RepeatInterleave(Op):
 class Roll(Op):
     """Elements shifted cyclically, along the flattened array if `axis` is None."""
 
+    layout = image
+
     def forward(F, x, *, shift, axis):
         return F.roll(x, shift, axis=axis)
 
