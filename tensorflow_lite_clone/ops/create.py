@@ -106,7 +106,7 @@ def _allocated(size: tuple, dtype: DType, backend: Any, memory_format: Any) -> A
                 f"Storage size calculation overflowed with sizes={list(size)}"
             ) from None
         raise OutOfMemoryError(
-            f"can't allocate memory: you tried to allocate {number} bytes."
+            f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {number} bytes."
         ) from None
 
 
