@@ -19,7 +19,10 @@ LAYERS: list[set[str]] = [
     {"autograd"},
     {"ops"},
     {"array_api", "_bind"},
-    {"fft", "linalg", "quasirandom", "return_types", "sparse", "special"},
+    {
+        "fft", "functional", "linalg", "masked", "quasirandom", "return_types", "signal", "sparse",
+        "special",
+    },  # fmt: skip
     {"cuda", "distributions", "multiprocessing", "nn", "optim", "random", "serialization"},
     {"hub"},
     {"utils"},
