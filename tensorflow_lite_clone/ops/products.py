@@ -37,11 +37,13 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 @public("torch")
 @with_out
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tensor:
     """Sums of products over `dims`: a list of axes of `a` and one of `b`, or a number n, which
-    means the last n axes of `a` and the first n of `b`.
+    means the last n axes of `a` and the first n of `b`. `axes` is NumPy's name of it, by which
+    packages call that know arrays of many libraries.
     """
     expect_tensors("tensordot", a, b)
+    dims = dims if axes is None else axes
     left, right = _contracted_axes(a.ndim, b.ndim, dims)
     if len(left) != len(right):
         raise RuntimeError("both dimension lists should have same length")

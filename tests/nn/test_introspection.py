@@ -60,3 +60,22 @@ def test_arrays_of_what_requires_gradients(lib):
             assert tensor.numpy().tolist() == np.asarray(tensor).tolist() == tensor.tolist()
     with lib.inference_mode():
         assert leaf.numpy().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("lib", [torch, tlc], ids=["torch", "here"])
+def test_flattened_tensors(lib):
+    utils = lib._utils
+    tensors = [lib.arange(6.0).reshape(2, 3), lib.tensor(7.0), lib.zeros(0, 2)]
+    flat = utils._flatten_dense_tensors(tensors)
+    assert flat.tolist() == [0, 1, 2, 3, 4, 5, 7]
+    parts = utils._unflatten_dense_tensors(flat, tensors)
+    assert [part.tolist() for part in parts] == [tensor.tolist() for tensor in tensors]
+    flat.zero_()
+    assert parts[0].sum() == 0  # they share memory
+
+
+def test_products_by_numpys_name_of_the_axes():
+    """As opt_einsum calls the tensordot of whatever package an array is of."""
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    product = tlc.tensordot(tlc.from_numpy(a), tlc.from_numpy(b), axes=([1], [0]))
+    assert (product.numpy() == np.tensordot(a, b, axes=([1], [0]))).all()
