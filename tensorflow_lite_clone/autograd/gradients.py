@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_gradie
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
+from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
@@ -62,7 +63,7 @@ def _roots(
             raise TypeError(
                 f"gradients can be either Tensors or None, but got {type(g).__name__}"
             )
-        elif g._storage.laid.shape != shape:
+        elif g.shape != shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{index}] has a shape of {g.shape} and "
                 f"output[{index}] has a shape of {Size(shape)}."
@@ -74,8 +75,8 @@ def _roots(
                 f"output[{index}] has a dtype of {dtype}."
             )
         elif g.dtype is not dtype:
-            g = recorded(node.backend).astype(g, dtype)
-        roots.append((edge, g if create_graph else g._storage.laid))
+            g = g.to(dtype) if g.is_sparse else recorded(node.backend).astype(g, dtype)
+        roots.append((edge, g if create_graph else value_of(g)))
     return roots
 
 
@@ -205,7 +206,7 @@ def _vector_products(
         found,
         [node.backend for node, _ in edges],
         [(x._storage,) if isinstance(x, Tensor) else () for x in ins],
-        [g._storage for g in grads if g is not None],
+        [g._storage for g in grads if g is not None and not g.is_sparse],
     )
 
 

@@ -50,7 +50,11 @@ class GradientHooks:
         for index, reference in self.retained.items():
             tensor, g = reference(), grads[index]
             if tensor is not None and g is not None:
-                tensor._grad = g.clone() if tensor._grad is None else tensor._grad + g
+                kept = tensor._grad
+                if kept is None:
+                    tensor._grad = g.clone()
+                else:
+                    tensor._grad = g + kept if kept.is_sparse else kept + g
 
     def of_node(self, grads: list) -> None:
         """Let the node's own prehooks edit `grads`."""
@@ -87,7 +91,7 @@ def check_replacement(original: Tensor | None, value: Any, hook: Any) -> None:
             f"hook '{_name(hook)}' has changed the type of value (was "
             f"torch.{original.dtype.short_name}Tensor got torch.{value.dtype.short_name}Tensor)"
         )
-    if value._storage.backend is not original._storage.backend:
+    if value.device != original.device:
         raise RuntimeError(
             f"hook '{_name(hook)}' has changed the device of value (was {original.device} got "
             f"{value.device})"

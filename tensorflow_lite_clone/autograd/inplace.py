@@ -27,7 +27,7 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage
-from tensorflow_lite_clone.tensor import Tensor, View
+from tensorflow_lite_clone.tensor import NotStrided, Tensor, View
 
 
 class Restride(Op):
@@ -377,7 +377,10 @@ def with_out(function: Callable[..., Any], write: Any = write_out) -> Callable[.
 
     @functools.wraps(function)
     def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except NotStrided as reason:
+            return reason.answer(function.__name__, *args, **kwargs)
         if out is None:
             return result
         if isinstance(result, Tensor):

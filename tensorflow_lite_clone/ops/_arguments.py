@@ -10,7 +10,7 @@ from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor import NotStrided, Tensor
 
 _NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
 _ALL = [tuple(range(ndim)) for ndim in range(65)]
@@ -36,6 +36,8 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
         except AttributeError:
             expect_tensor(name, args[0] if args else kwargs.get("input"))
             raise
+        except NotStrided as reason:
+            return reason.answer(name, *args, **kwargs)
 
     return wrapper
 

@@ -31,7 +31,7 @@ from tensorflow_lite_clone.ops._elementwise import (
     wrong_operands,
 )
 from tensorflow_lite_clone.storage import Free, Storage, freely
-from tensorflow_lite_clone.tensor import Parameter, Tensor
+from tensorflow_lite_clone.tensor import NotStrided, Parameter, Tensor
 
 _new = object.__new__
 _Gradient = Callable[..., Any] | None
@@ -71,6 +71,8 @@ def unary(
         except AttributeError:
             prepare(op, input)
             raise
+        except NotStrided as reason:
+            return reason.answer(name, input)
         array = storage.laid
         if slow and array.dtype.kind in slow:
             input = prepare(op, input)
@@ -110,7 +112,10 @@ def unary(
     def function_(input):
         # The flat path: nothing to promote, nothing to record.
         if isinstance(input, Tensor):
-            storage = input._storage
+            try:
+                storage = input._storage
+            except NotStrided as reason:
+                return reason.answer(f"{name}_", input)
             array = storage.laid
             if (
                 not (slow and array.dtype.kind in slow)
@@ -289,15 +294,21 @@ def binary(
 
     def function(input, other, *, out=None):
         if numbers or (isinstance(input, Tensor) and isinstance(other, Tensor)):
-            result = with_numbers(input, other)
+            try:
+                result = with_numbers(input, other)
+            except NotStrided as reason:
+                return reason.answer(name, input, other)
             if result is not NotImplemented:
                 return result if out is None else write_out(name, out, result, (input, other))
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):
-        if assign is not None and _assigned(op, self, other, slow):
-            return self
-        return write_pointwise(op, self, (other,))
+        try:
+            if assign is not None and _assigned(op, self, other, slow):
+                return self
+            return write_pointwise(op, self, (other,))
+        except NotStrided as reason:
+            return reason.answer(f"{name}_", self, other)
 
     def function_(input, other):
         if numbers or isinstance(other, Tensor):

@@ -23,7 +23,7 @@ from tensorflow_lite_clone.ops._arguments import (
     numpy_names,
 )
 from tensorflow_lite_clone.storage import Free, Storage
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor import NotStrided, Tensor
 
 _new = object.__new__
 
@@ -184,7 +184,10 @@ def reduction(
             if others:
                 others = in_torch_words(others)
             elif isinstance(input, Tensor):
-                storage = input._storage
+                try:
+                    storage = input._storage
+                except NotStrided as reason:
+                    return reason.answer(name, input, dim, keepdim)
                 array = storage.laid
                 shape = array.shape
                 if (
@@ -216,7 +219,10 @@ def reduction(
                 del given["dim"]
             if keepdim is not False:
                 given["keepdim"] = keepdim
-            return general(**given, **others)
+            try:
+                return general(**given, **others)
+            except NotStrided as reason:
+                return reason.answer(name, **given, **others)
 
         return function
 

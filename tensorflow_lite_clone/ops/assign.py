@@ -22,7 +22,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to_device
 from tensorflow_lite_clone.ops.slices import as_strided, diagonal, offset_of
-from tensorflow_lite_clone.tensor import Tensor, new_tensor
+from tensorflow_lite_clone.tensor import NotStrided, Tensor, new_tensor
 
 
 class CopyInto(Op):
@@ -147,7 +147,10 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
                 f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
             )
         return fill_(self, number)
-    storage, source = self._storage, src._storage
+    try:
+        storage, source = self._storage, src._storage
+    except NotStrided as reason:
+        return reason.answer("copy_", self, src)
     have, want = source.array.shape, storage.laid.shape
     if have != want and not _fits(have, want):
         raise RuntimeError(

@@ -21,7 +21,7 @@ from tensorflow_lite_clone.ops._formulas import no_gradient, widened
 from tensorflow_lite_clone.ops._operands import as_number, as_operands, cast, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary
 from tensorflow_lite_clone.ops.complex_numbers import complex as make_complex
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor import NotStrided, Tensor
 
 
 class Where(Op):
@@ -290,7 +290,10 @@ def nan_to_num(
     out: Tensor | None = None,
 ) -> Tensor:
     """`input` with NaN as `nan` (0), infinities as the numbers given or the dtype's largest."""
-    result = _nan_to_num(input, nan, posinf, neginf, False)
+    try:
+        result = _nan_to_num(input, nan, posinf, neginf, False)
+    except NotStrided as reason:
+        return reason.answer("nan_to_num", input, nan, posinf, neginf)
     return result if out is None else write_out("nan_to_num", out, result)
 
 

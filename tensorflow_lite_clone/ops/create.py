@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from importlib import import_module
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -25,7 +26,7 @@ from tensorflow_lite_clone.ops._data import array_of, warn_if_read_only
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to
 from tensorflow_lite_clone.storage import Free
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor import NotStrided, Tensor
 
 export(Layout, "torch", name="layout")
 export(strided, "torch", name="strided")
@@ -119,8 +120,17 @@ def explicit_size(name: str, size: tuple, keyword: Any) -> tuple[int, ...]:
     return size_of(size)
 
 
-def _no_sparse(name: str) -> NotImplementedError:
-    return NotImplementedError(f"{name}() makes dense tensors: for others sparse_coo_tensor(size)")
+def _sparse(
+    name: str, value: float | None, size: tuple, dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    """An empty sparse tensor, all of whose dimensions are sparse."""
+    if value:
+        raise NotImplementedError(f"{name}() makes dense tensors: a sparse one is mostly zeros")
+    sparse = import_module("tensorflow_lite_clone.sparse")
+    made: Tensor = sparse.sparse_coo_tensor(
+        size=size, dtype=dtype, device=device, requires_grad=requires_grad
+    )
+    return made
 
 
 def _filler(name: str, value: float | None, document: str) -> Any:
@@ -134,9 +144,9 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         pin_memory: bool = False,
         memory_format: Any = None,
     ) -> Tensor:
-        if layout is sparse_coo:
-            raise _no_sparse(name)
         shape = explicit_size(name, args, size)
+        if layout is sparse_coo:
+            return _sparse(name, value, shape, dtype, device, requires_grad)
         return _filled(value, shape, dtype, device, requires_grad, memory_format)
 
     def fill_like(
@@ -149,7 +159,8 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         memory_format: Any = None,
     ) -> Tensor:
         if layout is sparse_coo:
-            raise _no_sparse(f"{name}_like")
+            place = input.device if device is None else device
+            return _sparse(name, value, input.shape, dtype or input.dtype, place, requires_grad)
         return _filled_like(name, value, input, dtype, device, requires_grad, memory_format)
 
     def new_fill(
@@ -162,9 +173,10 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         layout: Any = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        if layout is sparse_coo:
-            raise _no_sparse(f"new_{name}")
         shape = explicit_size(f"new_{name}", args, size)
+        if layout is sparse_coo:
+            place = self.device if device is None else device
+            return _sparse(name, value, shape, dtype or self.dtype, place, requires_grad)
         return _filled_beside(self, value, shape, dtype or self.dtype, device, requires_grad)
 
     for function, exported, place in (
@@ -208,7 +220,11 @@ def _filled_like(
     """A filled tensor of `input`'s shape that keeps the order of its strides."""
     expect_tensor(f"{name}_like", input)
     dtype = input.dtype if dtype is None else as_dtype(dtype)
-    storage = input._storage
+    try:
+        storage = input._storage
+    except NotStrided as reason:
+        like = reason.answer(f"{name}_like", input, dtype=dtype, device=device)
+        return like.requires_grad_(requires_grad)
     backend = storage.backend
     fixed = memory_format is not None and memory_format is not preserve_format
     fixed = fixed or storage.__class__ is Free  # row-major, as it is told to be

@@ -29,7 +29,7 @@ from tensorflow_lite_clone.ops import shape as views
 from tensorflow_lite_clone.ops import slices
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.storage import Free, Storage, strides_of
-from tensorflow_lite_clone.tensor import Tensor, View
+from tensorflow_lite_clone.tensor import NotStrided, Tensor, View
 
 for _format in (contiguous_format, preserve_format, channels_last, channels_last_3d):
     export(_format, "torch", name=_format.name)
@@ -58,7 +58,10 @@ def _copied(x: Tensor, strides: tuple) -> Tensor:
 @public("torch", "method")
 def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Tensor:
     """A copy; dense strides are kept unless `memory_format` says otherwise."""
-    storage = storage_of("clone", input)
+    try:
+        storage = storage_of("clone", input)
+    except NotStrided as reason:
+        return reason.answer("clone", input)
     shape = storage.laid.shape
     if memory_format is not preserve_format and memory_format is not None:
         return _copied(input, format_strides(shape, memory_format))
@@ -125,7 +128,10 @@ def data_ptr(self: Tensor) -> int:
 @public("method", names=("nelement",))
 def numel(input: Tensor) -> int:
     """The number of elements."""
-    return storage_of("numel", input).laid.size
+    try:
+        return storage_of("numel", input).laid.size
+    except NotStrided:
+        return input.shape.numel()
 
 
 @public("method")
@@ -154,7 +160,7 @@ def size(self: Tensor, dim: int | None = None) -> Any:
 @public("torch", "method")
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have one shape."""
-    return storage_of("is_same_size", input).laid.shape == other._storage.laid.shape
+    return input.shape == other.shape
 
 
 @public("torch")
@@ -238,7 +244,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
 @public("torch", "method")
 def resize_as_(self: Tensor, tensor: Tensor, memory_format: Any = None) -> Tensor:
     """Give this tensor `tensor`'s shape; see `resize_`."""
-    return resize_(self, tuple(tensor._storage.laid.shape))
+    return resize_(self, tuple(tensor.shape))
 
 
 @public("method")

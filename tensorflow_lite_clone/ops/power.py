@@ -16,7 +16,7 @@ from tensorflow_lite_clone.ops._elementwise import (
 from tensorflow_lite_clone.ops._formulas import conj, widened
 from tensorflow_lite_clone.ops._operands import as_number, cast, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary, unary
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor import NotStrided, Tensor
 
 
 def power(F: Any, x: Any, n: Any) -> Any:
@@ -123,7 +123,10 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     Integers to negative powers raise RuntimeError for a number as exponent.
     """
     if isinstance(input, Tensor):
-        result = _power(input, exponent)
+        try:
+            result = _power(input, exponent)
+        except NotStrided as reason:
+            return reason.answer("pow", input, exponent)
         if result is NotImplemented:
             raise wrong_operands("pow", input, exponent)
     else:

@@ -31,7 +31,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
 from tensorflow_lite_clone.ops._views import storage_of
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor import NotStrided, Tensor
 
 
 class View(Op):
@@ -279,7 +279,10 @@ def ravel(input: Tensor) -> Tensor:
 @public("torch", "method")
 def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Dimensions in the order `dims`; RuntimeError unless each is named once."""
-    array = storage_of("permute", input).array
+    try:
+        array = storage_of("permute", input).array
+    except NotStrided as reason:
+        return reason.answer("permute", input, *args, **dims)
     order = sizes_of(args, "dims", dims)
     return _ordered_view(Permute, input, array, _ordered(order, array.ndim))
 
@@ -313,7 +316,10 @@ def transpose(
     input: Tensor, dim0: Any = None, dim1: Any = None, *, axis0: Any = None, axis1: Any = None
 ) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged."""
-    array = storage_of("transpose", input).array
+    try:
+        array = storage_of("transpose", input).array
+    except NotStrided as reason:
+        return reason.answer("transpose", input, dim0, dim1)
     if dim0 is None or dim1 is None:
         dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
     return _ordered_view(Transpose, input, array, _exchanged(array.ndim, dim0, dim1))
@@ -332,7 +338,10 @@ def _ordered_view(op: type[Op], input: Tensor, array: Any, axes: tuple[int, ...]
 @public("torch", "method")
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; tensors of fewer dimensions as they are."""
-    array = storage_of("t", input).array
+    try:
+        array = storage_of("t", input).array
+    except NotStrided as reason:
+        return reason.answer("t", input)
     if array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
     return _ordered_view(Transpose, input, array, (1, 0) if array.ndim == 2 else (0,)[: array.ndim])

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone.tensor.parameter import Buffer, Parameter
-from tensorflow_lite_clone.tensor.tensor import Tensor, View, new_tensor
+from tensorflow_lite_clone.tensor.tensor import NotStrided, Tensor, View, new_tensor
 
-__all__ = ["Buffer", "Parameter", "Tensor", "View", "new_tensor"]
+__all__ = ["Buffer", "NotStrided", "Parameter", "Tensor", "View", "new_tensor"]

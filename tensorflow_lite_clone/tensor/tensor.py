@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.core.device import Device
@@ -103,6 +104,23 @@ class Tensor:
 
     def __format__(self, spec: str) -> str:
         return printing.tensor_format(self, spec)
+
+
+class NotStrided(NotImplementedError):
+    """A function of dense tensors was given a tensor of another layout, which has `functions`."""
+
+    def __init__(self, functions: dict[str, Callable[..., Any]]) -> None:
+        super().__init__(
+            "this function does not take sparse tensors: see torch.sparse for what does, or use "
+            "to_dense() first"
+        )
+        self.functions = functions
+
+    def answer(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What the function `name` of that layout gives; raises the error itself without one."""
+        if name not in self.functions:
+            raise self
+        return self.functions[name](*args, **kwargs)
 
 
 _new = object.__new__

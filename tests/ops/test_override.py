@@ -30,7 +30,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("adadelta_step", "adafactor_step", "adamax_step", "asgd_step", "asgd_rates")
         + ("muon_step", "orthogonal", "nadam_step", "nadam_products", "radam_step")
-        + ("rprop_step", "sparse_adam_step"),
+        + ("rprop_step",),
         "tests/optim",
     ),
     **dict.fromkeys(
