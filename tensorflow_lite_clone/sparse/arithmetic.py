@@ -164,6 +164,8 @@ def mul(input: Any, other: Any) -> SparseTensor:
 
 
 def _common(x: SparseTensor, y: SparseTensor) -> SparseTensor:
+    if x._size == y._size and not (x._nnz() and y._nnz()):
+        return zero_(x.detach().to(operand_dtype(x._elements, y._elements), copy=True))
     if x._size != y._size or x.sparse_dim() != y.sparse_dim():
         raise RuntimeError(
             "mul: expected 'self' and 'other' to have same sizes and sparse dimensions, but got "
@@ -177,14 +179,10 @@ def _common(x: SparseTensor, y: SparseTensor) -> SparseTensor:
     ordered, source = (y, x) if turned else (x, y)  # look up each place of `source` in `ordered`
     ordered = ordered.coalesce()
     have, want = ordered._flat(), source._flat()
-    if not ordered._nnz():
-        found, at = want < 0, want
-        factor = source._elements * 0
-    else:
-        at = searchsorted(have, want).clamp(max=ordered._nnz() - 1)
-        found = have[at] == want
-        flags = found.reshape((-1,) + (1,) * source.dense_dim())
-        factor = ordered._elements[at].masked_fill(~flags, 0)
+    at = searchsorted(have, want).clamp(max=ordered._nnz() - 1)
+    found = have[at] == want
+    flags = found.reshape((-1,) + (1,) * source.dense_dim())
+    factor = ordered._elements[at].masked_fill(~flags, 0)
     if both:
         places = source._places[:, found]
         return SparseTensor(places, (source._elements * factor)[found], x._size, True)
@@ -193,13 +191,11 @@ def _common(x: SparseTensor, y: SparseTensor) -> SparseTensor:
 
 @function("mul_", "mul_", "multiply_", "__imul__")
 def mul_(input: Tensor, other: Any) -> Tensor:
-    """In-place form of `mul`; a number scales the values in their memory."""
-    if not isinstance(input, SparseTensor):
-        return input.copy_(mul(input, other).to_dense())
-    if isinstance(other, Tensor) and other.ndim:
-        return input._assign(mul(input, other))
-    input._elements.mul_(other)
-    return input
+    """In-place form of `mul`; a sparse tensor gets new values, as in PyTorch."""
+    product = mul(input, other)
+    if isinstance(input, SparseTensor):
+        return input._assign(product)
+    return input.copy_(product.to_dense())
 
 
 def _divisor(input: Any, other: Any) -> None:

@@ -74,9 +74,6 @@ def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
         elements = input._elements.unsqueeze(axis - count + 1)
         return SparseTensor(input._places, elements, size)
     row = input._places.new_zeros((1, input._nnz()))
-    if index.numel() <= input._nnz():
-        turned = argsort(partner, stable=True)
-        owner, partner = owner[turned], partner[turned]
     places = join.cat([input._places[:axis], row, input._places[axis:]])
     return SparseTensor(places, input._elements, size)
 
@@ -102,6 +99,9 @@ def index_select(input: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
     owner = repeat_interleave(counts)
     before = cumsum(counts, 0) - counts
     partner = order[starts[owner] + arange(len(owner), device=input.device) - before[owner]]
+    if index.numel() <= input._nnz():
+        turned = argsort(partner, stable=True)
+        owner, partner = owner[turned], partner[turned]
     places = join.cat([input._places[:axis], partner.new_zeros((1, input._nnz())),
                        input._places[axis + 1 :]])[:, owner]  # fmt: skip
     places[axis] = partner
