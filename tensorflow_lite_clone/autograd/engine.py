@@ -117,7 +117,7 @@ class _Walk:
         for edge, g in roots:
             if edge[0] in self.useful:
                 if isinstance(g, Tensor) and g.is_sparse:
-                    self.sparse, self.plain = True, False
+                    self._meet_sparse()
                 self._arrive(edge[0], edge[1], g, False)
         for edge, _ in roots:
             if edge[0] in missing:
@@ -294,7 +294,8 @@ class _Walk:
         return grads, results
 
     def _visit_sparse(self, node: Any, grads: list, needed: Any) -> tuple[list, Any]:
-        """`_visit_values` for sparse gradients: over Tensors, or, what has no sparse form, dense."""
+        """`_visit_values` over Tensors, of which some are sparse, or over dense arrays where the
+        gradient's formula has no sparse form."""
         tensors = self._as_tensors(grads, node)
         try:
             results = node.gradients(tensors, True, needed)
@@ -321,7 +322,7 @@ class _Walk:
         F = self._namespace(child)
         dtype = child.backend.dtypes[native]
         if isinstance(gx, Tensor) and gx.is_sparse:
-            self.sparse, self.plain = True, False
+            self._meet_sparse()
             return gx.to(dtype)
         if self.create_graph and gx.dtype is dtype:
             return gx
@@ -350,9 +351,11 @@ class _Walk:
             if self.create_graph:
                 tensor._grad = g.clone() if present is None else _total(present, g)
             elif self.sparse or (present is not None and present.is_sparse):
-                (given,) = self._as_tensors([g], leaf)
+                given: Any = self._as_tensors([g], leaf)[0]
                 if present is None:
-                    tensor._grad = given.clone()
+                    tensor._grad = kept = given.clone()
+                    if given.is_sparse:  # as in PyTorch, it is not known to be coalesced
+                        kept._coalesced_(given._nnz() < 2)
                 elif present.is_sparse and not given.is_sparse:
                     tensor._grad = _total(present, given)
                 else:
@@ -417,6 +420,10 @@ class _Walk:
         if self.create_graph:
             return list(tensors)
         return [value_of(t) if isinstance(t, Tensor) else t for t in tensors]
+
+    def _meet_sparse(self) -> None:
+        """From here on look out for sparse gradients."""
+        self.sparse, self.plain = True, False
 
     def _sum(self, x: Any, y: Any, backend: Any) -> Any:
         """The sum of two gradients of which some may be sparse."""

@@ -86,10 +86,12 @@ def check_replacement(original: Tensor | None, value: Any, hook: Any) -> None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
     if not isinstance(value, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(value).__name__}'")
-    if value.dtype is not original.dtype:
+    if value.dtype is not original.dtype or value.is_sparse is not original.is_sparse:
+        before, after = [
+            f"torch.{'sparse.' * x.is_sparse}{x.dtype.short_name}Tensor" for x in (original, value)
+        ]
         raise RuntimeError(
-            f"hook '{_name(hook)}' has changed the type of value (was "
-            f"torch.{original.dtype.short_name}Tensor got torch.{value.dtype.short_name}Tensor)"
+            f"hook '{_name(hook)}' has changed the type of value (was {before} got {after})"
         )
     if value.device != original.device:
         raise RuntimeError(

@@ -214,9 +214,11 @@ class Optimizer(Hooked):
 
     def _without_sparse(self, group: dict[str, Any], params: list[Tensor]) -> list[Tensor]:
         """Update the parameters whose gradients are sparse; returns the others."""
-        chosen, rest = [], []
+        chosen: list[Tensor] = []
+        rest: list[Tensor] = []
         for param in params:
-            (chosen if param._grad.is_sparse else rest).append(param)
+            g: Any = param._grad
+            (chosen if g.is_sparse else rest).append(param)
         if chosen and not (self._found_inf is not None and self._found_inf.item()):
             self.update_sparse(group, chosen, [param._grad for param in chosen])
         return rest

@@ -66,14 +66,14 @@ class SparseAdam(Optimizer):
         )
 
     def _without_sparse(self, group: dict[str, Any], params: list[Tensor]) -> list[Tensor]:
-        dense = [param for param in params if not param._grad.is_sparse]
+        dense = [p for p in params if p._grad is not None and not p._grad.is_sparse]
         return dense or super()._without_sparse(group, params)  # nothing is updated beside dense
 
     def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
         """With the gradient g at its places, and nothing elsewhere:
 
-            m = m + (1 - beta1) (g - m),   v = v + (1 - beta2) (g^2 - v)
-            p = p - lr sqrt(1 - beta2^step) / (1 - beta1^step) m / (sqrt(v) + eps)
+        m = m + (1 - beta1) (g - m),   v = v + (1 - beta2) (g^2 - v)
+        p = p - lr sqrt(1 - beta2^step) / (1 - beta1^step) m / (sqrt(v) + eps)
         """
         for param in params:
             self.state[param].setdefault("step", 0)

@@ -1,11 +1,11 @@
 """Sparse tensors in coordinates, as ``torch.sparse``.
 
-`sparse_coo_tensor`, ``Tensor.to_sparse`` and gradients of ``Embedding(sparse=True)`` are of the class
-`SparseTensor`. It can be moved, cast, coalesced, transposed, joined, summed, scaled, added to its
-kind and to dense tensors, multiplied by either, made dense again, and multiplied as a matrix (``@``,
-`mm`, ``torch.mm``, ``torch.spmm``, ``torch.matmul``); gradients go through its values and through
-dense factors. What is not here raises NotImplementedError: other layouts (CSR, CSC, blocks),
-functions of which zero is not zero, slices, batches of products.
+`sparse_coo_tensor`, ``Tensor.to_sparse`` and gradients of ``Embedding(sparse=True)`` are of the
+class `SparseTensor`. It can be moved, cast, coalesced, transposed, joined, summed, scaled, added to
+its kind and to dense tensors, multiplied by either, made dense again, and multiplied as a matrix
+(``@``, `mm`, ``torch.mm``, ``torch.spmm``, ``torch.matmul``); gradients go through its values and
+through dense factors. What is not here raises NotImplementedError: other layouts (CSR, CSC,
+blocks), functions of which zero is not zero, slices, batches of products.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.ops import create
 from tensorflow_lite_clone.ops.matmul import matmul as _matmul
-from tensorflow_lite_clone.sparse import arithmetic, products, shapes
+from tensorflow_lite_clone.sparse import arithmetic, products, shapes  # noqa: F401  enter functions
 from tensorflow_lite_clone.sparse.functions import method
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor

@@ -41,9 +41,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     if not input._nnz():
         return other._with(second)
     both = input._coalesced and other._coalesced
-    joined = SparseTensor(
-        cat([input._places, other._places], 1), cat([first, second]), input._size
-    )
+    joined = SparseTensor(cat([input._places, other._places], 1), cat([first, second]), input._size)
     if both:
         return joined.coalesce()
     if input.is_cuda or not (first.is_contiguous() and second.is_contiguous()):
@@ -109,11 +107,12 @@ def _times(values: Tensor, alpha: Any) -> Tensor:
     return values if type(alpha) is int and alpha == 1 else values * alpha
 
 
-@function("add_", "add_", "__iadd__")
+@function("add_", "__iadd__")
 def add_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """In-place form of `add`; a dense tensor keeps its memory."""
     if isinstance(input, SparseTensor):
-        return input._assign(add(input, other, alpha=alpha))
+        added: Any = add(input, other, alpha=alpha)
+        return input._assign(added)
     if not can_cast(_dense(input, other).dtype, input.dtype):
         raise RuntimeError(
             f"Can't convert result type {other.dtype.short_name} to output "
@@ -133,7 +132,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return add(input, other, alpha=-alpha)
 
 
-@function("sub_", "sub_", "subtract_", "__isub__")
+@function("sub_", "subtract_", "__isub__")
 def sub_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """In-place form of `sub`."""
     return add_(input, other, alpha=-alpha)
@@ -163,6 +162,20 @@ def mul(input: Any, other: Any) -> SparseTensor:
     return input._with(input._elements * other)
 
 
+def matching(ordered: SparseTensor, source: SparseTensor) -> tuple[Tensor, Tensor]:
+    """Per place of `source` whether `ordered`, which is coalesced, has it, and its element there.
+
+    The element is zero where it has not.
+    """
+    have, want = ordered._flat(), source._flat()
+    if not ordered._nnz():
+        return want < 0, ordered._elements.new_zeros((len(want), *ordered._elements.shape[1:]))
+    at = searchsorted(have, want).clamp(max=ordered._nnz() - 1)
+    found = have[at] == want
+    flags = found.reshape((-1,) + (1,) * ordered.dense_dim())
+    return found, ordered._elements[at].masked_fill(~flags, 0)
+
+
 def _common(x: SparseTensor, y: SparseTensor) -> SparseTensor:
     if x._size == y._size and not (x._nnz() and y._nnz()):
         return zero_(x.detach().to(operand_dtype(x._elements, y._elements), copy=True))
@@ -177,19 +190,14 @@ def _common(x: SparseTensor, y: SparseTensor) -> SparseTensor:
     else:
         turned = y._coalesced
     ordered, source = (y, x) if turned else (x, y)  # look up each place of `source` in `ordered`
-    ordered = ordered.coalesce()
-    have, want = ordered._flat(), source._flat()
-    at = searchsorted(have, want).clamp(max=ordered._nnz() - 1)
-    found = have[at] == want
-    flags = found.reshape((-1,) + (1,) * source.dense_dim())
-    factor = ordered._elements[at].masked_fill(~flags, 0)
+    found, factor = matching(ordered.coalesce(), source)
     if both:
         places = source._places[:, found]
         return SparseTensor(places, (source._elements * factor)[found], x._size, True)
     return source._with(source._elements * factor)
 
 
-@function("mul_", "mul_", "multiply_", "__imul__")
+@function("mul_", "multiply_", "__imul__")
 def mul_(input: Tensor, other: Any) -> Tensor:
     """In-place form of `mul`; a sparse tensor gets new values, as in PyTorch."""
     product = mul(input, other)
@@ -223,7 +231,7 @@ def _reflected_div(self: SparseTensor, other: Any) -> SparseTensor:
     return div(other if isinstance(other, Tensor) else tensor(other), self)
 
 
-@function("div_", "div_", "divide_", "true_divide_", "__itruediv__")
+@function("div_", "divide_", "true_divide_", "__itruediv__")
 def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place form of `div`."""
     _divisor(input, other)
@@ -239,7 +247,7 @@ def floor_divide(input: Any, other: Any) -> SparseTensor:
     return div(input, other, rounding_mode="floor")
 
 
-@function("floor_divide_", "floor_divide_", "__ifloordiv__")
+@function("floor_divide_", "__ifloordiv__")
 def floor_divide_(input: Any, other: Any) -> Tensor:
     """In-place form of `floor_divide`."""
     return div_(input, other, rounding_mode="floor")
@@ -266,7 +274,7 @@ def neg(input: SparseTensor) -> SparseTensor:
     return input._with(-input._elements)
 
 
-@function("neg_", "neg_", "negative_")
+@function("neg_", "negative_")
 def neg_(input: SparseTensor) -> SparseTensor:
     """In-place form of `neg`."""
     input._elements.neg_()
@@ -301,8 +309,8 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 #: Functions that leave zero at zero: over the values of the coalesced tensor. Those in the second
 #: list have in-place forms, which want the tensor coalesced.
 _POINTWISE = "isnan isinf isposinf isneginf signbit square nan_to_num"
-_IN_PLACE = """abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil deg2rad erf erfinv
-    expm1 floor frac log1p rad2deg relu round sgn sign sin sinh sqrt tan tanh trunc"""
+_IN_PLACE = """abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil deg2rad erf
+    erfinv expm1 floor frac log1p rad2deg relu round sgn sign sin sinh sqrt tan tanh trunc"""
 
 
 def _pointwise(name: str) -> None:

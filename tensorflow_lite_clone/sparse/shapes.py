@@ -1,4 +1,4 @@
-"""Functions of sparse tensors that move, choose, join or sum elements; and new tensors like them."""
+"""Functions of sparse tensors that move, choose, join or sum elements; new tensors like them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.rearrange import repeat_interleave
 from tensorflow_lite_clone.ops.scan import cumsum
 from tensorflow_lite_clone.ops.sort import argsort, searchsorted
+from tensorflow_lite_clone.sparse.arithmetic import matching
 from tensorflow_lite_clone.sparse.functions import function, method
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
@@ -80,8 +81,11 @@ def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
 
 @function("index_select")
 def index_select(input: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
-    """The slices number `index` along `dim`: in the order of the elements, or in that of the indices
-    if there are no more indices than elements."""
+    """The slices number `index` along `dim`.
+
+    They come in the order of the elements, or in that of the indices if there are no more indices
+    than elements.
+    """
     axis, count = normalize_dim(dim, input.ndim), input.sparse_dim()
     size = [*input._size[:axis], index.numel(), *input._size[axis + 1 :]]
     if axis >= count:
@@ -156,8 +160,7 @@ def _all_sparse(tensors: Sequence[Tensor]) -> list[SparseTensor]:
     for place, value in enumerate(tensors):
         if not isinstance(value, SparseTensor):
             raise RuntimeError(
-                "Concatenating sparse tensors, but a dense tensor was found at position "
-                f"{place}."
+                f"Concatenating sparse tensors, but a dense tensor was found at position {place}."
             )
     return list(tensors)  # type: ignore[arg-type]
 
@@ -202,7 +205,9 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> SparseTensor:
 
 
 @function("sum")
-def total(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def total(
+    input: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
     """The sum over some dimensions: dense if no sparse dimension is left, else coalesced."""
     source = input if dtype is None else input.to(dtype)
     if dim is None or dim in ((), []):
@@ -246,14 +251,9 @@ def has_any(input: SparseTensor) -> Tensor:
 
 
 @function("sparse_mask")
-def sparse_mask(input: Tensor, mask: SparseTensor) -> SparseTensor:
-    """The elements of a dense or sparse tensor at the places of `mask`."""
-    if not isinstance(input, SparseTensor):
-        return mask._with(input[tuple(mask._places)])
-    ones = SparseTensor(mask._places, input._elements.new_ones(()).expand(
-        (mask._nnz(), *input._elements.shape[1:])), mask._size)  # fmt: skip
-    found: SparseTensor = ones * input.coalesce()._coalesced_(True)
-    return mask._with(found._elements)
+def sparse_mask(input: SparseTensor, mask: SparseTensor) -> SparseTensor:
+    """The elements at the places of `mask`, zeros where there are none."""
+    return mask._with(matching(input.coalesce(), mask)[1])
 
 
 def empty(size: Any, sparse_dim: int, dtype: DType, device: Any) -> SparseTensor:

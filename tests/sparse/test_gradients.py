@@ -80,14 +80,14 @@ def hooked(lib: Any) -> Any:
     return seen, s.w.grad
 
 
-def replaced(lib: Any) -> Any:
-    """A hook makes the gradient dense, or sparse."""
-    s = Sides(lib)
-    s.w.register_hook(lambda g: g.to_dense() if g.is_sparse else g.to_sparse(1))
-    s.look(5, 1).sum().backward()
-    dense, s.w.grad = s.w.grad, None
-    s.w.pow(2).sum().backward()
-    return dense, s.w.grad
+def replaced(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def run(lib: Any) -> Any:
+        s = Sides(lib)
+        s.w.register_hook(hook)
+        s.look(5, 1).sum().backward()
+        return s.w.grad
+
+    return run
 
 
 def retained(lib: Any) -> Any:
@@ -254,7 +254,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "gather": gathered(0),
     "gather along rows": gathered(1),
     "hooks": hooked,
-    "hooks that replace": replaced,
+    "a hook that replaces": replaced(lambda g: g.coalesce()),
+    "a hook that makes it dense": replaced(lambda g: g.to_dense()),
     "retain_grad": retained,
     "create_graph": second,
     "create_graph, coalesced": coalesced,
