@@ -12,15 +12,10 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.tensor import Tensor
-
-
-def wide(F: Any, x: Any) -> Any:
-    """`x` in float32 if it is of half precision."""
-    return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
 
 
 def like(F: Any, gradient: Any, w: Any, x: Any) -> Any:
@@ -133,9 +128,7 @@ class BatchNormEval(Op):
         return _normalized(F, x, by_channel(F, x), w, b, mean, scale)
 
     def backward(F, g, x, w, mean, variance, *, eps, needs):
-        gradients = F.batch_norm_eval_backward(
-            g, x, w, mean, variance, eps=eps, needs=needs[:3]
-        )
+        gradients = F.batch_norm_eval_backward(g, x, w, mean, variance, eps=eps, needs=needs[:3])
         return (*gradients, None, None)
 
 
