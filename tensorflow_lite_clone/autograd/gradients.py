@@ -96,7 +96,7 @@ def _edge_of(value: Any) -> Edge:
         raise RuntimeError(
             f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
         )
-    edge = current_edge(value)
+    edge = current_edge(value._values() if value.is_sparse else value)
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge
@@ -171,6 +171,10 @@ def grad(
         found = _batched(outs, ins, grads, retain, create_graph, unused)
     else:
         found = _vector_products(outs, ins, grads, retain, create_graph, unused)
+    for place, x in enumerate(ins):
+        g = found[place]
+        if g is not None and isinstance(x, Tensor) and x.is_sparse:
+            found[place] = x._gradient(g)  # of that of its values
     if materialize_grads:
         found = [_zeros(x) if g is None else g for x, g in zip(ins, found)]
     return tuple(found)
@@ -205,7 +209,7 @@ def _vector_products(
     return wrap_gradients(
         found,
         [node.backend for node, _ in edges],
-        [(x._storage,) if isinstance(x, Tensor) else () for x in ins],
+        [(x._storage,) if isinstance(x, Tensor) and not x.is_sparse else () for x in ins],
         [g._storage for g in grads if g is not None and not g.is_sparse],
     )
 

@@ -96,8 +96,11 @@ class SparseTensor(Tensor):
     def _get_grad(self) -> SparseTensor | None:
         """The gradient of a leaf, at its own places only."""
         g = self._elements.grad
-        if g is None:
-            return None
+        # As in PyTorch, a gradient that was accumulated is not known to be coalesced.
+        return None if g is None else self._gradient(g)._coalesced_(self._nnz() < 2)
+
+    def _gradient(self, g: Tensor) -> SparseTensor:
+        """The gradient of this tensor, coalesced, for that of its values."""
         shared = SparseTensor(self._places, g, self._size)  # equal where places are equal
         ones = self._elements.new_ones(self._nnz())
         times = SparseTensor(self._places, ones, self._size[: self.sparse_dim()]).coalesce()
@@ -244,7 +247,11 @@ class SparseTensor(Tensor):
         self._elements = self._elements.detach()
         return self
 
-    data = property(detach)
+    def _set_data(self, data: SparseTensor) -> None:
+        self._places, self._elements = data._places, data._elements.detach()
+        self._size, self._coalesced = data._size, data._coalesced
+
+    data = property(detach, _set_data)
 
     def _assign(self, other: SparseTensor) -> SparseTensor:
         """Become what `other` is, for functions in place; RuntimeError for leaves of a graph."""

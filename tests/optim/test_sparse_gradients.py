@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+import torch
 
 import tensorflow_lite_clone as tlc
 from tests.sparse.both import LIBRARIES, described, device_of, outcome, same
@@ -99,6 +100,26 @@ def test_dense_and_sparse_gradients(name: str) -> None:
             optimizer.step()
         found.append((other.tolist(), table.tolist()))
     same(found[0], found[1])
+
+
+def test_lbfgs() -> None:
+    """It makes one dense vector of all gradients."""
+
+    def run(lib: Any) -> Any:
+        table = table_of(lib)
+        optimizer = lib.optim.LBFGS([table], lr=0.1, max_iter=3)
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            index = lib.tensor([1, 3, 3], device=device_of(lib))
+            rows = lib.nn.functional.embedding(index, table, sparse=True)
+            loss = (rows - 3).pow(2).sum()
+            loss.backward()
+            return loss
+
+        return optimizer.step(closure).item(), described(table, lib)
+
+    same(run(tlc), run(torch))
 
 
 @pytest.mark.parametrize("scale", [1.0, math.inf])

@@ -201,6 +201,21 @@ def modules(lib: Any) -> Any:
     return table.weight.grad, bag.weight.grad, repr(table), repr(bag)
 
 
+def of_a_sparse_leaf(lib: Any) -> Any:
+    a = lib.sparse_coo_tensor([[2, 0, 2], [1, 3, 1]], [1.0, 2.0, 3.0], (3, 6))
+    a = a.to(device_of(lib)).requires_grad_()
+    x = Sides(lib).dense()
+    (g,) = lib.autograd.grad(lib.sparse.mm(a, x).pow(2).sum(), a)
+    lib.sparse.mm(a, x).pow(2).sum().backward()
+    return g, a.grad
+
+
+def in_another_dtype(lib: Any) -> Any:
+    s, table = Sides(lib), lib.nn.Embedding(6, 2, sparse=True).to(device_of(lib))
+    table(s.indices(5, 1, 1)).sum().backward()
+    return table.double().weight.grad, table.weight.grad.dtype is lib.float64
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "expanded": after(lambda s: s.look(5, 1, 1).sum()),
     "of any shape": after(lambda s: s.look([5, 1], [1, 0]).pow(2).sum()),
@@ -270,6 +285,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "clip_grad_norm_": clipped(lambda utils, w: utils.clip_grad_norm_([w], 0.5)),
     "clip_grad_value_": clipped(lambda utils, w: utils.clip_grad_value_([w], 0.5)),
     "modules": modules,
+    "of a sparse leaf": of_a_sparse_leaf,
+    "in another dtype": in_another_dtype,
 }  # fmt: skip
 
 
