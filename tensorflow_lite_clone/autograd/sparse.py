@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import int64
+from tensorflow_lite_clone.dispatch.capture import forbid
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -14,7 +15,9 @@ def sparse_gradient(F: Any, indices: Any, values: Any, size: tuple) -> Tensor:
     """The sparse tensor of `size` with ``values[n]`` at ``indices[:, n]``, for a gradient over `F`.
 
     Indices may come twice. Over arrays it is a tensor all the same, as the engine wants it.
+    CaptureError while a graph is captured: how many elements come of it is for the host to see.
     """
+    forbid("makes a sparse gradient")
     indices, values = [
         x if isinstance(x, Tensor) else new_tensor(Storage(x, F.backend)) for x in (indices, values)
     ]

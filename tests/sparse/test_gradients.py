@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
+from tests.device import DEVICE
 from tests.sparse.both import LIBRARIES, described, device_of, outcome, rows, same
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's, of beta state
@@ -364,3 +365,31 @@ def test_a_recommender_trains_as_in_pytorch() -> None:
             seen.append(loss.item())
         losses.append(seen)
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+@pytest.mark.skipif(DEVICE != "cpu", reason="captures on the CPU are of the CPU's backend")
+@pytest.mark.parametrize("whole", [True, False], ids=["step", "forward"])
+def test_compiled_functions_run_eagerly(whole: bool, caplog: Any) -> None:
+    """How many elements a sparse gradient has is the host's to see: it is not captured."""
+    found = []
+    for compiled in (False, True):
+        s = Sides(tlc)
+        optimizer = tlc.optim.SGD([s.w], lr=0.1)
+
+        def forward(index: Any, s: Sides = s) -> Any:
+            return tlc.nn.functional.embedding(index, s.w, sparse=True).pow(2).sum()
+
+        inner = tlc.compile(forward) if compiled and not whole else forward
+
+        def step(index: Any, inner: Any = inner, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = inner(index)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = tlc.compile(step) if compiled and whole else step
+        found.append([run(s.indices(k % 6, 1, 1)).item() for k in range(5)])
+        assert s.w.grad is not None and s.w.grad.is_sparse
+    assert found[0] == found[1]
+    assert "sparse gradient" in caplog.text
