@@ -21,8 +21,10 @@ from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.shape import reduced_axes
+from tensorflow_lite_clone.core.strides import gradient_strides
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.storage import Storage, as_told, births
+from tensorflow_lite_clone.dispatch.result_layout import laid_out
+from tensorflow_lite_clone.storage import Storage, as_told, births, strides_of
 from tensorflow_lite_clone.tensor import Tensor
 
 _new = object.__new__
@@ -349,7 +351,10 @@ class _Walk:
         with _accumulating:  # threads may share leaves
             present = tensor._grad
             if self.create_graph:
-                tensor._grad = g.clone() if present is None else _total(present, g)
+                if present is not None:
+                    tensor._grad = _total(present, g)
+                else:
+                    tensor._grad = g.clone() if g.is_sparse else _copied(g, tensor)
             elif self.sparse or (present is not None and present.is_sparse):
                 given: Any = self._as_tensors([g], leaf)[0]
                 if present is None:
@@ -365,6 +370,8 @@ class _Walk:
                     g = backend.F.copy(g)
                 if backend.lays and len(g.shape) == 4:
                     g = as_told(g, tensor._storage)
+                if not (backend.is_contiguous(g) and backend.is_contiguous(tensor._storage.laid)):
+                    g = laid_out(backend, g, gradient_strides(g.shape, strides_of(tensor._storage)))
                 made = _new(Storage)
                 made.array = g
                 made.backend = backend
@@ -436,6 +443,14 @@ class _Walk:
 def _total(present: Tensor, g: Tensor) -> Tensor:
     """``present + g``, of which either may be sparse."""
     return g + present if present.is_sparse and not g.is_sparse else present + g
+
+
+def _copied(g: Tensor, leaf: Tensor) -> Tensor:
+    """A recorded copy of a gradient, which lies in memory as the leaf's do."""
+    storage = leaf._storage
+    strides = gradient_strides(storage.laid.shape, strides_of(storage))
+    copy: Tensor = recorded(storage.backend).restride(g, strides=strides)
+    return copy
 
 
 def _is_fresh(node: Any, gx: Any, position: int, results: Any, grads: list, saved: Any) -> bool:

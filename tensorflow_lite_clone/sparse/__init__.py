@@ -147,7 +147,9 @@ def _soft(input: Any, dim: int, dtype: Any, formula: Any) -> SparseTensor:
     return x._with(formula(shifted, total[line]))
 
 
-SparseTensor.functions |= {"clone": SparseTensor.clone, "addmm": addmm}
+SparseTensor.functions |= {
+    "clone": SparseTensor.clone, "addmm": addmm, "numel": SparseTensor.numel
+}  # fmt: skip
 
 
 class _SparseType(type):

@@ -20,7 +20,6 @@ from tests.tools.markdown import ROOT
 TARGET = ROOT / "tensorflow_lite_clone" / "tensor" / "tensor.pyi"
 HEADER = '''# Generated from the functions bound to Tensor: python -m tests.tools.stubs
 import builtins
-from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.core.device import Device
@@ -38,11 +37,6 @@ class View:
     ) -> None: ...
 
 def new_tensor(storage: Storage) -> Tensor: ...
-
-class NotStrided(NotImplementedError):
-    functions: dict[str, Callable[..., Any]]
-    def __init__(self, functions: dict[str, Callable[..., Any]]) -> None: ...
-    def answer(self, name: str, *args: Any, **kwargs: Any) -> Any: ...
 
 class Tensor:
     _storage: Storage
