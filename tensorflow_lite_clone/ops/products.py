@@ -13,7 +13,7 @@ from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import as_operands, cast, operand_dtype
-from tensorflow_lite_clone.ops._products import expect_tensors, times
+from tensorflow_lite_clone.ops._products import expect_one_dtype, expect_tensors, times
 from tensorflow_lite_clone.ops.matmul import expect_expandable, matmul, outer
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -119,6 +119,7 @@ def _cross(input: Tensor, other: Tensor, dim: int) -> Tensor:
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and "
             f"{sizes[1]}"
         )
+    expect_one_dtype("linalg.cross", input, other)
     dtype = operand_dtype(input, other)
     return apply(LinalgCross, *as_operands((input, other), dtype), axis=axis - input.ndim)
 
@@ -306,6 +307,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     (out,) give (..., out).
     """
     expect_tensors("bilinear", input1, input2, weight, bias)
+    expect_one_dtype("bilinear", input1, input2, weight, bias)
     if input1.ndim != input2.ndim:
         raise RuntimeError(
             f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"
