@@ -115,7 +115,10 @@ class GradScaler:
                     continue
                 if not allow_half and param.grad.dtype is dtypes.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                by_device.setdefault(param.grad.device, []).append(param.grad)
+                if param.grad.is_sparse and param.grad.dtype is dtypes.float16:
+                    param.grad = param.grad.coalesce()  # two finite elements may sum to infinity
+                g = param.grad._values() if param.grad.is_sparse else param.grad
+                by_device.setdefault(g.device, []).append(g)
         found = []
         for device, grads in by_device.items():
             flag = zeros((), dtype=dtypes.float32, device=device)

@@ -28,6 +28,14 @@ def tensordot(
 
 @word
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sums of ``conj(x1) * x2`` over `axis`, which is negative; other axes broadcast."""
+    """The sums of ``conj(x1) * x2`` over `axis`, which is negative; other axes broadcast.
+
+    ValueError where the two have no such axis, or it has two sizes.
+    """
+    if not -min(x1.ndim, x2.ndim) <= axis < 0 or x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(
+            f"vecdot() expected arrays of one size along the negative axis {axis}, but got shapes "
+            f"{tuple(x1.shape)} and {tuple(x2.shape)}"
+        )
     x1, x2 = promoted_pair(x1, x2)
     return cast(_matmul.vecdot(x1, x2, dim=axis), x1.dtype)  # PyTorch's sums are of int64

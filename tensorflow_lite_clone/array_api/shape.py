@@ -38,7 +38,7 @@ def permute_dims(x: Tensor, /, axes: Any) -> Tensor:
 @word
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """The last two dimensions exchanged."""
-    return views._get_mT(x)
+    return x.mT
 
 
 @word

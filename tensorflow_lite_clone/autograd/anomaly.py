@@ -11,6 +11,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.tensor import Tensor
 
 
 class _State:
@@ -73,9 +74,10 @@ def _check(node: Any, results: Any) -> None:
     for position, g in enumerate(results):
         if g is None:
             continue
-        array = g._storage.array if hasattr(g, "_storage") else g
+        if isinstance(g, Tensor):
+            g = (g._values() if g.is_sparse else g)._storage.array
         backend = node.backend
-        if bool(backend.to_host(backend.F.any(backend.F.not_equal(array, array)))):
+        if bool(backend.to_host(backend.F.any(backend.F.not_equal(g, g)))):
             _warn(node)
             raise RuntimeError(
                 f"Function '{node.name()}' returned nan values in its {position}th output."

@@ -54,9 +54,11 @@ def wrap_gradients(found: list, backends: list, told: list, given: Any) -> list:
     for storage in given:
         root = storage.root or storage
         holders[id(_memory(root.laid))] = root
-    results: list[Tensor | None] = [None] * len(found)
+    results = [g if isinstance(g, Tensor) else None for g in found]  # a sparse gradient is one
     # What owns its memory comes before its views, whatever the order they were asked for in.
-    present = [place for place, array in enumerate(found) if array is not None]
+    present = [
+        place for place, array in enumerate(found) if array is not None and results[place] is None
+    ]
     if len(present) > 1:
         present.sort(key=lambda place: _memory(found[place]) is not found[place])
     for place in present:

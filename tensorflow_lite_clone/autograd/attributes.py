@@ -97,11 +97,12 @@ def _set_grad(self: Tensor, grad: Tensor | None) -> None:
         raise TypeError(
             f"assigned grad expected to be a Tensor or None but got grad of type {type(grad)}"
         )
-    have, wanted = grad._storage, self._storage
+    elements = grad._values() if grad.is_sparse else grad
+    have, wanted = elements._storage, self._storage
     if (
         have.backend is wanted.backend
         and have.laid.dtype is wanted.laid.dtype
-        and have.laid.shape == wanted.laid.shape
+        and grad.shape == wanted.laid.shape
         and grad is not self
     ):
         self._grad = grad
@@ -113,7 +114,7 @@ def _set_grad(self: Tensor, grad: Tensor | None) -> None:
             f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with dtype "
             f"'{self.dtype}'. The gradient must match the tensor's dtype."
         )
-    if grad._storage.backend is not self._storage.backend:
+    if have.backend is not wanted.backend:
         raise RuntimeError(
             f"assigned grad has data located on a different device: expected {self.device}, got "
             f"{grad.device}"

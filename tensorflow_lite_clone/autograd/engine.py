@@ -3,6 +3,8 @@
 A node's sequence number is higher than those of its inputs, so descending order is topological.
 The walk is iterative; gradients are reduced to their input's shape and dtype here and nowhere
 else; a gradient is accumulated in place only when the engine owns its memory.
+
+A sparse gradient is a sparse tensor from the formula that made it on, in passes over arrays too.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from tensorflow_lite_clone.autograd.hooks import check_replacements
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
+from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.shape import reduced_axes
 from tensorflow_lite_clone.core.strides import gradient_strides
 from tensorflow_lite_clone.dispatch import hooks
@@ -90,7 +93,7 @@ class _Walk:
 
     __slots__ = (
         "accumulate", "callbacks", "captured", "create_graph", "missing", "notes", "pending",
-        "plain", "retain_graph", "shared", "useful", "wanted",
+        "plain", "retain_graph", "shared", "sparse", "useful", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +104,7 @@ class _Walk:
         self.wanted = wanted
         self.accumulate = accumulate
         self.plain = wanted is None and not create_graph
+        self.sparse = False  # whether sparse gradients were met; then nodes are visited with care
         self.callbacks: Any = ()  # a list once there are any
         self.notes: dict[Any, Any] = {}  # of hooks, for the time of this pass
         self.pending: dict[Any, list] = {}
@@ -114,6 +118,8 @@ class _Walk:
         pending, missing = self.pending, self.missing
         for edge, g in roots:
             if edge[0] in self.useful:
+                if isinstance(g, Tensor) and g.is_sparse:
+                    self._meet_sparse()
                 self._arrive(edge[0], edge[1], g, False)
         for edge, _ in roots:
             if edge[0] in missing:
@@ -182,6 +188,9 @@ class _Walk:
         if present is None:
             slot[index] = g
             slot[index + 1] = owned
+        elif self.sparse:
+            slot[index] = self._sum(present, g, node.backend)
+            slot[index + 1] = False
         elif slot[index + 1] and present.shape:
             slot[index] = node.backend.add_to(present, g)
         else:
@@ -238,8 +247,8 @@ class _Walk:
                 shape, dtype = shape[index], dtype[index]
             if gx.shape != shape:
                 gx = self._reduce(gx, child, shape)
-            have = (gx._storage.laid if create_graph else gx).dtype
-            if have is not dtype and have != dtype:
+            have = gx.dtype  # of a sparse gradient never a native one
+            if have is not dtype and (create_graph or have != dtype):
                 gx = self._cast(gx, child, dtype)
             owned = not create_graph and (
                 gx is not given
@@ -269,6 +278,11 @@ class _Walk:
                 return None
         if node.arrival_hooks:
             grads = self._run_arrival_hooks(node, grads, True)
+        if self.sparse and not self.create_graph and any([isinstance(g, Tensor) for g in grads]):
+            return self._visit_sparse(node, grads, needed)
+        return self._visit_values(node, grads, needed)
+
+    def _visit_values(self, node: Any, grads: list, needed: Any) -> tuple[list, Any]:
         create_graph = self.create_graph
         backend = node.backend
         gradients = node.gradients if backend.alone else backend.guarded(node.gradients)
@@ -281,8 +295,24 @@ class _Walk:
             results = self._run_hooks(node, results, grads)
         return grads, results
 
+    def _visit_sparse(self, node: Any, grads: list, needed: Any) -> tuple[list, Any]:
+        """`_visit_values` over Tensors, of which some are sparse, or over dense arrays where the
+        gradient's formula has no sparse form."""
+        tensors = self._as_tensors(grads, node)
+        try:
+            results = node.gradients(tensors, True, needed)
+        except RuntimeError:
+            dense = [None if g is None else g.to_dense() for g in tensors]
+            return self._visit_values(node, self._as_values(dense), needed)
+        if node.hooks:
+            results = self._run_hooks(node, results, grads)
+        return grads, self._as_values(results)
+
     def _reduce(self, gx: Any, child: GraphNode, shape: tuple) -> Any:
         """Sum out the axes along which the input was broadcast."""
+        if self.sparse:
+            (gx,) = self._as_tensors([gx], child)
+            (gx,) = self._as_values([gx.to_dense()])
         F = self._namespace(child)
         axes = reduced_axes(gx.shape, shape)
         if axes:
@@ -293,6 +323,11 @@ class _Walk:
         """Give the gradient its input's dtype; real inputs take the real part."""
         F = self._namespace(child)
         dtype = child.backend.dtypes[native]
+        if isinstance(gx, Tensor) and gx.is_sparse:
+            self._meet_sparse()
+            return gx.to(dtype)
+        if self.create_graph and gx.dtype is dtype:
+            return gx
         if gx.dtype.kind == "c" and dtype.kind != "c":
             gx = F.real(gx)  # a view of what others may hold
             if not self.create_graph and gx.dtype == native:
@@ -316,7 +351,20 @@ class _Walk:
         with _accumulating:  # threads may share leaves
             present = tensor._grad
             if self.create_graph:
-                tensor._grad = _copied(g, tensor) if present is None else present + g
+                if present is not None:
+                    tensor._grad = _total(present, g)
+                else:
+                    tensor._grad = g.clone() if g.is_sparse else _copied(g, tensor)
+            elif self.sparse or (present is not None and present.is_sparse):
+                given: Any = self._as_tensors([g], leaf)[0]
+                if present is None:
+                    tensor._grad = kept = given.clone()
+                    if given.is_sparse:  # as in PyTorch, it is not known to be coalesced
+                        kept._coalesced_(given._nnz() < 2)
+                elif present.is_sparse and not given.is_sparse:
+                    tensor._grad = _total(present, given)
+                else:
+                    present.add_(given)
             elif present is None:
                 if not owned or type(g) is not backend.array_type:
                     g = backend.F.copy(g)
@@ -370,12 +418,31 @@ class _Walk:
     def _as_tensors(self, values: Any, node: GraphNode) -> list:
         if self.create_graph:
             return list(values)
-        return [None if v is None else wrap_freely(v, node.backend) for v in values]
+        backend = node.backend
+        return [
+            v if v is None or isinstance(v, Tensor) else wrap_freely(v, backend) for v in values
+        ]
 
     def _as_values(self, tensors: Any) -> list:
         if self.create_graph:
             return list(tensors)
-        return [t._storage.laid if isinstance(t, Tensor) else t for t in tensors]
+        return [value_of(t) if isinstance(t, Tensor) else t for t in tensors]
+
+    def _meet_sparse(self) -> None:
+        """From here on look out for sparse gradients."""
+        self.sparse, self.plain = True, False
+
+    def _sum(self, x: Any, y: Any, backend: Any) -> Any:
+        """The sum of two gradients of which some may be sparse."""
+        if not self.create_graph:
+            x, y = [g if isinstance(g, Tensor) else wrap_freely(g, backend) for g in (x, y)]
+        total = y + x if x.is_sparse else x + y  # the order of places is PyTorch's
+        return total if self.create_graph else value_of(total)
+
+
+def _total(present: Tensor, g: Tensor) -> Tensor:
+    """``present + g``, of which either may be sparse."""
+    return g + present if present.is_sparse and not g.is_sparse else present + g
 
 
 def _copied(g: Tensor, leaf: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import GraphNode, SeveralNode, next_sequence_number
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
+from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -172,7 +173,7 @@ class FunctionNode(SeveralNode):
         self._check(values)
         if create_graph:
             return values
-        return [None if value is None else value._storage.laid for value in values]
+        return [None if value is None else value_of(value) for value in values]
 
     def _check(self, values: list) -> None:
         """Raise RuntimeError for gradients that cannot be reduced to their input's shape."""
@@ -181,7 +182,7 @@ class FunctionNode(SeveralNode):
                 continue
             shape = edge[0].shape_of(edge[1])
             dtype = edge[0].backend.dtypes[edge[0].dtype_of(edge[1])]
-            given = value._storage.laid.shape
+            given = value.shape
             problem = f"Function {self.name()} returned an invalid gradient at index {position} - "
             if given != shape and not _reducible(given, shape):
                 raise RuntimeError(
@@ -256,7 +257,7 @@ class _Transposed(GraphNode):
         values = results if isinstance(results, tuple) else (results,)
         if create_graph:
             return list(values)
-        return [None if value is None else value._storage.laid for value in values]
+        return [None if value is None else value_of(value) for value in values]
 
 
 def _reducible(given: tuple, shape: tuple) -> bool:

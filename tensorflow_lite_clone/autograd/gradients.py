@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_gradie
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
+from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
@@ -62,7 +63,7 @@ def _roots(
             raise TypeError(
                 f"gradients can be either Tensors or None, but got {type(g).__name__}"
             )
-        elif g._storage.laid.shape != shape:
+        elif g.shape != shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{index}] has a shape of {g.shape} and "
                 f"output[{index}] has a shape of {Size(shape)}."
@@ -74,8 +75,8 @@ def _roots(
                 f"output[{index}] has a dtype of {dtype}."
             )
         elif g.dtype is not dtype:
-            g = recorded(node.backend).astype(g, dtype)
-        roots.append((edge, g if create_graph else g._storage.laid))
+            g = g.to(dtype) if g.is_sparse else recorded(node.backend).astype(g, dtype)
+        roots.append((edge, g if create_graph else value_of(g)))
     return roots
 
 
@@ -95,7 +96,7 @@ def _edge_of(value: Any) -> Edge:
         raise RuntimeError(
             f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
         )
-    edge = current_edge(value)
+    edge = current_edge(value._values() if value.is_sparse else value)
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge
@@ -170,6 +171,10 @@ def grad(
         found = _batched(outs, ins, grads, retain, create_graph, unused)
     else:
         found = _vector_products(outs, ins, grads, retain, create_graph, unused)
+    for place, x in enumerate(ins):
+        g = found[place]
+        if g is not None and isinstance(x, Tensor) and x.is_sparse:
+            found[place] = x._gradient(g)  # of that of its values
     if materialize_grads:
         found = [_zeros(x) if g is None else g for x, g in zip(ins, found)]
     return tuple(found)
@@ -204,8 +209,8 @@ def _vector_products(
     return wrap_gradients(
         found,
         [node.backend for node, _ in edges],
-        [(x._storage,) if isinstance(x, Tensor) else () for x in ins],
-        [g._storage for g in grads if g is not None],
+        [(x._storage,) if isinstance(x, Tensor) and not x.is_sparse else () for x in ins],
+        [g._storage for g in grads if g is not None and not g.is_sparse],
     )
 
 

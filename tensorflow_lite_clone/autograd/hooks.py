@@ -50,7 +50,11 @@ class GradientHooks:
         for index, reference in self.retained.items():
             tensor, g = reference(), grads[index]
             if tensor is not None and g is not None:
-                tensor._grad = g.clone() if tensor._grad is None else tensor._grad + g
+                kept = tensor._grad
+                if kept is None:
+                    tensor._grad = g.clone()
+                else:
+                    tensor._grad = g + kept if kept.is_sparse else kept + g
 
     def of_node(self, grads: list) -> None:
         """Let the node's own prehooks edit `grads`."""
@@ -82,12 +86,14 @@ def check_replacement(original: Tensor | None, value: Any, hook: Any) -> None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
     if not isinstance(value, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(value).__name__}'")
-    if value.dtype is not original.dtype:
+    if value.dtype is not original.dtype or value.is_sparse is not original.is_sparse:
+        before, after = [
+            f"torch.{'sparse.' * x.is_sparse}{x.dtype.short_name}Tensor" for x in (original, value)
+        ]
         raise RuntimeError(
-            f"hook '{_name(hook)}' has changed the type of value (was "
-            f"torch.{original.dtype.short_name}Tensor got torch.{value.dtype.short_name}Tensor)"
+            f"hook '{_name(hook)}' has changed the type of value (was {before} got {after})"
         )
-    if value._storage.backend is not original._storage.backend:
+    if value.device != original.device:
         raise RuntimeError(
             f"hook '{_name(hook)}' has changed the device of value (was {original.device} got "
             f"{value.device})"

@@ -16,6 +16,7 @@ from tensorflow_lite_clone.autograd.engine import run_backward
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf, next_sequence_number
+from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -156,7 +157,7 @@ def vector_products(
         return [None] * len(inputs)
     over_tensors = record or batched
     captured = run_backward(
-        [(e, v if over_tensors else v._storage.laid) for e, v in roots],
+        [(e, v if over_tensors else value_of(v)) for e, v in roots],
         retain_graph=True,
         create_graph=over_tensors,
         recording=record,

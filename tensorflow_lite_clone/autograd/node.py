@@ -129,9 +129,9 @@ class Node(GraphNode):
         if mode.grad:
             results = self.gradients(list(grads), True)
         else:
-            arrays = [None if g is None else g._storage.laid for g in grads]
+            arrays = [None if g is None else g.to_dense()._storage.laid for g in grads]
             results = [
-                None if g is None else new_tensor(freely(g, self.backend))
+                g if g is None or isinstance(g, Tensor) else new_tensor(freely(g, self.backend))
                 for g in self.backend.guarded(self.gradients)(arrays, False)
             ]
         return results[0] if len(results) == 1 else tuple(results)

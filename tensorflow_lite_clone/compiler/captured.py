@@ -107,12 +107,16 @@ class Captured:
 class Step(Captured):
     """A function whose results are in no graph: a training step, or inference, as one graph."""
 
+    gradients = Gradients([])  # until it is captured
+
     def capture(self, pool: Any) -> None:
         """Capture it; nothing is executed. All host state is as after one call of the function."""
         leaves = dict(self.trace.leaves)
         for tensor in (*self.surroundings.parameters(), *self.inputs):
             if tensor._edge is not None and type(tensor._edge[0]) is Leaf:
                 leaves[id(tensor)] = tensor
+        if any([leaf._grad is not None and leaf._grad.is_sparse for leaf in leaves.values()]):
+            raise UnsuitableError("a parameter has a sparse gradient")
         self.gradients = Gradients(list(leaves.values()))
         self._graph = graph = self.graphs.graph(pool)
         result: Any = None

@@ -96,9 +96,10 @@ uint16 = DType("uint16", "u", 2, "UInt16")
 uint32 = DType("uint32", "u", 4, "UInt32")
 uint64 = DType("uint64", "u", 8, "UInt64")
 
-#: Dtypes that are promoted with floating and complex ones only, as in PyTorch.
+#: Dtypes that `promote_types` promotes with floating and complex ones only, as in PyTorch.
 ALOOF = (uint16, uint32, uint64)
 
+_SIGNED = {1: int8, 2: int16, 4: int32, 8: int64}
 _REAL = {complex64: float32, complex128: float64}
 _COMPLEX = {float32: complex64, float64: complex128, bfloat16: complex64, float16: complex64}
 
@@ -152,9 +153,9 @@ def _promote(a: DType, b: DType) -> DType:
         if b.kind == "c" and a is float64:
             return complex128  # ... but keeps float64's precision
         return b
-    if a.kind != b.kind:  # uint8 with a signed integer: one that holds both
-        signed = a if a.kind == "i" else b
-        return int16 if signed is int8 else signed
+    if a.kind != b.kind:  # an unsigned with a signed integer: one that holds both
+        signed, unsigned = (a, b) if a.kind == "i" else (b, a)
+        return _SIGNED[max(signed.itemsize, 2 * unsigned.itemsize)]
     if a.itemsize == b.itemsize:  # float16 with bfloat16
         return float32
     return a if a.itemsize > b.itemsize else b
@@ -199,11 +200,29 @@ _TABLE = _Table(
     }
     | {(dtype, dtype): dtype for dtype in FLOAT8}
 )
+#: For operands also the pairs of integers that the array API standard promotes and PyTorch refuses:
+#: https://data-apis.org/array-api/2025.12/API_specification/type_promotion.html.
+_OPERANDS = _Table(
+    {
+        (a, b): _promote(a, b)
+        for a in ALL
+        for b in ALL
+        if not (uint64 in (a, b) and "i" in a.kind + b.kind)
+    }
+)
 
 
 def promote_types(type1: DType, type2: DType) -> DType:
     """The smallest dtype to which both can be cast."""
     return _TABLE[type1, type2]
+
+
+def promote_peers(a: DType, b: DType) -> DType:
+    """`promote_types`, and the smallest integer dtype that holds both where PyTorch has none.
+
+    RuntimeError for uint64 with signed integers, which no dtype holds.
+    """
+    return _OPERANDS[a, b]
 
 
 def can_cast(from_: DType, to: DType) -> bool:
@@ -226,7 +245,7 @@ def _combine(strong: DType | None, weak: DType | None) -> DType | None:
     if strong.kind == "f":
         return strong.to_complex() if weak.kind == "c" else strong
     if strong.kind == "b" or weak.kind in "fc":
-        return _TABLE[strong, weak]
+        return _OPERANDS[strong, weak]
     return strong
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 
 class OutOfMemoryError(RuntimeError):
     """A device has no room left for an allocation."""
@@ -21,3 +24,20 @@ class CaptureError(RuntimeError):
 
 class LinAlgError(RuntimeError):
     """A matrix is not what a function of linear algebra needs, such as regular."""
+
+
+class NotStrided(NotImplementedError):
+    """A function of dense tensors was given a tensor of another layout, which has `functions`."""
+
+    def __init__(self, functions: dict[str, Callable[..., Any]]) -> None:
+        super().__init__(
+            "this function does not take sparse tensors: see torch.sparse for what does, or use "
+            "to_dense() first"
+        )
+        self.functions = functions
+
+    def answer(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What the function `name` of that layout gives; raises the error itself without one."""
+        if name not in self.functions:
+            raise self
+        return self.functions[name](*args, **kwargs)

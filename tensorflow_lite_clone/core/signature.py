@@ -14,6 +14,7 @@ from numbers import Number, Real
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.errors import NotStrided
 
 #: Classes of higher rooms that annotations name; entered by these rooms.
 classes: dict[str, type] = {}
@@ -175,7 +176,10 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
             args, kwargs, settled = signature.read(args, kwargs)
             if settled and len(known) < 64:
                 known.add(types)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except NotStrided as reason:
+            return reason.answer(function.__name__, *args, **kwargs)
 
     wrapper.checked = True  # type: ignore[attr-defined]
     return wrapper

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from tensorflow_lite_clone.core.device import sparse_coo
 from tensorflow_lite_clone.distributed.flat_buffer import FlatBuffer, views_of
+from tensorflow_lite_clone.ops.create import zeros_like
 from tensorflow_lite_clone.ops.update import copy_each, update, zero_each
 from tensorflow_lite_clone.tensor import Tensor
 
 
 def assign_buckets(
-    tensors: Sequence[Tensor], order: Iterable[int], limits: Sequence[float]
+    tensors: Sequence[Tensor],
+    order: Iterable[int],
+    limits: Sequence[float],
+    alone: Collection[int] = (),
 ) -> list[list[int]]:
     """The places of tensors, in `order`, in buckets of one dtype and device.
 
-    A bucket is full when it has at least its limit of bytes. `limits` are those of the first
-    buckets of a kind, the last one holds for all further ones. Buckets come in the order in which
-    their last members do.
+    Each of the places `alone` has a bucket of its own. Another bucket is full when it has at least
+    its limit of bytes. `limits` are those of the first buckets of a kind, the last one holds for
+    all further ones. Buckets come in the order in which their last members do.
     """
     filling: dict[Any, tuple[list[int], int, Iterator[float], float]] = {}
     buckets: list[list[int]] = []
@@ -25,6 +30,9 @@ def assign_buckets(
     for number, place in enumerate(order):
         tensor = tensors[place]
         position[place] = number
+        if place in alone:
+            buckets.append([place])
+            continue
         kind = tensor.dtype, tensor.device
         if kind not in filling:
             sizes = iter(limits)
@@ -121,3 +129,35 @@ class GradBucket:
                 targets.append(g)
                 sources.append(view)
         update(copy_each, targets, sources)
+
+
+class SparseBucket(GradBucket):
+    """The one sparse gradient of a parameter, which is its `buffer`."""
+
+    def __init__(self, index: int, last: bool, places: list[int], parameters: list[Tensor]) -> None:
+        self.places = places
+        self._index, self._last = index, last
+        self._parameters = parameters
+        self.clear()
+
+    def gradients(self) -> list[Tensor]:
+        return [self._buffer]
+
+    def clear(self) -> None:
+        """Forget all elements."""
+        (parameter,) = self._parameters
+        self._buffer = zeros_like(parameter, layout=sparse_coo)
+        self._buffer.sparse_resize_and_clear_(parameter.shape, 1, parameter.ndim - 1)
+
+    def collect(self, as_views: bool) -> None:
+        """Take the parameter's gradient, or one without elements."""
+        (parameter,) = self._parameters
+        if parameter.grad is None:
+            self.clear()
+        else:
+            self._buffer = parameter.grad
+
+    def hand_back(self, result: Tensor, used: Sequence[bool], as_views: bool) -> None:
+        """Make the reduced gradient that of the parameter if its place is `used`."""
+        if used[self.places[0]]:
+            self._parameters[0].grad = result

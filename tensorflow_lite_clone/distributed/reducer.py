@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from tensorflow_lite_clone.autograd.engine import queue_callback
@@ -12,10 +12,12 @@ from tensorflow_lite_clone.autograd.graph import get_gradient_edge
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import int32, int64
 from tensorflow_lite_clone.cuda.graphs import is_current_stream_capturing
-from tensorflow_lite_clone.distributed.collectives import all_reduce, broadcast
-from tensorflow_lite_clone.distributed.grad_bucket import GradBucket, assign_buckets
+from tensorflow_lite_clone.distributed.collectives import all_gather, all_reduce, broadcast
+from tensorflow_lite_clone.distributed.grad_bucket import GradBucket, SparseBucket, assign_buckets
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.ops.create import tensor as new_tensor
+from tensorflow_lite_clone.ops.create import zeros_like
+from tensorflow_lite_clone.ops.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -24,8 +26,9 @@ class Reducer:
 
     The last parameters come first, as their gradients do; after the first backward pass buckets
     follow the order in which the gradients came in rank 0. All processes reduce all buckets in the
-    same order. `names` are for messages; for `limits` see `assign_buckets`; the other arguments
-    are those of `DistributedDataParallel`.
+    same order. `names` are for messages; for `limits` see `assign_buckets`; `sparse` are the places
+    of parameters with sparse gradients, which are gathered; the other arguments are those of
+    `DistributedDataParallel`.
 
     `prepare` announces a backward pass whose gradients are to be reduced. Within it hooks of the
     parameters count the gradients, and at its end the reduced ones become the parameters'. So on a
@@ -42,7 +45,9 @@ class Reducer:
         find_unused_parameters: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
+        sparse: Collection[int] = (),
     ) -> None:
+        self._sparse = frozenset(sparse)
         self._parameters, self._names, self._group = list(parameters), list(names), group
         self._limits = list(limits)
         self._as_views = gradient_as_bucket_view
@@ -81,9 +86,9 @@ class Reducer:
 
     def _arrange(self, order: Iterable[int]) -> None:
         """Make the buckets, with the parameters in `order`."""
-        assigned = assign_buckets(self._parameters, order, self._limits)
+        assigned = assign_buckets(self._parameters, order, self._limits, self._sparse)
         self.buckets = [
-            GradBucket(
+            (SparseBucket if places[0] in self._sparse else GradBucket)(
                 index,
                 index == len(assigned) - 1,
                 places,
@@ -202,11 +207,14 @@ class Reducer:
             return self.hook(bucket)
         if self.active is not None:
             bucket.buffer().mul_(self._group.size() / self.active())
+        if bucket.buffer().is_sparse:
+            bucket.set_buffer(_average_of_sparse(bucket.buffer(), self._group))
+            return None
         return all_reduce(bucket.buffer(), ReduceOp.AVG, self._group, async_op=True)
 
     def _result(self, bucket: GradBucket, work: Any) -> Tensor:
-        result = work.wait()
-        if self.hook is None:
+        result = None if work is None else work.wait()
+        if self.hook is None or result is None:
             return bucket.buffer()
         return result[0] if isinstance(result, list) else result
 
@@ -277,6 +285,28 @@ class Reducer:
             "function outputs participate in calculating loss.\nParameter indices which did not "
             f"receive grad for rank {self._group.rank()}: {' '.join(map(str, missing))} ({names})"
         )
+
+
+@no_grad()
+def _average_of_sparse(g: Any, group: Any) -> Tensor:
+    """The average over a group of sparse tensors of one shape, coalesced.
+
+    Indices and values are gathered, filled up to the largest number of elements.
+    """
+    g = g.coalesce()
+    counts = [new_tensor([0], dtype=int64, device=g.device) for _ in range(group.size())]
+    all_gather(counts, new_tensor([g._nnz()], dtype=int64, device=g.device), group)
+    lengths = [int(count) for count in counts]
+    parts = []
+    for own in (g._indices().t(), g._values()):  # elements along the first dimension
+        filled = own.new_zeros((max(lengths), *own.shape[1:]))
+        filled[: len(own)] = own
+        gathered = [zeros_like(filled) for _ in lengths]
+        all_gather(gathered, filled, group)
+        parts.append(cat([x[:length] for x, length in zip(gathered, lengths)]))
+    indices, values = parts
+    average: Tensor = g.new(indices.t(), values / group.size(), g.shape).coalesce()
+    return average
 
 
 def _arrived(reference: weakref.ref[Reducer], place: int, parameter: Tensor) -> None:

@@ -101,6 +101,7 @@ from tensorflow_lite_clone.ops import (  # noqa: F401  importing a family enters
     stft,
     svd,
     symbols,
+    transposes,
     typed,
     typed_storage,
     unique,

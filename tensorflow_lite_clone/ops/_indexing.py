@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import together
+from tensorflow_lite_clone.autograd.sparse import sparse_gradient
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import ordered_strides
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -226,6 +227,26 @@ class Gather(Op):
 
     def backward_x(F, g, index, *, axis, shape):
         return F.gather_backward(g, index, axis=axis, shape=shape)
+
+
+class GatherSparse(Op):
+    """`Gather` whose gradient is a sparse tensor: the elements of g, where each was found."""
+
+    label = "Gather"
+
+    def forward(F, x, index, *, axis, shape, checks=False):
+        return F.gather(x, index, axis=axis, shape=shape, checks=checks)
+
+    def backward_x(F, g, index, *, axis, shape):
+        if F.backend.batched:
+            return F.gather_backward(g, index, axis=axis, shape=shape)
+        rows = []
+        for dim, size in enumerate(g.shape):
+            row = index
+            if dim != axis:
+                row = F.reshape(F.arange(size), (size,) + (1,) * (g.ndim - dim - 1))
+            rows.append(F.reshape(F.broadcast_to(row, g.shape), (-1,)))
+        return sparse_gradient(F, F.stack(rows), F.reshape(g, (-1,)), shape)
 
 
 @composite

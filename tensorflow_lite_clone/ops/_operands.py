@@ -11,7 +11,7 @@ from tensorflow_lite_clone.core.dtypes import (
     DType,
     dtype_of_scalar,
     promote_operands,
-    promote_types,
+    promote_peers,
 )
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import like_first
@@ -81,12 +81,12 @@ def operand_dtype(*values: Any) -> DType:
         if isinstance(value, Tensor):
             dtype = value.dtype
             if value.ndim:
-                dimensioned = dtype if dimensioned is None else promote_types(dimensioned, dtype)
+                dimensioned = dtype if dimensioned is None else promote_peers(dimensioned, dtype)
             else:
-                zero_dim = dtype if zero_dim is None else promote_types(zero_dim, dtype)
+                zero_dim = dtype if zero_dim is None else promote_peers(zero_dim, dtype)
         else:
             dtype = dtype_of_scalar(value)
-            scalar = dtype if scalar is None else promote_types(scalar, dtype)
+            scalar = dtype if scalar is None else promote_peers(scalar, dtype)
     return promote_operands(dimensioned, zero_dim, scalar)
 
 

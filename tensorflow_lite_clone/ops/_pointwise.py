@@ -17,6 +17,7 @@ from tensorflow_lite_clone.autograd.inplace import write_array
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.backends.base import MANY
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
@@ -77,6 +78,8 @@ def unary(
         except AttributeError:
             prepare(op, input)
             raise
+        except NotStrided as reason:
+            return reason.answer(name, input)
         array = storage.laid
         if slow and array.dtype.kind in slow:
             input = prepare(op, input)
@@ -121,7 +124,10 @@ def unary(
     def function_(input):
         # The flat path: nothing to promote, nothing to record.
         if isinstance(input, Tensor):
-            storage = input._storage
+            try:
+                storage = input._storage
+            except NotStrided as reason:
+                return reason.answer(f"{name}_", input)
             array = storage.laid
             if (
                 not (slow and array.dtype.kind in slow)
@@ -316,15 +322,21 @@ def binary(
         else:
             fits = True
         if fits:
-            result = with_numbers(input, other)
+            try:
+                result = with_numbers(input, other)
+            except NotStrided as reason:
+                return reason.answer(name, input, other)
             if result is not NotImplemented:
                 return result if out is None else write_out(name, out, result, (input, other))
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):
-        if assign is not None and _assigned(op, self, other, slow):
-            return self
-        return write_pointwise(op, self, (other,))
+        try:
+            if assign is not None and _assigned(op, self, other, slow):
+                return self
+            return write_pointwise(op, self, (other,))
+        except NotStrided as reason:
+            return reason.answer(f"{name}_", self, other)
 
     def function_(input, other):
         if numbers or isinstance(other, Tensor):

@@ -15,6 +15,7 @@ from tensorflow_lite_clone.autograd.apply import (
 )
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
@@ -201,7 +202,10 @@ def reduction(
             if others:
                 others = in_torch_words(others)
             elif isinstance(input, Tensor):
-                storage = input._storage
+                try:
+                    storage = input._storage
+                except NotStrided as reason:
+                    return reason.answer(name, input, dim, keepdim)
                 array = storage.laid
                 shape = array.shape
                 if (
@@ -237,7 +241,10 @@ def reduction(
                 del given["dim"]
             if keepdim is not False:
                 given["keepdim"] = keepdim
-            return general(**given, **others)
+            try:
+                return general(**given, **others)
+            except NotStrided as reason:
+                return reason.answer(name, **given, **others)
 
         return function
 

@@ -217,7 +217,7 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
         )
     if dtype.kind == "b":
         alpha = bool(alpha)
-    if not isinstance(other, Tensor):
+    if not isinstance(other, Tensor) or other.is_sparse:
         return other * alpha
     if other.ndim or (isinstance(input, Tensor) and not input.ndim):
         other = cast(other, dtype)

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.inplace import (
     copy_beside,
 )
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -151,7 +152,10 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
                 f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
             )
         return fill_(self, number)
-    storage, source = self._storage, src._storage
+    try:
+        storage, source = self._storage, src._storage
+    except NotStrided as reason:
+        return reason.answer("copy_", self, src)
     have, want = source.array.shape, storage.laid.shape
     if have != want and not _fits(have, want):
         raise RuntimeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from importlib import import_module
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -11,7 +12,7 @@ from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
-from tensorflow_lite_clone.core.errors import OutOfMemoryError
+from tensorflow_lite_clone.core.errors import NotStrided, OutOfMemoryError
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.strides import (
@@ -124,8 +125,17 @@ def explicit_size(name: str, size: tuple, keyword: Any) -> tuple[int, ...]:
     return size_of(size)
 
 
-def _no_sparse(name: str) -> NotImplementedError:
-    return NotImplementedError(f"{name}() makes dense tensors: for others sparse_coo_tensor(size)")
+def _sparse(
+    name: str, value: float | None, size: tuple, dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    """An empty sparse tensor, all of whose dimensions are sparse."""
+    if value:
+        raise NotImplementedError(f"{name}() makes dense tensors: a sparse one is mostly zeros")
+    sparse = import_module("tensorflow_lite_clone.sparse")
+    made: Tensor = sparse.sparse_coo_tensor(
+        size=size, dtype=dtype, device=device, requires_grad=requires_grad
+    )
+    return made
 
 
 def _filler(name: str, value: float | None, document: str) -> Any:
@@ -139,9 +149,9 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         pin_memory: bool = False,
         memory_format: MemoryFormat | None = None,
     ) -> Tensor:
-        if layout is sparse_coo:
-            raise _no_sparse(name)
         shape = explicit_size(name, args, size)
+        if layout is sparse_coo:
+            return _sparse(name, value, shape, dtype, device, requires_grad)
         return _filled(value, shape, dtype, device, requires_grad, memory_format)
 
     def fill_like(
@@ -154,7 +164,8 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         memory_format: MemoryFormat | None = None,
     ) -> Tensor:
         if layout is sparse_coo:
-            raise _no_sparse(f"{name}_like")
+            place = input.device if device is None else device
+            return _sparse(name, value, input.shape, dtype or input.dtype, place, requires_grad)
         return _filled_like(name, value, input, dtype, device, requires_grad, memory_format)
 
     def new_fill(
@@ -167,9 +178,10 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        if layout is sparse_coo:
-            raise _no_sparse(f"new_{name}")
         shape = explicit_size(f"new_{name}", args, size)
+        if layout is sparse_coo:
+            place = self.device if device is None else device
+            return _sparse(name, value, shape, dtype or self.dtype, place, requires_grad)
         return _filled_beside(self, value, shape, dtype or self.dtype, device, requires_grad)
 
     for function, exported, place in (
@@ -213,7 +225,11 @@ def _filled_like(
     """A filled tensor of `input`'s shape that lies as it does, without gaps and repetitions."""
     expect_tensor(f"{name}_like", input)
     dtype = input.dtype if dtype is None else as_dtype(dtype)
-    storage = input._storage
+    try:
+        storage = input._storage
+    except NotStrided as reason:
+        like = reason.answer(f"{name}_like", input, dtype=dtype, device=device)
+        return like.requires_grad_(requires_grad)
     backend = storage.backend
     fixed = memory_format is not None and memory_format is not preserve_format
     fixed = fixed or storage.__class__ is Free  # row-major, as it is told to be

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.autograd.sparse import sparse_gradient
 from tensorflow_lite_clone.core.dtypes import int32, int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
@@ -17,12 +19,29 @@ from tensorflow_lite_clone.tensor import Tensor
 class Embedding(Op):
     """Rows of w (rows, d) at an index of any shape."""
 
-    def forward(F, w, index, *, rows, padding, by_frequency):
+    def forward(F, w, index, *, rows, padding, by_frequency, sparse=False):
         F.check_index(index, rows, 0)
         return F.take(w, index, axis=0)
 
-    def backward_w(F, g, index, *, rows, padding, by_frequency):
+    def backward_w(F, g, index, *, rows, padding, by_frequency, sparse=False):
+        if sparse and not F.backend.batched:
+            return _rows_of(F, g, index, rows, padding, by_frequency)
         return F.embedding_backward(g, index, rows=rows, padding=padding, by_frequency=by_frequency)
+
+
+def _rows_of(F: Any, g: Any, index: Any, rows: int, padding: Any, by_frequency: bool) -> Tensor:
+    """The gradient as a sparse tensor: the rows of g in the order in which they were looked up."""
+    if by_frequency:
+        raise RuntimeError(
+            "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
+        )
+    width = g.shape[-1]
+    index, values = F.reshape(index, (-1,)), F.reshape(g, (math.prod(index.shape), width))
+    if padding is not None:
+        (kept,) = F.nonzero(index != padding)
+        index, values = F.take(index, kept, axis=0), F.take(values, kept, axis=0)
+    indices = F.reshape(index, (1, -1))
+    return sparse_gradient(F, indices, values, (rows, width))
 
 
 class EmbeddingBackward(Op):
@@ -84,7 +103,8 @@ def embedding(
     """Rows of `weight` (rows, d) at the indices `input`, (...) giving (..., d).
 
     The row `padding_idx` gets no gradient; with `max_norm` longer rows are shortened in place
-    first. `sparse` is accepted, gradients are dense. Raises IndexError outside of the table.
+    first. With `sparse` the gradient of `weight` is a sparse tensor with a row for each index, in
+    their order, those equal to `padding_idx` left out. Raises IndexError outside of the table.
     """
     expect_tensors("embedding", input, weight)
     table = weight._storage.laid
@@ -106,7 +126,7 @@ def embedding(
         _renormalize(weight, input, max_norm, norm_type)
     return apply(
         Embedding, weight, input, rows=rows, padding=padding_idx,
-        by_frequency=bool(scale_grad_by_freq),
+        by_frequency=bool(scale_grad_by_freq), sparse=bool(sparse),
     )  # fmt: skip
 
 

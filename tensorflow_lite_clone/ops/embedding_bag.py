@@ -32,11 +32,16 @@ def embedding_bag(
 
     Bags are the rows of a 2-D `input`, or the parts of a 1-D one that begin at `offsets`. `mode`:
     sum, mean or max; `per_sample_weights` scale the rows of sums. Indices `padding_idx` do not
-    count; empty bags give zeros. Raises ValueError and RuntimeError for what does not fit.
+    count; empty bags give zeros. With `sparse` (not for max) the gradient is as that of
+    `embedding`. Raises ValueError and RuntimeError for what does not fit.
     """
     expect_tensors("embedding_bag", input, weight)
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
     if per_sample_weights is not None:
         if per_sample_weights.shape != input.shape:
             raise ValueError(

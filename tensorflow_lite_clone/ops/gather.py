@@ -15,6 +15,7 @@ from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._index_tensors import stacked
 from tensorflow_lite_clone.ops._indexing import (
     Gather,
+    GatherSparse,
     Index,
     IndexMask,
     IndexPut,
@@ -76,7 +77,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     """``out[i, j] = input[i, index[i, j]]`` for `dim` 1, and so on.
 
     `index` (int64 or int32) has as many dimensions as `input` and is nowhere larger but along
-    `dim`; the result has its shape.
+    `dim`; the result has its shape. With `sparse_grad` the gradient is a sparse tensor with an
+    element for each of the result.
     """
     expect_index("gather", index)
     axis = normalize_dim(dim, input.ndim)
@@ -94,7 +96,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
                 f"larger than self {list(input.shape)} apart from dimension {dim}"
             )
     try:
-        result = apply(Gather, x, index, axis=axis, shape=shape, checks=True)
+        op = GatherSparse if sparse_grad else Gather
+        result = apply(op, x, index, axis=axis, shape=shape, checks=True)
     except IndexError as reason:
         raise RuntimeError(str(reason)) from None
     return result if result.ndim == len(places) else reshape(result, places)

@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, edges_of, record
 from tensorflow_lite_clone.autograd.inplace import Restride, check_inplace
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.shape import Size, contiguous_strides, normalize_dim
 from tensorflow_lite_clone.core.strides import (
@@ -60,7 +61,10 @@ def _copied(x: Tensor, strides: tuple) -> Tensor:
 @public("torch", "method", flat=True)
 def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Tensor:
     """A copy; dense strides are kept unless `memory_format` says otherwise."""
-    storage = storage_of("clone", input)
+    try:
+        storage = storage_of("clone", input)
+    except NotStrided as reason:
+        return reason.answer("clone", input)
     shape = storage.laid.shape
     if memory_format is not preserve_format and memory_format is not None:
         return _copied(input, format_strides(shape, memory_format))
@@ -138,7 +142,10 @@ def data_ptr(self: Tensor) -> int:
 @public("method", names=("nelement",), flat=True)
 def numel(input: Tensor) -> int:
     """The number of elements."""
-    return storage_of("numel", input).laid.size
+    try:
+        return storage_of("numel", input).laid.size
+    except NotStrided as reason:
+        return reason.answer("numel", input)
 
 
 @public("method")
@@ -167,7 +174,7 @@ def size(self: Tensor, dim: int | None = None) -> Any:
 @public("torch", "method")
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have one shape."""
-    return storage_of("is_same_size", input).laid.shape == other._storage.laid.shape
+    return input.shape == other.shape
 
 
 @public("torch")
@@ -252,7 +259,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat | None = None
 @public("torch", "method")
 def resize_as_(self: Tensor, tensor: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """Give this tensor `tensor`'s shape; see `resize_`."""
-    return resize_(self, tuple(tensor._storage.laid.shape))
+    return resize_(self, tuple(tensor.shape))
 
 
 @public("method")

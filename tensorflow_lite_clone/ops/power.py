@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
@@ -125,7 +126,10 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     Integers to negative powers raise RuntimeError for a number as exponent.
     """
     if isinstance(input, Tensor):
-        result = _power(input, exponent)
+        try:
+            result = _power(input, exponent)
+        except NotStrided as reason:
+            return reason.answer("pow", input, exponent)
         if result is NotImplemented:
             raise wrong_operands("pow", input, exponent)
     else:

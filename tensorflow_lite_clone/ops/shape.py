@@ -5,13 +5,13 @@ They share memory with their input and have the strides PyTorch gives them.
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, view_of
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import (
     broadcast_shapes,
@@ -280,7 +280,10 @@ def ravel(input: Tensor) -> Tensor:
 @public("torch", "method", flat=True)
 def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Dimensions in the order `dims`; RuntimeError unless each is named once."""
-    array = storage_of("permute", input).array
+    try:
+        array = storage_of("permute", input).array
+    except NotStrided as reason:
+        return reason.answer("permute", input, *args, **dims)
     order = sizes_of(args, "dims", dims)
     return _ordered_view(Permute, input, array, _ordered(order, array.ndim))
 
@@ -314,7 +317,10 @@ def transpose(
     input: Tensor, dim0: Any = None, dim1: Any = None, *, axis0: Any = None, axis1: Any = None
 ) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged."""
-    array = storage_of("transpose", input).array
+    try:
+        array = storage_of("transpose", input).array
+    except NotStrided as reason:
+        return reason.answer("transpose", input, dim0, dim1)
     if dim0 is None or dim1 is None:
         dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
     if type(dim0) is not int or type(dim1) is not int:
@@ -335,61 +341,13 @@ def _ordered_view(op: type[Op], input: Tensor, array: Any, axes: tuple[int, ...]
 @public("torch", "method", flat=True)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; tensors of fewer dimensions as they are."""
-    array = storage_of("t", input).array
+    try:
+        array = storage_of("t", input).array
+    except NotStrided as reason:
+        return reason.answer("t", input)
     if array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
     return _ordered_view(Transpose, input, array, (1, 0) if array.ndim == 2 else (0,)[: array.ndim])
-
-
-def _get_T(self: Tensor) -> Tensor:
-    """Dimensions in reversed order."""
-    array = self._storage.array
-    if array.ndim != 2:
-        warnings.warn(
-            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
-            "deprecated. Consider `x.mT` to transpose batches of matrices or "
-            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions.",
-            stacklevel=2,
-        )
-    axes = (1, 0) if array.ndim == 2 else tuple(range(array.ndim))[::-1]
-    return _ordered_view(Permute, self, array, axes)
-
-
-def _get_mT(self: Tensor) -> Tensor:
-    """The last two dimensions exchanged."""
-    ndim = self._storage.laid.ndim
-    if ndim == 1:
-        raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
-        )
-    return apply_view(Transpose, self, axes=_exchanged(ndim, -2, -1) if ndim else ())
-
-
-@public("torch", "method")
-def adjoint(input: Tensor) -> Tensor:
-    """The conjugate transpose of matrices, batched over leading dimensions."""
-    ndim = storage_of("adjoint", input).laid.ndim
-    if ndim == 1:
-        raise RuntimeError(
-            "tensor.adjoint() is only supported on matrices or batches of matrices. Got "
-            f"{ndim}-D tensor."
-        )
-    turned = _get_mT(input)
-    return turned.conj() if input.dtype.is_complex else turned
-
-
-def _get_H(self: Tensor) -> Tensor:
-    """The conjugate transpose of a matrix."""
-    ndim = self._storage.laid.ndim
-    if ndim != 2 and ndim != 0:
-        raise RuntimeError(
-            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
-        )
-    return adjoint(self) if ndim else self
-
-
-for _name, _getter in {"T": _get_T, "mT": _get_mT, "H": _get_H, "mH": adjoint}.items():
-    export(property(_getter), "property", name=_name)
 
 
 @public("torch", "method", names=("movedim", "moveaxis"))

@@ -417,38 +417,3 @@ def orthogonal(F, g, *, coefficients, eps, iterations):
 
 def _rounded(F: Any, x: Any) -> Any:
     return F.astype(F.astype(x, bfloat16), float32)
-
-
-@composite
-def sparse_adam_step(
-    F,
-    params,
-    grads,
-    means,
-    squares,
-    *,
-    steps,
-    lr,
-    betas,
-    eps,
-    maximize,
-    found_inf=None,
-):
-    """Adam for gradients of few rows: rows (entries along dim 0) without a gradient stay.
-
-    As `adam_step`, but eps is added to sqrt(v) before its bias is corrected.
-    """
-    beta1, beta2 = betas
-    new_params, new_means, new_squares = [], [], []
-    for p, g, m, v, step in zip(params, grads, means, squares, steps, strict=True):
-        axes = tuple(range(1, g.ndim))
-        present = F.any(g != 0, axis=axes, keepdims=True) if axes else g != 0
-        g = -g if maximize else g
-        mean = m + (g - m) * (1 - beta1)
-        square = v + (g * g - v) * (1 - beta2)
-        rate = lr * math.sqrt(1 - beta2**step) / (1 - beta1**step)
-        moved = p - rate * (mean / (F.sqrt(square) + eps))
-        new_params.append(F.where(present, moved, p))
-        new_means.append(F.where(present, mean, m))
-        new_squares.append(F.where(present, square, v))
-    return _unless(F, found_inf, (params, new_params), (means, new_means), (squares, new_squares))

@@ -22,7 +22,8 @@ __all__ = ["Adagrad", "adagrad"]
 class Adagrad(Optimizer):
     """Adagrad, as ``torch.optim.Adagrad``; see `adagrad_step`.
 
-    `foreach` and `fused` are accepted for compatibility.
+    `foreach` and `fused` are accepted for compatibility. Gradients may be sparse, without weight
+    decay.
     """
 
     _step_supports_amp_scaling = True
@@ -80,6 +81,22 @@ class Adagrad(Optimizer):
         """Put all states into memory that other processes can share."""
         for state in self.state.values():
             state["sum"].share_memory_()
+
+    def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
+        """As `adagrad_step`, where the gradients have elements; RuntimeError with weight decay."""
+        if group["fused"]:
+            raise RuntimeError("`fused` does not support sparse grad or complex param")
+        if group["weight_decay"]:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        (sums,) = self.states(params, sum=lambda param: _first_sum(param, group))
+        steps = self.count_steps(group, params)
+        lr, decay = self.number(group, "lr"), self.number(group, "lr_decay")
+        for param, g, total, step in zip(params, grads, sums, steps, strict=True):
+            g = (-g if group["maximize"] else g).coalesce()
+            total.add_(g.pow(2))
+            root = total.sparse_mask(g)._values().sqrt_().add_(group["eps"])
+            rate = lr / (1 + (step - 1) * decay)
+            param.add_(g.new(g._indices(), g._values() / root, g.size()), alpha=-rate)
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         sums = self.states(params, sum=lambda param: _first_sum(param, group))  # of groups added

@@ -80,6 +80,12 @@ class Adam(Optimizer):
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
 
+    def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
+        """Always RuntimeError: `SparseAdam` takes sparse gradients."""
+        raise RuntimeError(
+            "Adam does not support sparse gradients, please consider SparseAdam instead"
+        )
+
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         steps = self.count_steps(group, params)
         names = {"exp_avg": zeros_like, "exp_avg_sq": zeros_like}

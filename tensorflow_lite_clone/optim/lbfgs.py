@@ -142,7 +142,9 @@ class LBFGS(Optimizer):
         """All gradients as one vector, complex numbers as pairs of reals."""
         parts = []
         for param in self._params:
-            g = param.new_zeros(param.shape) if param._grad is None else param._grad.detach()
+            g = param.new_zeros(param.shape)
+            if param._grad is not None:
+                g = param._grad.detach().to_dense()
             parts.append((view_as_real(g) if g.is_complex() else g).reshape(-1))
         return cat(parts, 0)
 

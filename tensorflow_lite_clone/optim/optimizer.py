@@ -61,6 +61,7 @@ Args: TypeAlias = tuple[Any, ...]
 Kwargs: TypeAlias = dict[str, Any]
 StateDict: TypeAlias = dict[str, Any]
 Closure = Callable[[], Any] | None
+_ORDINARY = {Tensor}  # what a gradient is if it is not sparse, or of a class of the program's
 
 
 class Optimizer(Hooked):
@@ -69,7 +70,8 @@ class Optimizer(Hooked):
     A subclass passes its hyperparameters as `defaults` and implements either `step`, as in
     PyTorch, or `update(group, params, grads)`, called once per group and device with the
     parameters that have a gradient. That calls `run` with a step of `ops`, hyperparameters as
-    `number` reads them, and step counts by `count_steps`: then a step on a GPU can be captured
+    `number` reads them, and step counts by `count_steps` (and `update_sparse`, for parameters whose
+    gradients are sparse): then a step on a GPU can be captured
     and replayed, complex parameters are updated as pairs of reals, and with `differentiable` the
     step is a part of the graph.
 
@@ -178,7 +180,10 @@ class Optimizer(Hooked):
                         param._grad.detach_()
                     else:
                         param._grad.requires_grad_(False)
-                    kept.append(param._grad)
+                    if param._grad.is_sparse:
+                        param._grad.zero_()
+                    else:
+                        kept.append(param._grad)
         for part in by_device(kept):
             update(zero_each, part, read=())
 
@@ -196,12 +201,27 @@ class Optimizer(Hooked):
                 if params:
                     check_choices(group, params, self._capturable_states)
                 for part in by_device(params):
-                    grads: list[Any] = [param._grad for param in part]
                     if self._heed_found_inf(part[0]):
-                        self.update(group, part, grads)
+                        grads: list[Any] = [param._grad for param in part]
+                        if not _ORDINARY.issuperset(map(type, grads)):
+                            part = self._without_sparse(group, part)
+                            grads = [param._grad for param in part]
+                        if part:
+                            self.update(group, part, grads)
         finally:
             mode.grad = recorded_outside
         return loss
+
+    def _without_sparse(self, group: dict[str, Any], params: list[Tensor]) -> list[Tensor]:
+        """Update the parameters whose gradients are sparse; returns the others."""
+        chosen: list[Tensor] = []
+        rest: list[Tensor] = []
+        for param in params:
+            g: Any = param._grad
+            (chosen if g.is_sparse else rest).append(param)
+        if chosen and not (self._found_inf is not None and self._found_inf.item()):
+            self.update_sparse(group, chosen, [param._grad for param in chosen])
+        return rest
 
     def _heed_found_inf(self, beside: Tensor) -> bool:
         """False if a flag on the CPU says that the step must be left out."""
@@ -218,6 +238,10 @@ class Optimizer(Hooked):
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         """Update one group's parameters on one device in place."""
         raise NotImplementedError
+
+    def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
+        """Update one group's parameters that have sparse gradients; RuntimeError by default."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def run(self, step: Callable[..., Any], *lists: list[Tensor], **numbers: Any) -> None:
         """Run a step of `ops` on parameters, gradients and states."""

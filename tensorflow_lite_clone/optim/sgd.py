@@ -21,7 +21,8 @@ __all__ = ["SGD", "sgd"]
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum, as ``torch.optim.SGD``; see `sgd_step`.
 
-    `foreach` and `fused` are accepted for compatibility. With `differentiable` gradients flow
+    `foreach` and `fused` are accepted for compatibility. Gradients may be sparse, without weight
+    decay. With `differentiable` gradients flow
     through the first momentum too, which PyTorch takes as a constant.
     """
 
@@ -65,6 +66,25 @@ class SGD(Optimizer):
         }
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
+
+    def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
+        """As `sgd_step`; momenta are sparse, with the places of all gradients so far."""
+        if group["fused"]:
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+        momentum, lr = self.number(group, "momentum"), self.number(group, "lr")
+        for param, g in zip(params, grads, strict=True):
+            if group["maximize"]:
+                g = -g
+            if group["weight_decay"]:
+                g = g.add(param, alpha=self.number(group, "weight_decay"))  # raises, as in PyTorch
+            if momentum:
+                buffer: Any = self.state[param].get("momentum_buffer")
+                if buffer is None:
+                    buffer = self.state[param]["momentum_buffer"] = g.clone().detach()
+                else:
+                    buffer.mul_(momentum).add_(g, alpha=1 - self.number(group, "dampening"))
+                g = g.add(buffer, alpha=momentum) if group["nesterov"] else buffer
+            param.add_(g, alpha=-lr)
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         buffers: list[Tensor] = []

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.steps import sparse_adam_step
 from tensorflow_lite_clone.optim.arguments import check_betas, check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.tensor import Tensor
 
 
 class SparseAdam(Optimizer):
-    """Adam that leaves out rows without a gradient, as ``torch.optim.SparseAdam``.
+    """Adam for sparse gradients, as ``torch.optim.SparseAdam``: what has no gradient stays.
 
-    Gradients are dense here, those of ``Embedding(sparse=True)`` too; a row whose entries
-    are all zero counts as absent. See `sparse_adam_step`.
+    Moments are dense. RuntimeError for dense gradients.
     """
 
     def __init__(
@@ -39,6 +38,16 @@ class SparseAdam(Optimizer):
             "maximize": maximize,
         }
         super().__init__(params, defaults)
+        sparse = [
+            [number, index]
+            for number, group in enumerate(self.param_groups)
+            for index, param in enumerate(group["params"])
+            if param.is_sparse
+        ]
+        if sparse:
+            raise ValueError(
+                f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors"
+            )
         found = [
             [number, index]
             for number, group in enumerate(self.param_groups)
@@ -51,20 +60,40 @@ class SparseAdam(Optimizer):
             )
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        """Always RuntimeError: `Adam` takes dense gradients."""
+        raise RuntimeError(
+            "SparseAdam does not support dense gradients, please consider Adam instead"
+        )
+
+    def _without_sparse(self, group: dict[str, Any], params: list[Tensor]) -> list[Tensor]:
+        dense = [p for p in params if p._grad is not None and not p._grad.is_sparse]
+        return dense or super()._without_sparse(group, params)  # nothing is updated beside dense
+
+    def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
+        """With the gradient g at its places, and nothing elsewhere:
+
+        m = m + (1 - beta1) (g - m),   v = v + (1 - beta2) (g^2 - v)
+        p = p - lr sqrt(1 - beta2^step) / (1 - beta1^step) m / (sqrt(v) + eps)
+        """
         for param in params:
             self.state[param].setdefault("step", 0)
         means, squares = self.states(params, exp_avg=zeros_like, exp_avg_sq=zeros_like)
-        for param in params:
-            self.state[param]["step"] += 1
-        self.run(
-            sparse_adam_step,
-            params,
-            grads,
-            means,
-            squares,
-            steps=[self.state[param]["step"] for param in params],
-            lr=self.number(group, "lr"),
-            betas=self.number(group, "betas"),
-            eps=group["eps"],
-            maximize=group["maximize"],
-        )
+        lr, (beta1, beta2) = self.number(group, "lr"), self.number(group, "betas")
+        for param, g, mean, square in zip(params, grads, means, squares, strict=True):
+            step = self.state[param]["step"] = self.state[param]["step"] + 1
+            g = (-g if group["maximize"] else g).coalesce()
+            if not g._nnz():
+                continue
+            values = g._values()
+            m, v = mean.sparse_mask(g)._values(), square.sparse_mask(g)._values()
+            m_change, v_change = (values - m) * (1 - beta1), (values * values - v) * (1 - beta2)
+            mean.add_(_at(g, m_change))
+            square.add_(_at(g, v_change))
+            moved = (m + m_change) / ((v + v_change).sqrt() + group["eps"])
+            rate = lr * math.sqrt(1 - beta2**step) / (1 - beta1**step)
+            param.add_(_at(g, moved * -rate))
+
+
+def _at(g: Any, values: Tensor) -> Any:
+    """A sparse tensor of `values` at the places of g."""
+    return g.new(g._indices(), values, g.size())

@@ -277,7 +277,8 @@ class Recorder:
 
 
 def _arrays(values: Any) -> list[Any]:
-    """The arrays of gradients, which are Tensors with `create_graph`."""
+    """The arrays of gradients, which are Tensors with `create_graph` and where they are sparse."""
+    values = [x._values() if isinstance(x, Tensor) and x.is_sparse else x for x in values]
     return [x._storage.laid if isinstance(x, Tensor) else x for x in values]
 
 

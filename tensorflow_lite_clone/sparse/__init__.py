@@ -1,10 +1,11 @@
-"""Sparse tensors in coordinates, as ``torch.sparse``: what graph networks use of them.
+"""Sparse tensors in coordinates, as ``torch.sparse``.
 
-`sparse_coo_tensor`, ``Tensor.to_sparse`` and ``torch.sparse.FloatTensor`` make a `SparseTensor`:
-it can be moved, cast, transposed, coalesced, summed, scaled, added to its kind, made dense again,
-and multiplied (``@``, `mm`, ``torch.mm``, ``torch.spmm``, ``torch.matmul``); gradients go through
-its values and through the dense factor. What is not here raises NotImplementedError: other layouts
-(CSR, CSC, blocks), elementwise functions, indexing, batches, files.
+`sparse_coo_tensor`, ``Tensor.to_sparse`` and gradients of ``Embedding(sparse=True)`` are of the
+class `SparseTensor`. It can be moved, cast, coalesced, transposed, joined, summed, scaled, added to
+its kind and to dense tensors, multiplied by either, made dense again, and multiplied as a matrix
+(``@``, `mm`, ``torch.mm``, ``torch.spmm``, ``torch.matmul``); gradients go through its values and
+through dense factors. What is not here raises NotImplementedError: other layouts (CSR, CSC,
+blocks), functions of which zero is not zero, slices, batches of products.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.ops import create
 from tensorflow_lite_clone.ops.matmul import matmul as _matmul
-from tensorflow_lite_clone.sparse import products  # noqa: F401  teaches `matmul`
+from tensorflow_lite_clone.sparse import arithmetic, products, shapes  # noqa: F401  enter functions
+from tensorflow_lite_clone.sparse.functions import method
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -36,7 +38,8 @@ def sparse_coo_tensor(
 
     Without `size` it is as small as the indices allow; with a size alone it is empty. The gradient
     goes to `values`; with `requires_grad` the result is a leaf. Indices are checked always:
-    RuntimeError for those outside of `size`.
+    RuntimeError for those outside of `size`. `is_coalesced` says that they are in order and come
+    once, which is checked with `check_invariants` only.
     """
     if values is None:
         size = indices if size is None else size
@@ -46,10 +49,12 @@ def sparse_coo_tensor(
     indices = create.as_tensor(indices, device=values.device).to(int64)
     if indices.ndim != 2:
         indices = indices.reshape(len(indices), -1)
-    if values.ndim == 0 or indices.shape[1] != values.shape[0]:
+    if not values.ndim:
+        values = values.reshape(1)
+    if indices.shape[1] != values.shape[0]:
         raise RuntimeError(
             "indices and values must have same nnz, but got nnz from indices: "
-            f"{indices.shape[1]}, nnz from values: {values.shape[0] if values.ndim else 1}"
+            f"{indices.shape[1]}, nnz from values: {values.shape[0]}"
         )
     count = indices.shape[0]
     ends = (indices.amax(1) + 1).tolist() if indices.shape[1] else [0] * count
@@ -69,7 +74,24 @@ def sparse_coo_tensor(
             )
     if requires_grad or not values.requires_grad:
         values = values.detach().requires_grad_(requires_grad)  # a leaf of its own
-    return SparseTensor(indices, values, size, bool(is_coalesced) or len(values) < 2)
+    made = SparseTensor(indices, values, size, bool(is_coalesced))
+    if is_coalesced and check_invariants:
+        flat = made._flat()
+        if bool((flat[1:] <= flat[:-1]).any()):
+            raise RuntimeError(
+                "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"
+            )
+    return made
+
+
+@method("new")
+def _new(self: SparseTensor, *args: Any, device: Any = None) -> SparseTensor:
+    """A sparse tensor in this one's dtype: of a size and empty, or of indices, values and size."""
+    device = device or self.device
+    if args and isinstance(args[0], Tensor):
+        return sparse_coo_tensor(*args, dtype=self.dtype, device=device)
+    size = args[0] if args and not isinstance(args[0], int) else args or (0,)
+    return shapes.empty(size, len(size), self.dtype, device)
 
 
 def from_dense(input: Tensor, sparse_dim: int | None = None) -> SparseTensor:
@@ -123,6 +145,11 @@ def _soft(input: Any, dim: int, dtype: Any, formula: Any) -> SparseTensor:
     shifted = x._elements - largest[line]
     total = empty.index_add(0, line, shifted.exp())
     return x._with(formula(shifted, total[line]))
+
+
+SparseTensor.functions |= {
+    "clone": SparseTensor.clone, "addmm": addmm, "numel": SparseTensor.numel
+}  # fmt: skip
 
 
 class _SparseType(type):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorflow_lite_clone.ops import matmul as dense
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.progressions import arange
@@ -31,8 +33,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if input.dtype is not other.dtype:
         raise RuntimeError(f"expected matrices of one dtype, not {input.dtype} and {other.dtype}")
     if not isinstance(input, SparseTensor):
-        assert isinstance(other, SparseTensor)
-        product = _with_dense(other.t(), input.t() if input.ndim == 2 else input)
+        turned: Any = other.t()
+        product = _with_dense(turned, input.t() if input.ndim == 2 else input)
         return product.t() if input.ndim == 2 else product
     return _both(input, other) if isinstance(other, SparseTensor) else _with_dense(input, other)
 

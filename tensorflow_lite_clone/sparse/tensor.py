@@ -1,7 +1,8 @@
 """A sparse tensor in coordinates: where its elements are, and a dense tensor of what they are.
 
 Everything is made of dense functions of `values`, so gradients of every order go through them.
-A dense function that is not defined here asks for `_storage`, and gets the error that says so.
+A function of dense tensors asks for `_storage`, and gets an error that knows what `functions` has
+in its place.
 """
 
 # A sparse tensor takes fewer forms of arguments than the methods that it replaces.
@@ -10,13 +11,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device, sparse_coo
-from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype, int64
+from tensorflow_lite_clone.core.dtypes import (
+    DType,
+    can_cast,
+    get_default_dtype,
+    int64,
+    uncastable,
+)
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops.convert import parse_to
-from tensorflow_lite_clone.ops.join import cat, stack
+from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.printing import format_tensor
 
@@ -38,8 +47,11 @@ class SparseTensor(Tensor):
     ) -> SparseTensor:
         self = object.__new__(cls)
         self._places, self._elements = indices, values
-        self._size, self._coalesced = Size(shape), coalesced
+        self._size, self._coalesced = Size(shape), coalesced or indices.shape[1] < 2
         return self
+
+    #: By name what functions do of which an argument is sparse; entered by the files beside this.
+    functions: ClassVar[dict[str, Callable[..., Any]]] = {}
 
     _places: Tensor
     _elements: Tensor
@@ -48,11 +60,7 @@ class SparseTensor(Tensor):
 
     @property
     def _storage(self) -> NoReturn:
-        raise NotImplementedError(
-            "this function does not take sparse tensors: what does is matrix products, sums, "
-            "transposes, sums and differences of two, products with numbers and dense tensors, "
-            "and torch.sparse; use to_dense() first"
-        )
+        raise NotStrided(self.functions)
 
     # -- what it is ---------------------------------------------------------------------------
 
@@ -91,8 +99,11 @@ class SparseTensor(Tensor):
     def _get_grad(self) -> SparseTensor | None:
         """The gradient of a leaf, at its own places only."""
         g = self._elements.grad
-        if g is None:
-            return None
+        # As in PyTorch, a gradient that was accumulated is not known to be coalesced.
+        return None if g is None else self._gradient(g)._coalesced_(self._nnz() < 2)
+
+    def _gradient(self, g: Tensor) -> SparseTensor:
+        """The gradient of this tensor, coalesced, for that of its values."""
         shared = SparseTensor(self._places, g, self._size)  # equal where places are equal
         ones = self._elements.new_ones(self._nnz())
         times = SparseTensor(self._places, ones, self._size[: self.sparse_dim()]).coalesce()
@@ -134,6 +145,20 @@ class SparseTensor(Tensor):
         """The number of dimensions of each value."""
         return self._elements.ndim - 1
 
+    _dimI, _dimV = sparse_dim, dense_dim
+
+    def element_size(self) -> int:
+        """The bytes of one element."""
+        return self.dtype.itemsize
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """False: there is no memory of all elements."""
+        return False
+
+    def numpy(self, *, force: bool = False) -> NoReturn:
+        """Always TypeError: NumPy has no sparse arrays."""
+        raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+
     def _nnz(self) -> int:
         return self._places.shape[1]
 
@@ -161,6 +186,10 @@ class SparseTensor(Tensor):
     def is_coalesced(self) -> bool:
         """Whether the places are known to be in order and each there once."""
         return self._coalesced
+
+    def _coalesced_(self, coalesced: bool) -> SparseTensor:
+        self._coalesced = coalesced
+        return self
 
     def __len__(self) -> int:
         return self._size[0]
@@ -191,7 +220,9 @@ class SparseTensor(Tensor):
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """Another device or dtype, in the forms of ``Tensor.to``."""
-        device, dtype, _, _ = parse_to(*args, **kwargs)
+        device, dtype, _, copied = parse_to(*args, **kwargs)
+        if not copied and device in (None, self.device) and dtype in (None, self.dtype):
+            return self
         places = self._places.to(device or self._places.device)
         elements = self._elements.to(device, dtype)
         return SparseTensor(places, elements, self._size, self._coalesced)
@@ -204,7 +235,7 @@ class SparseTensor(Tensor):
         """On a CUDA device."""
         return self.to("cuda" if device is None else Device("cuda", device))
 
-    def clone(self, **_: Any) -> SparseTensor:
+    def clone(self, *, memory_format: Any = None) -> SparseTensor:
         """A copy of indices and values."""
         return SparseTensor(
             self._places.clone(), self._elements.clone(), self._size, self._coalesced
@@ -214,7 +245,28 @@ class SparseTensor(Tensor):
         """The same values out of the graph."""
         return self._with(self._elements.detach())
 
-    data = property(detach)
+    def detach_(self) -> SparseTensor:
+        """Take the tensor itself out of the graph."""
+        self._elements = self._elements.detach()
+        return self
+
+    def _set_data(self, data: SparseTensor) -> None:
+        self._places, self._elements = data._places, data._elements.detach()
+        self._size, self._coalesced = data._size, data._coalesced
+
+    data = property(detach, _set_data)
+
+    def _assign(self, other: SparseTensor) -> SparseTensor:
+        """Become what `other` is, for functions in place; RuntimeError for leaves of a graph."""
+        if mode.grad and self.requires_grad and self.is_leaf:
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation."
+            )
+        if not can_cast(other.dtype, self.dtype):
+            raise uncastable(other.dtype, self.dtype)
+        self._places, self._elements = other._places, other._elements.to(self.dtype)
+        self._size, self._coalesced = other._size, other._coalesced
+        return self
 
     def type(self, dtype: Any = None) -> Any:
         """The type's name (``torch.sparse.FloatTensor``), or this tensor in another dtype."""
@@ -250,7 +302,16 @@ class SparseTensor(Tensor):
         elements = self._elements.detach()
         return _rebuilt, (self._places, elements, self._size, self._coalesced, vars(self))
 
-    def to_sparse(self, *args: Any, **kwargs: Any) -> SparseTensor:
+    def to_sparse(self, sparse_dim: int | None = None, **_: Any) -> SparseTensor:
+        """The tensor itself; RuntimeError for another number of sparse dimensions."""
+        if sparse_dim not in (None, self.sparse_dim()):
+            raise RuntimeError(
+                "to_sparse: conversion from Sparse to Sparse with sparse_dim argument "
+                "!=self.sparse_dim() is not supported"
+            )
+        return self
+
+    def to_sparse_coo(self) -> SparseTensor:
         """The tensor itself."""
         return self
 
@@ -285,76 +346,6 @@ class SparseTensor(Tensor):
             flat = flat // length
         return stack(rows[::-1])
 
-    # -- arithmetic ---------------------------------------------------------------------------
-
-    def transpose(self, dim0: int, dim1: int) -> SparseTensor:
-        """Two of the sparse dimensions exchanged."""
-        order = list(range(self.sparse_dim()))
-        order[dim0], order[dim1] = order[dim1], order[dim0]
-        size = [*(self._size[axis] for axis in order), *self._size[len(order) :]]
-        return SparseTensor(self._places[order], self._elements, size)
-
-    def t(self) -> SparseTensor:
-        """The transposed matrix."""
-        return self.transpose(0, 1)
-
-    T = property(t)
-
-    def __neg__(self) -> SparseTensor:
-        return self._with(-self._elements)
-
-    def __mul__(self, other: Any) -> SparseTensor:
-        if isinstance(other, SparseTensor):
-            return NotImplemented
-        if isinstance(other, Tensor) and other.ndim:
-            other = other.expand(self._size)[tuple(self._places)]
-        return self._with(self._elements * other)
-
-    __rmul__ = mul = multiply = __mul__
-
-    def __truediv__(self, other: Any) -> SparseTensor:
-        if isinstance(other, Tensor) and other.ndim:
-            raise RuntimeError("a sparse tensor can be divided by a number only")
-        return self._with(self._elements / other)
-
-    div = __truediv__
-
-    def __add__(self, other: Any) -> SparseTensor:
-        if not isinstance(other, SparseTensor):
-            raise RuntimeError(
-                "add(sparse, dense) is not supported. Use add(dense, sparse) instead."
-            )
-        if other._size != self._size:
-            raise RuntimeError(f"sparse tensors of shapes {self._size} and {other._size}")
-        places = cat([self._places, other._places], 1)
-        elements = cat([self._elements, other._elements])
-        return SparseTensor(places, elements, self._size).coalesce()
-
-    add = __add__
-
-    def __radd__(self, other: Any) -> Tensor:
-        return other + self.to_dense()
-
-    def __sub__(self, other: Any) -> SparseTensor:
-        return self + (-other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return other - self.to_dense()
-
-    def sum(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-        """The sum of all elements, dense, or over some of the sparse dimensions, sparse."""
-        source = self if dtype is None else self.to(dtype)
-        if dim is None:
-            return source._elements.sum()
-        axes = {axis % self.ndim for axis in ([dim] if isinstance(dim, int) else dim)}
-        if keepdim or max(axes) >= self.sparse_dim():
-            raise NotImplementedError("sums of sparse tensors drop sparse dimensions only")
-        kept = [axis for axis in range(self.sparse_dim()) if axis not in axes]
-        if not kept:
-            return source._elements.sum(0)
-        size = [length for axis, length in enumerate(self._size) if axis not in axes]
-        return SparseTensor(source._places[kept], source._elements, size).coalesce()
-
 
 def _rebuilt(
     places: Tensor, elements: Tensor, size: Size, coalesced: bool, attributes: dict[str, Any]
@@ -377,16 +368,3 @@ def _text(prefix: str, part: Tensor) -> str:
         prefix=prefix,
         fetch=storage.backend.numbers,
     )
-
-
-def _converting(name: str) -> Callable[[SparseTensor], SparseTensor]:
-    def convert(self: SparseTensor) -> SparseTensor:
-        return self._with(getattr(self._elements, name)())
-
-    convert.__name__ = name
-    convert.__doc__ = f"The same places with values in ``{name}``."
-    return convert
-
-
-for _name in ("bfloat16", "double", "float", "half", "int", "long"):
-    setattr(SparseTensor, _name, _converting(_name))

@@ -341,3 +341,13 @@ def test_gradients() -> None:
     assert tlc.autograd.gradcheck(lambda x: xp.linalg.inv(x + 4 * xp.eye(3, dtype=xp.float64)), x)
     assert tlc.autograd.gradcheck(lambda x: xp.linalg.vector_norm(x, axis=(0, 2)), x)
     assert tlc.autograd.gradcheck(lambda x: xp.tensordot(x, x, axes=((0, 1), (0, 2))), x)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "axis"),
+    [((3,), (1,), -1), ((2, 3), (2, 1), -1), ((1, 3), (2, 3), -2), ((3,), (3,), 0), ((3,), (3,), -2),
+     ((2, 3), (3,), -2), ((), (3,), -1)],
+)  # fmt: skip
+def test_vecdot_does_not_broadcast_what_it_sums_over(first: Any, second: Any, axis: int) -> None:
+    with pytest.raises(ValueError, match="one size along the negative axis"):
+        xp.vecdot(xp.ones(first), xp.ones(second), axis=axis)

@@ -221,3 +221,25 @@ def test_warnings():
             *(("FutureWarning", True), ("UserWarning", True)),
         ]
         assert all(name == __file__ for *_, name in found)
+
+
+def sparse_tables(rank, size):
+    """Sparse gradients of tables, some without elements, beside dense ones."""
+    tlc.manual_seed(0)
+    table, head = nn.Embedding(6, 2, sparse=True), nn.Linear(2, 1)
+    model = DistributedDataParallel(nn.Sequential(table, head).to(HERE), bucket_cap_mb=SMALL)
+    alone = copy.deepcopy(model.module)
+    for step in range(2):
+        rows = [tlc.tensor([5, 1, 1][: 3 - step - r % 4], device=HERE).long() for r in range(size)]
+        model.zero_grad(), alone.zero_grad()
+        model(rows[rank]).pow(2).sum().backward()
+        sum(alone(index).pow(2).sum() for index in rows).backward()
+        g, whole = table.weight.grad, alone[0].weight.grad.coalesce() / size
+        assert g.is_sparse and g.is_coalesced()
+        assert g._indices().tolist() == whole._indices().tolist()
+        assert tlc.allclose(g._values(), whole._values())
+        assert tlc.allclose(head.weight.grad, alone[1].weight.grad / size)
+
+
+def test_sparse_gradients_are_gathered():
+    world_here(2).run(sparse_tables)

@@ -30,7 +30,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("adadelta_step", "adafactor_step", "adamax_step", "asgd_step", "asgd_rates")
         + ("muon_step", "orthogonal", "nadam_step", "nadam_products", "radam_step")
-        + ("rprop_step", "sparse_adam_step"),
+        + ("rprop_step",),
         "tests/optim",
     ),
     **dict.fromkeys(
@@ -57,6 +57,7 @@ ELSEWHERE = {
         ("gather", "gather_backward", "scatter_add_to"),
         "over many places: tests/backends/test_gathering.py",
     ),
+    "gather_sparse": "its gradient is sparse: tests/sparse",
     "put_along_axis": "applied in second derivatives only: tests/ops/test_grad.py",
 }
 # What an override may write in place instead of returning it last: positions of the operands.

@@ -208,18 +208,25 @@ def test_indices_are_checked() -> None:
         tlc.sparse_coo_tensor([[-1]], [1.0], (2,))
 
 
-@pytest.mark.parametrize("name", ["zeros", "ones", "empty", "zeros_like", "new_zeros"])
-def test_dense_functions_make_no_sparse_tensors(name: str) -> None:
-    x = tlc.ones(2)
-    call = x.new_zeros if name == "new_zeros" else getattr(tlc, name)
-    given = x if name == "zeros_like" else (2,)
-    assert not call(given, layout=tlc.strided).is_sparse
-    with pytest.raises(NotImplementedError, match="sparse_coo_tensor"):
-        call(given, layout=tlc.sparse_coo)
+@pytest.mark.parametrize("name", ["zeros", "empty", "zeros_like", "new_zeros"])
+def test_a_layout(name: str) -> None:
+    for lib in LIBRARIES:
+        x = lib.ones(2)
+        call = x.new_zeros if name == "new_zeros" else getattr(lib, name)
+        given = x if name == "zeros_like" else (2,)
+        assert not call(given, layout=lib.strided).is_sparse
+        made = call(given, layout=lib.sparse_coo, dtype=lib.float64)
+        assert made.is_sparse and made.is_coalesced() and made._nnz() == 0
+        assert tuple(made.shape) == (2,) and made.dtype is lib.float64
+
+
+def test_a_layout_that_would_be_full() -> None:
+    with pytest.raises(NotImplementedError, match="mostly zeros"):
+        tlc.ones(2, layout=tlc.sparse_coo)
 
 
 def test_what_is_not_here_says_so() -> None:
-    for call in (tlc.exp, tlc.sum, tlc.relu, lambda a: a[0], lambda a: tlc.cat([a, a])):
+    for call in (tlc.exp, tlc.prod, tlc.softmax, lambda a: a.amax(), lambda a: a.reshape(6)):
         with pytest.raises(NotImplementedError, match="to_dense"):
             call(sparse(tlc))
 

@@ -17,7 +17,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 class Embedding(Module):
     """A table of `num_embeddings` vectors looked up by index: (...) -> (..., embedding_dim).
 
-    `padding_idx` names a row that stays as it is; `sparse` is accepted, gradients are dense.
+    `padding_idx` names a row that stays as it is; with `sparse` its gradient is sparse.
     """
 
     weight: Tensor
@@ -127,7 +127,7 @@ class EmbeddingBag(Module):
 
     (N, length) -> (N, embedding_dim), or a flat list of indices with the `offsets` at which bags
     begin (`include_last_offset`: and where the last one ends). `padding_idx` names a row that does
-    not count; `sparse` is accepted, gradients are dense.
+    not count; with `sparse` (not for max) the gradient of the table is sparse.
     """
 
     weight: Tensor

@@ -26,6 +26,7 @@ from tensorflow_lite_clone.distributed.replicas import (
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.futures import Future
 from tensorflow_lite_clone.nn.modules.module import Module
+from tensorflow_lite_clone.nn.modules.sparse import Embedding, EmbeddingBag
 from tensorflow_lite_clone.nn.parallel._containers import moved, tensors_in
 from tensorflow_lite_clone.nn.parameter import is_lazy
 from tensorflow_lite_clone.ops.create import tensor
@@ -164,6 +165,14 @@ class DistributedDataParallel(Module, Joinable):
             )
         return found
 
+    def _with_sparse(self) -> set[int]:
+        """The tables, by identity, of embeddings that give sparse gradients."""
+        return {
+            id(module.weight)
+            for module in self.module.modules()
+            if isinstance(module, (Embedding, EmbeddingBag)) and module.sparse
+        }
+
     def _make_reducer(self, parameters: list[tuple[str, Tensor]]) -> None:
         self.reducer = Reducer(
             [parameter for _, parameter in parameters],
@@ -173,6 +182,9 @@ class DistributedDataParallel(Module, Joinable):
             find_unused_parameters=self.find_unused_parameters,
             gradient_as_bucket_view=self.gradient_as_bucket_view,
             static_graph=self.static_graph,
+            sparse=[
+                place for place, (_, p) in enumerate(parameters) if id(p) in self._with_sparse()
+            ],
         )
         self.reducer.syncs_buffers = self.forward_sync_buffers
 

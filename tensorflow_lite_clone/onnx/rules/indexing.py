@@ -24,7 +24,7 @@ def index_select(g: Graph, op: Traced) -> Any:
     return g.node("Gather", *op.inputs, axis=op["axis"])
 
 
-@rule("gather")
+@rule("gather", "gather_sparse")
 def gather(g: Graph, op: Traced) -> Any:
     return g.node("GatherElements", *op.inputs, axis=op["axis"])
 
