@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.windows import Ints, int_tuple
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import pool
@@ -135,7 +136,7 @@ def _adaptive_avg_pool(ndim: int) -> Any:
         f"Means over windows that cover the {ndim} last axes of (n, c, ...) or (c, ...), as many "
         "as `output_size` says; None keeps an axis."
     )
-    export(adaptive_avg_pool, "functional", *(("torch",) if ndim == 1 else ()), name=name)
+    export(checked(adaptive_avg_pool), "functional", *(("torch",) if ndim == 1 else ()), name=name)
     return adaptive_avg_pool
 
 
@@ -185,7 +186,7 @@ def _adaptive_max_pool(ndim: int) -> Any:
     )
     with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
     with_indices.__doc__ = f"`{name}` with ``return_indices=True``."
-    export(adaptive_max_pool, "functional", name=name)
+    export(checked(adaptive_max_pool), "functional", name=name)
     export(with_indices, "functional", name=with_indices.__name__)
     if ndim == 1:  # torch has it, under the short name
         export(with_indices, "torch", name=name)
@@ -241,13 +242,14 @@ def _max_unpool(ndim: int) -> Any:
         count = math.prod(input.shape[-ndim:])
         zeros = input.new_zeros((*leading, room))
         flat = zeros.scatter(-1, indices.reshape(*leading, count), input.reshape(*leading, count))
-        return flat.reshape(*leading, *size)
+        result = flat.reshape(*leading, *size)
+        return in_format_of(result, input) if ndim == 2 else result
 
     max_unpool.__name__ = max_unpool.__qualname__ = name
     max_unpool.__doc__ = (
         f"Zeros with the values of `input` at `indices`, as max_pool{ndim}d returned them."
     )
-    export(max_unpool, "functional", name=name)
+    export(checked(max_unpool), "functional", name=name)
     return max_unpool
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.windows import Ints, extent, int_tuple, windows_size
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import windows_with_weight
@@ -310,7 +311,7 @@ def _convolution(ndim: int) -> Any:
         "`padding` is a number, one per axis, 'valid' or 'same'; an input without n is one sample. "
         "Raises RuntimeError\nwhen sizes or dtypes do not fit."
     )
-    export(conv, "torch", "functional", name=name)
+    export(checked(conv), "torch", "functional", name=name)
     return conv
 
 
@@ -378,7 +379,7 @@ def _transposed_convolution(ndim: int) -> Any:
         "weight (c, out / groups, *kernel)\nand bias (out,) gives (n, out, ...). "
         "`output_padding` picks one of the sizes that the stride merges."
     )
-    export(conv_transpose, "torch", "functional", name=name)
+    export(checked(conv_transpose), "torch", "functional", name=name)
     return conv_transpose
 
 

@@ -13,6 +13,7 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.ops import conv
 from tensorflow_lite_clone.ops import embedding_bag as bags
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -220,7 +221,7 @@ def _grid_sampler(ndim: int) -> None:
 
     sampler.__name__ = sampler.__qualname__ = f"grid_sampler_{ndim}d"
     sampler.__doc__ = f"`grid_sampler` of {'images' if ndim == 2 else 'volumes'}."
-    export(sampler, "torch", name=sampler.__name__)
+    export(checked(sampler), "torch", name=sampler.__name__)
 
 
 _grid_sampler(2)

@@ -16,6 +16,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.windows import (
     Ints,
     int_tuple,
@@ -379,7 +380,7 @@ def _max_pool(ndim: int) -> Any:
     )
     with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
     with_indices.__doc__ = f"`{name}` with ``return_indices=True``."
-    export(max_pool, "torch", "functional", name=name)
+    export(checked(max_pool), "torch", "functional", name=name)
     places = ("torch", "functional") if ndim == 1 else ("functional",)
     export(with_indices, *places, name=with_indices.__name__)
     return max_pool
@@ -451,7 +452,7 @@ def _avg_pool(ndim: int) -> Any:
         "Padding counts as zeros unless `count_include_pad` is false; `divisor_override` replaces "
         "the count."
     )
-    function = with_out(avg_pool)
+    function = checked(with_out(avg_pool))
     export(function, "functional", name=name)
     return function
 
@@ -479,7 +480,7 @@ def _lp_pool(ndim: int) -> Any:
     lp_pool.__doc__ = (
         f"(sum of x ** p) ** (1 / p) over windows of {ndim} last axes, p being `norm_type`."
     )
-    export(lp_pool, "functional", name=name)
+    export(checked(lp_pool), "functional", name=name)
     return lp_pool
 
 

@@ -13,6 +13,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import float32, uncastable
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.strides import dense_strides
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -306,7 +307,7 @@ def _plain_cell(name: str, activation: Callable[[Tensor], Tensor]) -> Any:
     word = activation.__name__
     cell.__name__ = cell.__qualname__ = name
     cell.__doc__ = f"""``{word}(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh)``, (n, hidden)."""
-    export(cell, "torch", name=name)
+    export(checked(cell), "torch", name=name)
     return cell
 
 
