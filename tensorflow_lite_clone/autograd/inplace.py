@@ -268,9 +268,3 @@ def _age_aliases(target: Tensor) -> None:
         saved = node.saved[position]
         if place > 0 and saved is not None and (saved.root or saved) is root:
             node.versions[position] -= 1
-
-
-def rebuild(target: Tensor, source: Tensor) -> None:
-    """Make `target` the tensor that `source` is: array, storage and place in the graph."""
-    target._storage = source._storage
-    target._edge, target._view = source._edge, source._view

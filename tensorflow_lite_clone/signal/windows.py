@@ -60,7 +60,7 @@ def _window(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
         steps = M - 1 if sym or M < 2 else M
         return formula(n, steps, **parameters).to(kind).requires_grad_(requires_grad)
 
-    del window.__wrapped__  # type: ignore[attr-defined]  # its signature is the public one
+    del window.__wrapped__  # its signature is the public one
     return window
 
 
