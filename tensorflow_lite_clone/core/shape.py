@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.core.signature import is_int, whole_number
@@ -50,7 +50,7 @@ def normalize_dim(dim: int, ndim: int) -> int:
     return dim % bound
 
 
-def normalize_dims(dims: int | Iterable[int], ndim: int) -> Shape:
+def normalize_dims(dims: Any, ndim: int) -> Shape:
     """Every dim in ``[0, ndim)``; raises RuntimeError when one appears twice."""
     if is_int(dims):
         return (normalize_dim(dims, ndim),)

@@ -17,7 +17,7 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.errors import NotStrided
 
 #: Classes of higher rooms that annotations name; entered by these rooms.
-classes: dict[str, type] = {}
+classes: dict[str, Any] = {}
 
 
 def _is_single(value: Any, kinds: str) -> bool:
@@ -36,7 +36,8 @@ def whole_number(what: str, value: Any) -> int:
     """`value` as an int; TypeError for what PyTorch does not take for one."""
     if not is_int(value):
         raise TypeError(f"{what} must be int, not {type(value).__name__}")
-    return value.__index__()
+    number: int = value.__index__()
+    return number
 
 
 def is_bool(value: Any) -> bool:
@@ -70,7 +71,8 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Generator": ("torch.Generator", lambda value: isinstance(value, classes["Generator"])),
     "Layout": ("torch.layout", lambda value: isinstance(value, classes["Layout"])),
     "MemoryFormat": (
-        "torch.memory_format", lambda value: isinstance(value, classes["MemoryFormat"])
+        "torch.memory_format",
+        lambda value: isinstance(value, classes["MemoryFormat"]),
     ),
 }
 

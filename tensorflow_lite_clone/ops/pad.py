@@ -33,7 +33,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: complex = 0) -> Tensor:
     return _padded(input, pad, "constant", value)
 
 
-def _padded(input: Tensor, pad: Any, mode: str, value: float | None) -> Tensor:
+def _padded(input: Tensor, pad: Any, mode: str, value: complex | None) -> Tensor:
     shape = storage_of("pad", input).laid.shape
     widths = sizes_of((pad,), "pad")
     if len(widths) % 2:

@@ -245,8 +245,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if start == end and ndim:
         return input
-    middle = prod(shape[start : end + 1])
-    return reshape(input, (*shape[:start], middle, *shape[end + 1 :]))
+    return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 @public("torch", "method")
@@ -380,8 +379,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     if dim is None:
         axes = tuple([axis for axis, size in enumerate(shape) if size == 1])
     else:
-        dims = (dim,) if hasattr(dim, "__index__") else tuple(dim)
-        axes = tuple([d for d in normalize_dims(dims, len(shape)) if shape and shape[d] == 1])
+        axes = tuple([d for d in normalize_dims(dim, len(shape)) if shape and shape[d] == 1])
     return apply_view(Squeeze, input, axis=axes, shape=shape)
 
 
@@ -389,8 +387,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 @numpy_names
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With a dimension of size one inserted before `dim`, at the end for -1."""
-    ndim = input._storage.laid.ndim
-    return apply_view(Unsqueeze, input, axis=normalize_dim(dim, ndim + 1))
+    return apply_view(Unsqueeze, input, axis=normalize_dim(dim, input._storage.laid.ndim + 1))
 
 
 @public("method", flat=True)

@@ -53,6 +53,12 @@ def _slice(
     return input[(*[slice(None)] * axis, slice(start, end, step))]
 
 
+def _narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    if dim >= max(input.ndim, 1):
+        raise RuntimeError(f"narrow_copy(): expected dim < {input.ndim}, but got {dim}")
+    return slices.narrow(input, dim, start, length)
+
+
 @checked
 def _split(input: Tensor, split_size: int, dim: int = 0) -> Any:
     return slices.split(input, split_size, dim)
@@ -81,7 +87,7 @@ for _function, _name in {
 }.items():
     _copying(_function, _name, ("torch",))
 for _function, _name in {
-    slices.narrow: "narrow_copy",
+    _narrow: "narrow_copy",
     slices.split: "unsafe_split",
     slices.split_with_sizes: "unsafe_split_with_sizes",
     slices.chunk: "unsafe_chunk",
