@@ -15,7 +15,14 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._single import apply_for_first
-from tensorflow_lite_clone.ops.batch_norm import batch_norm, by_channel, channel_sum, like, wide
+from tensorflow_lite_clone.ops.batch_norm import (
+    batch_norm,
+    by_channel,
+    channel_sum,
+    expect_per_channel,
+    like,
+    wide,
+)
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -302,6 +309,7 @@ def instance_norm(
             f"Expected more than 1 spatial element when training, got input size {input.shape}"
         )
     channels = input.shape[1]
+    expect_per_channel(channels, running_mean, running_var, weight, bias)
     output, mean, rstd = apply(GroupNorm, input, weight, bias, groups=channels, eps=eps)
     if running_mean is not None or running_var is not None:
         with no_grad():
