@@ -159,7 +159,19 @@ CTC = [
         S(T(5, 4), V64([0, 2]), V64(5), V64(2), blank=3),
         call=lambda torch, x, *args, **kw: torch.nn.functional.ctc_loss(torch.log_softmax(x, -1),
         *args, **kw), dtypes=WIDE, torch_orders=1, layout=False, tol={"float32": (5e-5, 1e-5)},
-        why="long sums of exponentials"),
+        why="long sums of exponentials", errors=[E(T(6, 2, 4), V64([[1, 2], [3, 1]]), *rest)
+        for rest in ((V64([6, -1]), V64([2, 2])), (V64([6, 7]), V64([2, 2])),
+        (V64([6, 6]), V64([2, -1])), (V64([6, 6]), V64([2, 3])), ((6,), (2, 2)), ((6, 6), (2,)),
+        ((6, 6), (2, 2), 4), ((6, 6), (2, 2), 0, "most"), (V64([6, 6]), V([2.0, 2.0])))] +
+        [E(T(6, 2, 4), V64([1, 2, 3]), (6, 6), (1, 1)), E(T(0, 2, 4), V64([[1], [1]]), (0, 0),
+        (1, 1)), E(T(6, 2, 4), V64([[1]]), (6, 6), (1, 1))]),
+    # Lengths of zero, targets that do not fit, and leaves that are not normalized: there the
+    # gradient is PyTorch's, which only a log_softmax in front makes a derivative.
+    Op("F.ctc_loss.edges", *[Kink(T(3, 4, 4), V64([[1, 2], [3, 3], [1, 2], [2, 1]]),
+        (0, 0, 3, 2), lengths, blank, how, zero) for lengths in ((0, 1, 2, 2), (2, 0, 0, 1))
+        for blank in (0, 3) for how in REDUCTIONS for zero in (False, True)],
+        Kink(T(3, 1, 4), V64([[1, 1]]), (2,), (2,)), Kink(T(2, 2, 4), V64([]), (2, 0), (0, 0)),
+        dtypes=WIDE, order2=False, layout=False),
 ]
 
 DISTANCES = [
