@@ -6,19 +6,19 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._losses import (
+    expect_same_size,
     finish,
     loss_operands,
     reduced,
     reduction_of,
     spread,
 )
-from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
+from tensorflow_lite_clone.ops._operands import as_operands, expect_constant, operand_dtype
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -253,7 +253,8 @@ def binary_cross_entropy(
             f"Found dtype {target.dtype.short_name} but expected {input.dtype.short_name}"
         )
     if weight is not None:
-        broadcast_shapes(weight.shape, input.shape)
+        expect_same_size("binary_cross_entropy", input, weight)
+        expect_constant("binary_cross_entropy", "weight", weight)
     return apply(BinaryCrossEntropy, input, target, weight, reduction=reduction)
 
 
@@ -320,12 +321,8 @@ def binary_cross_entropy_with_logits(
         raise uncastable(input.dtype, target.dtype)
     for name, factor in (("weight", weight), ("pos_weight", pos_weight)):
         if factor is not None:
-            broadcast_shapes(factor.shape, input.shape)
-            if factor.requires_grad and mode.grad:
-                raise RuntimeError(
-                    "The function 'binary_cross_entropy_with_logits' is not differentiable with "
-                    f"respect to argument '{name}'. This input cannot have requires_grad True."
-                )
+            expect_same_size("binary_cross_entropy_with_logits", input, factor)
+            expect_constant("binary_cross_entropy_with_logits", name, factor)
     return apply(
         BinaryCrossEntropyWithLogits, input, target, weight, pos_weight, reduction=reduction
     )
@@ -345,8 +342,9 @@ class KlDiv(Op):
 
     def backward_x(F, g, x, t, *, reduction, log_target):
         weights = F.exp(t) if log_target else t
-        shape = x.shape if x.shape == t.shape else broadcast_shapes(x.shape, t.shape)
-        return -weights * spread(g, reduction, shape)
+        if x.shape != t.shape:
+            weights = F.broadcast_to(weights, broadcast_shapes(x.shape, t.shape))
+        return -weights * spread(g, reduction, weights.shape)
 
     def backward_t(F, g, x, t, *, reduction, log_target):
         gt = F.exp(t) * (t - x + 1) if log_target else F.log(t) + 1 - x

@@ -31,7 +31,8 @@ def instance_norm_running(torch, x, mean, variance, **kw):
 NORMS = [
     norm("batch_norm", S(T(4, 3), MEAN, VARIANCE), S(T(2, 3, 4), MEAN, VARIANCE, T(3), T(3)),
         S(T(2, 3, 2, 2), MEAN, VARIANCE, T(3), T(3), False, 0.1, 1e-3),
-        S(T(2, 3, 2, 2, 2), MEAN, VARIANCE), S(T(0, 3), MEAN, VARIANCE),
+        S(T(2, 3, 2, 2, 2), MEAN, VARIANCE), S(T(0, 3), MEAN, VARIANCE), S(T(0), None, None),
+        S(T(0, 3), None, None, T(3), T(3), True), S(T(0, 3), None, None),
         accidents=("sizes",), errors=[E(T(4, 3), C(2), C(2)), E(T(4, 3), None, None),
         E(T(4, 3), MEAN, VARIANCE, T(2), T(2))]),
     norm("batch_norm.training", S(T(4, 3), MEAN, VARIANCE), S(T(2, 3, 4), MEAN, VARIANCE, T(3),

@@ -101,7 +101,8 @@ def fractional(name, shape, samples, **kw):
         output_ratio=(0.5,) * ndim, _random_samples=u), S(T(*shape), (2, 3, 2)[:ndim],
         (3, 1, 2)[:ndim], _random_samples=u), S(T(*shape[1:]), 2, 2, _random_samples=u),
         of=DISTINCT, dtypes=WIDE, accidents=("empty", "zero_dim"), torch_orders=1,
-        errors=[E(T(*shape), 2), E(T(*shape), 2, 9), E(T(1, *shape), 2, 2), E(T(*shape), 2, 3, _random_samples=C(2)),
+        errors=[E(T(*shape), 2), E(T(*shape), 2, 9), E(T(1, *shape), 2, 2),
+        E(T(*shape), 2, 3, _random_samples=C(2)),
         E(T(*shape), 2, 3, _random_samples=C(1, 2, 1)), E(T(1, 0, *shape[2:]), 2, 2),
         E(T(*shape), 2, 3, _random_samples=C(1, 2, ndim, dtype="float64")),
         *[E(T(*shape), 2, output_ratio=0.5)] * (ndim == 2)], **kw)
