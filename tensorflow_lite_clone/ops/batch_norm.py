@@ -11,16 +11,11 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.inplace import write
-from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.ops._operands import expect_constant
 from tensorflow_lite_clone.tensor import Tensor
-
-
-def wide(F: Any, x: Any) -> Any:
-    """`x` in float32 if it is of half precision."""
-    return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
 
 
 def like(F: Any, gradient: Any, w: Any, x: Any) -> Any:

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.batch_norm import (
     batch_norm,
@@ -21,7 +22,6 @@ from tensorflow_lite_clone.ops.batch_norm import (
     channel_sum,
     expect_per_channel,
     like,
-    wide,
 )
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -274,8 +274,10 @@ def group_norm_of_several(
 ) -> Tensor:
     """`group_norm`, which raises ValueError for one value a group in a batch of one."""
     shape = input.shape
-    if input.ndim >= 2 and num_groups > 0 and (
-        shape[0] * shape[1] // num_groups * prod(shape[2:]) == 1
+    if (
+        input.ndim >= 2
+        and num_groups > 0
+        and (shape[0] * shape[1] // num_groups * prod(shape[2:]) == 1)
     ):
         raise ValueError(
             "Expected more than 1 value per channel when training, got input size "
@@ -300,9 +302,7 @@ def instance_norm(
     Without `use_input_stats` the running statistics are used, as in `batch_norm`.
     """
     if not use_input_stats:
-        return batch_norm(
-            input, running_mean, running_var, weight, bias, False, momentum, eps
-        )
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     size = prod(input.shape[2:])
     if size == 1:
         raise ValueError(
