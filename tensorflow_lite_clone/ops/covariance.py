@@ -152,8 +152,10 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     axis = axis_of(dim, input.ndim)
     others = tuple(i for i in range(input.ndim) if i != axis)
-    size = input.norm(p, others, True)
-    return input * (maxnorm / (size + 1e-7)).masked_fill((size > maxnorm).logical_not(), 1)
+    kept = (input.detach().norm(p, others, True) > maxnorm).logical_not()
+    # What is kept gets no part of the norm's gradient, which NaN would spoil.
+    size = input.masked_fill(kept, 0).norm(p, others, True)
+    return input * (maxnorm / (size + 1e-7)).masked_fill(kept, 1)
 
 
 @public("method")

@@ -85,7 +85,7 @@ class SmoothL1Loss(Op):
 def smooth_l1_loss_backward(F, g, x, y, *, reduction, beta):
     """``gx = g * d / beta`` between -1 and 1."""
     d = x - y
-    slope = F.where(F.abs(d) < beta, d / beta, F.sgn(d))
+    slope = F.where(F.abs(d) >= beta, F.sgn(d), d / beta)
     return slope * spread(g, reduction, d.shape)
 
 
@@ -107,7 +107,7 @@ class HuberLoss(Op):
 def huber_loss_backward(F, g, x, y, *, reduction, delta):
     """``gx = g * d`` between -delta and delta."""
     d = x - y
-    slope = F.where(F.abs(d) <= delta, d, F.sgn(d) * delta)
+    slope = F.where(F.abs(d) > delta, F.sgn(d) * delta, d)
     return slope * spread(g, reduction, d.shape)
 
 
@@ -265,9 +265,9 @@ class BinaryCrossEntropyWithLogits(Op):
         dtype = x.dtype
         soft = F.log1p(F.exp(-F.abs(x)))
         if pos_weight is None:
-            values = F.maximum(x, x * 0) - x * y + soft
+            values = (1 - y) * x + (soft + F.where(x < 0, -x, 0))
         else:
-            values = (1 - y) * x + ((pos_weight - 1) * y + 1) * (soft + F.maximum(-x, x * 0))
+            values = (1 - y) * x + ((pos_weight - 1) * y + 1) * (soft + F.where(x < 0, -x, 0))
         if weight is not None:
             values = values * weight
         return reduced(F, values, reduction, dtype)
