@@ -56,6 +56,8 @@ NORMS = [
         S(T(2, 3, 2, 3), MEAN, VARIANCE, weight=T(3), bias=T(3), momentum=0.3),
         S(T(2, 3, 4), MEAN, VARIANCE, use_input_stats=False), accidents=("empty",),
         call=instance_norm_running),
+    Op("F.rms_norm.complex", S(T(3, 4, dtype="complex128"), (4,), T(4, dtype="complex128")),
+        dtypes=("float64",), layout=False),
     norm("rms_norm", S(T(3, 4), (4,)), S(T(2, 3, 4), (3, 4), T(3, 4)), S(T(3, 4), (4,), T(4), 1e-2),
         errors=[E(T(3, 4), (3,)), E(T(3, 4), (4,), T(3))]),
     norm("local_response_norm", S(T(2, 5, 3), 3), S(T(2, 5, 3, 2), 2, 1e-2, 0.5, 2.0), dtypes=WIDE,

@@ -161,7 +161,16 @@ SCANS = [
         inplace="cumprod_", out=True, errors=BAD_DIM),
     *(pair(name, S(T(5), 0), S(T(3, 4), 1), S(T(3, 4), dim=0), dtypes=WIDE + ("int64",))
         for name in ("cummax", "cummin")),
-    Op("logcumsumexp", S(T(5), 0), S(T(3, 4), 1), dtypes=WIDE + COMPLEX),
+    Op("logcumsumexp", S(T(5), 0), S(T(3, 4), 1), *[Kink(V(values), 0) for values in
+        ([-inf, 2.0, inf, 1.0], [1.0, 2.0, inf, 3.0], [-inf, -inf, 0.5, 1.0], [inf, inf, 1.0])],
+        dtypes=WIDE + COMPLEX),
+    Op("logcumsumexp.complex", *[S(V(values, "complex128"), 0) for values in
+        ([-2 + 6.28j, 6.28j, 1 - 6.28j], [1.4 + 6.2j, -0.9 + 5.7j, 1 - 5.2j, 5.3 - 6.3j])],
+        dtypes=("float64",), layout=False),
+    *(Op(f"{name}.complex", S(T(4, dtype="complex128"), 0), S(T(3, 4, dtype="complex128"), 1),
+        dtypes=("float64",), layout=False) for name in ("prod", "cumprod")),
+    Op("logsumexp.complex", S(V([2.6 + 0.7j, -1 + 0.4j, 2.7 - 5.1j, 6.3 + 4.6j], "complex128"), 0),
+        dtypes=("float64",), layout=False),
     Op("diff", S(T(5)), S(T(3, 4), 2), S(T(3, 4), dim=0), S(T(3, 4), prepend=T(3, 1)),
         S(T(5), 0, prepend=T(2)), dtypes=WIDE + ("int64",)),
 ]
@@ -203,6 +212,7 @@ STATISTICS = [
         errors=[E(T(3), 2.0), E(T(3, 4), T())]),
     Op("trapezoid.int", S(T(3, 0)), S(T(3, 0), T(0)), S(T(3, 1)), S(T(3, 2)), 
         dtypes=("int64", "int32", "uint8"), grad=False),
+    Op("renorm.nan", Kink(V([[nan, 1.0], [3.0, 4.0]]), 2, 0, 1.0), dtypes=WIDE),
     Op("renorm", S(T(3, 4), 2, 0, 1.5), S(T(3, 4), 1, 1, 2.0), dtypes=WIDE, inplace="renorm_",
         errors=[E(T(3, 4), 0, 0, 1.0), E(T(3, 4), 2, 0, -1.0)]),
     Op("linalg.norm", S(T(3, 4)), S(T(3, 4), 1), S(T(3, 4), -inf), S(T(4), 3), S(T(3, 4), dim=1),

@@ -29,7 +29,7 @@ from tests.op_db._case import (
     whole,
 )
 
-inf = math.inf
+inf, nan = math.inf, math.nan
 HALVES = {"float16": (1e-2, 1e-2), "bfloat16": (6e-2, 6e-2)}
 WHY = "sums of rounded terms"
 REDUCTIONS = ("mean", "sum", "none")
@@ -101,7 +101,8 @@ CLASSIFY = [
     loss("binary_cross_entropy_with_logits", (T(3, 4), T(3, 4, of=UNIT)),
         options=({}, {"weight": C(4, of=POSITIVE)}, {"pos_weight": C(4, of=POSITIVE)},
         {"weight": C(3, 1, of=POSITIVE), "pos_weight": C(4, of=POSITIVE)}),
-        extra=[S(V([100.0, -100.0, 50.0]), V([1.0, 1.0, 0.0])), S(T(3), T(3, of=UNIT))],
+        extra=[S(V([100.0, -100.0, 50.0]), V([1.0, 1.0, 0.0])), S(T(3), T(3, of=UNIT)),
+        Kink(V([inf, -inf, inf]), V([0.3, 0.3, 0.0]), reduction="none")],
         errors=[E(T(3, 4), C(4, of=UNIT))]),
     loss("multilabel_soft_margin_loss", (T(3, 4), C(3, 4, of=whole(0, 2))),
         (T(4), C(4, of=whole(0, 2))), (T(3, 4), N(3, 4, high=2)), (T(3, 4), N(4, high=2)),
@@ -131,10 +132,13 @@ COMPARE = [
         extra=[S(T(3, 4), T(4)), Kink(V([1.0, 2.0]), V([1.0, 3.0])),
         S(T(3), T(3), weight=C(3, of=POSITIVE))]),
     loss("smooth_l1_loss", (T(3, 4), T(3, 4)), options=({}, {"beta": 0.5}, {"beta": 2.0},
-        {"beta": 0.0}), extra=[Kink(V([1.0, 2.0]), V([1.0, 3.0]))],
+        {"beta": 0.0}), extra=[Kink(V([1.0, 2.0]), V([1.0, 3.0])),
+        Kink(V([nan, inf, -inf, 1.0]), V([1.0, 1.0, inf, 3.0]), reduction="none")],
         errors=[E(T(3), T(3), beta=-1.0), E(T(3), T(4))]),
     loss("huber_loss", (T(3, 4), T(3, 4)), options=({}, {"delta": 0.5}, {"delta": 2.0}),
-        extra=[Kink(V([1.0, 2.0]), V([1.0, 3.0])), S(T(3), T(3), weight=C(3, of=POSITIVE))],
+        extra=[Kink(V([1.0, 2.0]), V([1.0, 3.0])),
+        Kink(V([nan, inf, -inf, 1.0]), V([1.0, 1.0, inf, 3.0]), reduction="none"),
+        S(T(3), T(3), weight=C(3, of=POSITIVE))],
         errors=[E(T(3), T(3), delta=-1.0), E(T(3), T(4))]),
     loss("kl_div", (T(3, 4), T(3, 4, of=POSITIVE)), options=({}, {"log_target": True}),
         extra=[S(T(3, 4), T(3, 4, of=POSITIVE), reduction="batchmean"),
@@ -192,7 +196,8 @@ DISTANCES = [
         tol=HALVES, why=WHY, errors=[E(T(3, 4), T(3, 5))]),
     Op("F.cosine_similarity.zero", Kink(V([[0.0, 0.0]]), V([[1.0, 2.0]])), dtypes=WIDE),
     Op("F.normalize.zero", Kink(V([[0.0, 0.0]])), dtypes=WIDE),
-    Op("F.pdist", S(T(4, 3)), S(T(4, 3), 1.0), dtypes=WIDE, torch_orders=1, errors=[E(T(3))],
+    Op("F.pdist", S(T(4, 3)), S(T(4, 3), 1.0), Kink(V([[0.0, 1], [1, 2], [2, 4]]), inf),
+        dtypes=WIDE, torch_orders=1, errors=[E(T(3))],
         accidents=("sizes",)),  # PyTorch crashes on the gradient of no rows
     Op("F.normalize", S(T(3, 4)), S(T(3, 4), p=1), S(T(2, 3, 4), dim=-1), S(T(3, 4), 3.0, 0),
         S(T(3, 4), p=inf), S(T(4), dim=0), S(T(3, 4), eps=10.0), of=DISTINCT, tol=HALVES, why=WHY),
