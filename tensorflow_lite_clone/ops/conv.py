@@ -14,6 +14,7 @@ from typing import Any
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.windows import Ints, extent, int_tuple, windows_size
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import windows_with_weight
 from tensorflow_lite_clone.ops._formulas import conj, wide
 from tensorflow_lite_clone.ops._products import expect_tensors, product
 from tensorflow_lite_clone.ops._windows import folded, unfolded
@@ -31,6 +32,7 @@ def _columns(F: Any, x: Any, count: tuple, kernel: tuple, groups: int, geometry:
 class Conv(Op):
     """x (n, c, *space), w (o, c / groups, *kernel), b (o,) or None: (n, o, *count)."""
 
+    layout = windows_with_weight
     any_layout = True
     label = "Convolution"
 
@@ -115,6 +117,7 @@ class ConvBackwardWeight(Op):
 class ConvTranspose(Op):
     """x (n, o, *count), w (o, c / groups, *kernel), b (c,) or None: (n, c, *size)."""
 
+    layout = windows_with_weight
     any_layout = True
     label = "Convolution"
 

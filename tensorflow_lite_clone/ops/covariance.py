@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
 from tensorflow_lite_clone.ops._matrices import expect_tensor
@@ -140,6 +141,7 @@ def cumulative_trapezoid(
 
 @public("torch", "method")
 @numpy_names
+@with_out
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Every slice along `dim` scaled down to a `p`-norm of at most `maxnorm`."""
     if input.ndim < 2:
@@ -155,7 +157,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     kept = (input.detach().norm(p, others, True) > maxnorm).logical_not()
     # What is kept gets no part of the norm's gradient, which NaN would spoil.
     size = input.masked_fill(kept, 0).norm(p, others, True)
-    return input * (maxnorm / (size + 1e-7)).masked_fill(kept, 1)
+    factor = (maxnorm / (size + 1e-7)).masked_fill(kept, 1)
+    return (input * factor).contiguous()
 
 
 @public("method")

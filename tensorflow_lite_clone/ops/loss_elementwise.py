@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._losses import (
     expect_same_size,
     finish,
@@ -24,6 +25,8 @@ from tensorflow_lite_clone.tensor import Tensor
 
 class MseLoss(Op):
     """``(x - y)^2``, reduced."""
+
+    layout = elementwise
 
     def forward(F, x, y, *, reduction):
         d = x - y
@@ -49,6 +52,7 @@ def _label_by_reduction(without: str) -> Any:
 class L1Loss(Op):
     """``|x - y|``, reduced."""
 
+    layout = elementwise
     label = _label_by_reduction("Abs")
 
     def forward(F, x, y, *, reduction):
@@ -69,6 +73,8 @@ def l1_loss_backward(F, g, x, y, *, reduction):
 
 class SmoothL1Loss(Op):
     """``d^2 / (2 beta)`` for ``|d| < beta``, else ``|d| - beta / 2``, reduced."""
+
+    layout = elementwise
 
     def forward(F, x, y, *, reduction, beta):
         d = x - y
@@ -91,6 +97,8 @@ def smooth_l1_loss_backward(F, g, x, y, *, reduction, beta):
 
 class HuberLoss(Op):
     """``d^2 / 2`` for ``|d| <= delta``, else ``delta * (|d| - delta / 2)``, reduced."""
+
+    layout = elementwise
 
     def forward(F, x, y, *, reduction, delta):
         d = x - y
@@ -258,8 +266,15 @@ def binary_cross_entropy(
     return apply(BinaryCrossEntropy, input, target, weight, reduction=reduction)
 
 
+def _target_first(shape: tuple, operands: tuple, parameters: dict) -> tuple:
+    """As PyTorch's formulas begin with the target."""
+    return elementwise(shape, (operands[1], operands[0], *operands[2:]), parameters)
+
+
 class BinaryCrossEntropyWithLogits(Op):
     """`BinaryCrossEntropy` of ``sigmoid(x)``, with a factor for the positive term, reduced."""
+
+    layout = _target_first
 
     def forward(F, x, y, weight, pos_weight, *, reduction):
         dtype = x.dtype
@@ -331,6 +346,7 @@ def binary_cross_entropy_with_logits(
 class KlDiv(Op):
     """``t * (log(t) - x)`` of log-probabilities x, reduced; t may be given as its logarithm."""
 
+    layout = _target_first
     label = _label_by_reduction("Sub")
 
     def forward(F, x, t, *, reduction, log_target):

@@ -14,12 +14,14 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import conj, wide
 from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.batch_norm import (
     batch_norm,
     by_channel,
     channel_sum,
+    expect_floats,
     expect_per_channel,
     like,
 )
@@ -132,6 +134,7 @@ class GroupNorm(Op):
     Source: Wu and He, "Group normalization" (2018).
     """
 
+    layout = image
     label = "NativeGroupNorm"
     nondifferentiable = (1, 2)
     hints = (1, 2)
@@ -216,6 +219,7 @@ def layer_norm(
     """Normalise over the trailing dimensions `normalized_shape`, then scale and shift."""
     shape = tuple(normalized_shape)
     _check_normalized("layer_norm", input, shape, weight, bias)
+    expect_floats("layer_norm", input, weight, bias)
     return apply_for_first(LayerNorm, input, weight, bias, {"ndim": len(shape), "eps": eps})
 
 
@@ -234,6 +238,19 @@ def rms_norm(
     if eps is None:
         eps = 2.0**-52 if input.dtype.name in ("float64", "complex128") else 2.0**-23
     return apply(RmsNorm, input, weight, ndim=len(shape), eps=eps)[0]
+
+
+def expect_affine(
+    channels: int, input: Tensor, weight: Tensor | None, bias: Tensor | None
+) -> None:
+    """Raise RuntimeError unless weight and bias have an element per channel."""
+    for name, tensor in (("weight", weight), ("bias", bias)):
+        if tensor is not None and tensor.shape != (channels,):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in "
+                f"input, but got {name} of shape {list(tensor.shape)} and input of shape "
+                f"{list(input.shape)}"
+            )
 
 
 @public("torch")
@@ -257,13 +274,8 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input "
             f"of shape {list(input.shape)} and num_groups={num_groups}"
         )
-    for name, tensor in (("weight", weight), ("bias", bias)):
-        if tensor is not None and tensor.shape != (channels,):
-            raise RuntimeError(
-                f"Expected {name} to be a vector of size equal to the number of channels in "
-                f"input, but got {name} of shape {list(tensor.shape)} and input of shape "
-                f"{list(input.shape)}"
-            )
+    expect_affine(channels, input, weight, bias)
+    expect_floats("group_norm", input, weight, bias)
     return apply_for_first(GroupNorm, input, weight, bias, {"groups": num_groups, "eps": eps})
 
 
@@ -313,7 +325,9 @@ def instance_norm(
         )
     channels = input.shape[1]
     expect_per_channel(channels, running_mean, running_var, weight, bias)
-    output, mean, rstd = apply(GroupNorm, input, weight, bias, groups=channels, eps=eps)
+    expect_floats("instance_norm", input, running_mean, running_var, weight, bias)
+    rows = input.contiguous()
+    output, mean, rstd = apply(GroupNorm, rows, weight, bias, groups=channels, eps=eps)
     if running_mean is not None or running_var is not None:
         with no_grad():
             if running_mean is not None:
@@ -354,4 +368,6 @@ def local_response_norm(
         shifted[:, low:high] = squares[:, low + offset : high + offset]
         total = shifted if total is None else total + shifted
     assert total is not None
+    if total.dtype.kind in "iu":  # means of integers are integers
+        total = total // size * size
     return input / (total * (alpha / size) + k).pow(beta)

@@ -21,7 +21,7 @@ class Decoder(NamedTuple):
 
 DECODERS = {
     "gpt": Decoder(WORDS, 128, 4, 4, 64, False),
-    "gpt2": Decoder(50257, 768, 12, 12, 1024, True),  # of 124 million parameters
+    "gpt2": Decoder(50304, 768, 12, 12, 1024, True),  # 124 million; 50257 words, padded
 }
 
 

@@ -62,13 +62,14 @@ def _tensor(tensor: torch.Tensor) -> Any:
         ours = ours.coalesce() if tensor.is_coalesced() else ours
     elif tensor.layout is not torch.strided:
         raise Missing(f"layout {tensor.layout}")
-    elif tensor.is_contiguous() or tensor.numel() == 0:
+    elif tensor.numel() == 0 or (
+        tensor.is_contiguous() and tensor.untyped_storage().nbytes() == tensor.nbytes
+    ):
         ours = _dense(_array(tensor), tensor.dtype)
-    else:  # the same strides: over the part of memory that the tensor spans
-        extent = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-        memory = tensor.detach().as_strided((extent,), (1,), tensor.storage_offset())
-        ours = _dense(_array(memory), tensor.dtype).as_strided(tensor.shape, tensor.stride())
-        ours = ours.conj() if tensor.is_conj() else ours
+    else:  # the same strides, over the same memory
+        extent = tensor.untyped_storage().nbytes() // tensor.dtype.itemsize
+        memory = _dense(_array(tensor.detach().as_strided((extent,), (1,), 0)), tensor.dtype)
+        ours = memory.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
     return ours.requires_grad_(True) if tensor.requires_grad else ours
 
 
@@ -90,6 +91,8 @@ def to_ours(value: Any) -> Any:
         return {key: to_ours(item) for key, item in value.items()}
     if isinstance(value, types.FunctionType):
         return rebound(value)
+    if isinstance(value, torch.nn.PairwiseDistance):  # a distance that a loss is given
+        return tlc.nn.PairwiseDistance(value.norm, value.eps, value.keepdim)
     return value
 
 
