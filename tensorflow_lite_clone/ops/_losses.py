@@ -38,6 +38,16 @@ def spread(g: Any, reduction: str, shape: tuple) -> Any:
     return g / (math.prod(shape) or 1) if reduction == "mean" else g
 
 
+def expect_same_size(function: str, input: Tensor, other: Tensor) -> None:
+    """Raise RuntimeError where `other` would enlarge `input` when both are broadcast."""
+    shape, sizes = tuple(input.shape), tuple(other.shape)
+    if shape != sizes and broadcast_shapes(shape, sizes) != shape:
+        raise RuntimeError(
+            f"{function}: output with shape {list(shape)} doesn't match the broadcast shape "
+            f"{list(broadcast_shapes(shape, sizes))}"
+        )
+
+
 def finish(values: Tensor, reduction: str) -> Tensor:
     """In a public function: the values reduced."""
     if reduction == "mean":

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.autocast import casters
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import (
     DType,
     dtype_of_scalar,
@@ -122,3 +123,12 @@ def as_operands(values: tuple, dtype: DType) -> list[Tensor]:
             value = value.to(backend.device)
         operands.append(cast(value, dtype))
     return operands
+
+
+def expect_constant(function: str, name: str, tensor: Tensor | None) -> None:
+    """Raise torch's error for an input that requires a gradient where there is none."""
+    if tensor is not None and tensor._edge is not None and mode.grad:
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument '{name}'. "
+            "This input cannot have requires_grad True."
+        )

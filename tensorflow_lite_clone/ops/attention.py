@@ -228,7 +228,9 @@ def _weights(F: Any, scores: Any, lse: Any, groups: int) -> Any:
     if 0 in scores.shape:
         return scores
     if lse is not None:
-        return F.exp(scores - _by_group(F, lse[..., None], groups))
+        weights = F.exp(scores - _by_group(F, lse[..., None], groups))
+        total = F.sum(weights, axis=-1, keepdims=True)  # 1, but for the rounding of a large lse
+        return weights / F.where(total == 0, 1, total)
     closed = F.max(scores, axis=-1, keepdims=True) == -inf
     return F.where(closed, 0.0, F.softmax(F.where(closed, 0.0, scores), axis=-1))
 

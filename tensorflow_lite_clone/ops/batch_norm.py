@@ -12,12 +12,12 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import write
-from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import wide
+from tensorflow_lite_clone.ops._operands import expect_constant
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -185,14 +185,6 @@ def expect_floats(name: str, input: Tensor, *parameters: Tensor | None) -> None:
             )
 
 
-def _check_constant(name: str, tensor: Tensor | None) -> None:
-    if tensor is not None and tensor._edge is not None and mode.grad:
-        raise RuntimeError(
-            "The function 'native_batch_norm' is not differentiable with respect to argument "
-            f"'{name}'. This input cannot have requires_grad True."
-        )
-
-
 @public("functional")
 def batch_norm(
     input: Tensor,
@@ -213,6 +205,10 @@ def batch_norm(
     if momentum is None:
         raise TypeError("batch_norm(): argument 'momentum' must be float, not NoneType")
     shape = input._storage.laid.shape
+    if 0 in shape:  # nothing is looked at but the first weight and bias, as in PyTorch
+        result = input.clone()
+        result = result if weight is None else result * weight[0]
+        return result if bias is None else result + bias[0]
     if len(shape) < 2:
         raise RuntimeError(f"batch_norm expected at least 2 dimensions, got {len(shape)}")
     channels = shape[1]
@@ -226,8 +222,8 @@ def batch_norm(
         raise RuntimeError(f"{missing} must be defined in evaluation mode")
     if (running_mean is None) is not (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
-    _check_constant("running_mean", running_mean)
-    _check_constant("running_var", running_var)
+    expect_constant("native_batch_norm", "running_mean", running_mean)
+    expect_constant("native_batch_norm", "running_var", running_var)
     if not training:
         return apply(BatchNormEval, input, weight, bias, running_mean, running_var, eps=eps)
     count = input.numel() // max(channels, 1)
@@ -235,8 +231,6 @@ def batch_norm(
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {input.shape}"
         )
-    if not count:  # nothing is seen
-        running_mean = running_var = None
     return normalized_by_batch(input, weight, bias, running_mean, running_var, momentum, eps)[0]
 
 

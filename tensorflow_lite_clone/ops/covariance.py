@@ -106,9 +106,7 @@ def _widths(y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Any:
         raise TypeError("trapezoid() takes either 'x' or 'dx', not both")
     if x.ndim == 1:
         if x.shape[0] != y.shape[axis]:
-            raise RuntimeError(
-                "trapezoid(): There must be one `x` value for each sample point"
-            )
+            raise RuntimeError("trapezoid(): There must be one `x` value for each sample point")
         return (x[1:] - x[:-1]).reshape((-1,) + (1,) * (y.ndim - axis - 1))
     axis = axis - y.ndim
     return x.narrow(axis, 1, x.shape[axis] - 1) - x.narrow(axis, 0, x.shape[axis] - 1)
@@ -150,14 +148,20 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(
             f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
         )
+    if p <= 0:
+        raise RuntimeError(f"renorm: non-positive-norm not supported, got {p}")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     axis = axis_of(dim, input.ndim)
     others = tuple(i for i in range(input.ndim) if i != axis)
-    size = input.norm(p, others, True)
-    factor = (maxnorm / (size + 1e-7)).masked_fill((size > maxnorm).logical_not(), 1)
+    kept = (input.detach().norm(p, others, True) > maxnorm).logical_not()
+    # What is kept gets no part of the norm's gradient, which NaN would spoil.
+    size = input.masked_fill(kept, 0).norm(p, others, True)
+    factor = (maxnorm / (size + 1e-7)).masked_fill(kept, 1)
     return (input * factor).contiguous()
 
 
 @public("method")
 def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """`renorm` in place."""
-    return self.copy_(renorm(self, p, dim, maxnorm))
+    return self.copy_(renorm(self.clone(), p, dim, maxnorm))  # a gradient needs what self was

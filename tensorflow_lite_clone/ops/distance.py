@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import math
+
+from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._products import expect_one_dtype
 from tensorflow_lite_clone.ops.norms import vector_norm
 from tensorflow_lite_clone.tensor import Tensor
+
+
+class Chebyshev(Op):
+    """The largest ``|x|`` along the last axis; as in PyTorch, all that tie have the whole gradient.
+
+    (Those of a norm share it.)
+    """
+
+    def forward(F, x):
+        size = F.abs(x)
+        return F.max(size, axis=-1) if size.shape[-1] else F.sum(size, axis=-1)
+
+    def backward_x(F, g, x, out):
+        g, out = F.expand_dims(g, axis=-1), F.expand_dims(out, axis=-1)
+        return F.where(F.abs(x) == out, F.sgn(x) * g, 0)
 
 
 @public("torch", "functional")
@@ -16,7 +35,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     rows = input.shape[0]
     first = [i for i in range(rows) for _ in range(i + 1, rows)]
     second = [j for i in range(rows) for j in range(i + 1, rows)]
-    return vector_norm(input[first] - input[second], p, -1)
+    between = input[first] - input[second]
+    return vector_norm(between, p, -1) if p != math.inf else apply(Chebyshev, between)
 
 
 @public("torch")
@@ -41,8 +61,7 @@ def cdist(
     expect_one_dtype("cdist", x1, x2)
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: "
-            f"{x2.shape[-1]}"
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
@@ -51,7 +70,8 @@ def cdist(
         compute_mode == "use_mm_for_euclid_dist"
         or (many and compute_mode in (None, "use_mm_for_euclid_dist_if_necessary"))
     ):
-        return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+        between = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+        return vector_norm(between, p, -1) if p != math.inf else apply(Chebyshev, between)
     squares1 = (x1 * x1).sum(-1, keepdim=True)
     squares2 = (x2 * x2).sum(-1).unsqueeze(-2)
     squares = squares1 + squares2 - 2 * (x1 @ x2.mT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
@@ -115,6 +116,16 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return _dropped(input, p, training, inplace, False, False)
 
 
+def _channels_dropped(
+    input: Tensor, p: float, training: bool, inplace: bool, batched: bool
+) -> Tensor:
+    """`_dropped` for whole channels, which are axis 1 of a batch and axis 0 of a single sample."""
+    if batched:
+        return _dropped(input, p, training, inplace, True, False)
+    result = _dropped(input.unsqueeze(0), p, training, inplace, True, False)
+    return input if inplace else result.squeeze(0)
+
+
 @public("functional")
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
@@ -127,28 +138,49 @@ def dropout1d(
             "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, "
             "a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
         )
-    if input.ndim == 3:
-        return _dropped(input, p, training, inplace, True, False)
-    result = _dropped(input.unsqueeze(0), p, training, inplace, True, False)
-    return input if inplace else result.squeeze(0)
+    return _channels_dropped(input, p, training, inplace, input.ndim == 3)
 
 
 @public("functional")
 def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Whole channels (axis 1) of (n, c, h, w) zeroed with probability `p`."""
+    """Whole channels (axis 1) of (n, c, h, w) zeroed with probability `p`.
+
+    As in PyTorch three dimensions are (n, c, w), with a UserWarning, as for two or five and more.
+    """
     _check_probability("dropout2d", input, p)
-    return _dropped(input, p, training, inplace, True, False)
+    if input.ndim == 3:
+        warnings.warn(
+            "dropout2d: a 3-D input is taken as (n, c, w), as by dropout1d; an input without a "
+            "batch, (c, h, w), needs unsqueeze(0).",
+            stacklevel=2,
+        )
+    else:
+        _warn_of_dimensions("dropout2d", input, (3, 4))
+    return _channels_dropped(input, p, training, inplace, True)
 
 
 @public("functional")
 def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Whole channels (axis 1) of (n, c, d, h, w) zeroed with probability `p`."""
+    """Whole channels of (n, c, d, h, w) or (c, d, h, w) zeroed with probability `p`.
+
+    As in PyTorch, an input that is not five-dimensional is a single sample.
+    """
     _check_probability("dropout3d", input, p)
-    return _dropped(input, p, training, inplace, True, False)
+    _warn_of_dimensions("dropout3d", input, (4, 5))
+    return _channels_dropped(input, p, training, inplace, input.ndim == 5)
+
+
+def _warn_of_dimensions(name: str, input: Tensor, expected: tuple[int, int]) -> None:
+    if input.ndim not in expected:
+        warnings.warn(
+            f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will be "
+            f"an error; {expected[0]} or {expected[1]} dimensions are expected.",
+            stacklevel=3,
+        )
 
 
 @public("functional")

@@ -44,6 +44,10 @@ def _pooled(
     """Maxima and their places in the flat spatial axes."""
     expect_tensors(name, input, samples)
     kernel, out = _per_axis(kernel_size, ndim), _per_axis(output_size, ndim)
+    if input.ndim not in (ndim + 1, ndim + 2):
+        raise RuntimeError(
+            f"{name}(): Expected {ndim + 1}D or {ndim + 2}D tensor, but got: {list(input.shape)}"
+        )
     batched = input.ndim == ndim + 2
     x = input if batched else input.unsqueeze(0)
     n, c, *sizes = x.shape

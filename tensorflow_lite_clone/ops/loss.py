@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
+from tensorflow_lite_clone.ops._operands import expect_constant
 from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.softmax import log_softmax
 from tensorflow_lite_clone.tensor import Tensor
@@ -206,6 +207,7 @@ def _check_index_targets(input: Tensor, target: Tensor, weight: Tensor | None) -
             raise RuntimeError(
                 f"expected scalar type {input.dtype.short_name} but found {weight.dtype.short_name}"
             )
+        expect_constant("nll_loss_forward", "weight", weight)
     return target
 
 

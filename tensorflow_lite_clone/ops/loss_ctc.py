@@ -1,18 +1,101 @@
-"""Connectionist temporal classification."""
+"""Connectionist temporal classification (Graves et al., 2006)."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.ops._losses import finish
+from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._losses import finish, reduction_of
 from tensorflow_lite_clone.ops._samples import per_sample
-from tensorflow_lite_clone.ops.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 
-#: The logarithm of an impossible path: finite, so that gradients are.
+#: The logarithm of an impossible path: finite, so that its difference from another one is.
 _NEVER = -1e30
+
+
+class CtcLoss(Op):
+    """``-log`` of the sum over all paths through the states of each sequence.
+
+    `x` is (T, N, C), `labels` (N, S) the class of each state. `starts`, `skips` and `ends` (N, S)
+    are 0 where a path may start, may come from the last state but one, and may end; elsewhere
+    `_NEVER`. `running` (T, N, 1) is true for the frames of a sequence.
+    """
+
+    def forward(F, x, labels, starts, skips, ends, running, *, zero_infinity):
+        if x.dtype.itemsize == 2:
+            word = "Half" if x.dtype.kind == "f" else "BFloat16"
+            raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{word}'")
+        alphas = _alphas(F, _frames(F, x, labels), starts, skips, running)
+        losses = -_sum(F, alphas[-1] + ends, 1)
+        return F.where(losses > -_NEVER / 2, 0 if zero_infinity else math.inf, losses)
+
+    def backward_x(F, g, x, labels, starts, skips, ends, running, *, zero_infinity):
+        return F.ctc_loss_backward(
+            g, x, labels, starts, skips, ends, running, zero_infinity=zero_infinity
+        )
+
+
+@composite
+def ctc_loss_backward(F, g, x, labels, starts, skips, ends, running, *, zero_infinity):
+    """``gx = g * (exp(x) - p)``, p the probability of a class in a frame, given the target.
+
+    The derivative is ``-g * p``. PyTorch adds exp(x), which makes it the gradient of the scores
+    that x is the log_softmax of; a log_softmax hands it on as it is.
+    """
+    frames = _frames(F, x, labels)
+    alphas = _alphas(F, frames, starts, skips, running)
+    losses = F.expand_dims(-_sum(F, alphas[-1] + ends, 1), axis=1)
+    betas = [ends]
+    for t in range(len(alphas) - 2, 0, -1):
+        beta = _after(F, betas[-1] + frames[t], skips)
+        betas.append(F.where(running[t], beta, betas[-1]))
+    impossible = losses > -_NEVER / 2
+    paths = F.stack(alphas[1:], axis=0) + F.stack(betas[::-1], axis=0) + losses
+    paths = F.exp(F.where(impossible, _NEVER, paths))
+    index = F.broadcast_to(labels, frames.shape)
+    gx = F.exp(x) - F.scatter_add(F.zeros_like(x), index, paths, axis=2)
+    gx = F.where(impossible, 0 if zero_infinity else math.nan, F.expand_dims(g, axis=1) * gx)
+    return F.where(running, gx, 0)
+
+
+def _frames(F: Any, x: Any, labels: Any) -> Any:
+    """(T, N, S): what x has for the class of each state, at least `_NEVER`."""
+    index = F.broadcast_to(labels, (x.shape[0], *labels.shape))
+    return F.maximum(F.gather(x, index, axis=2, shape=x.shape), _NEVER)
+
+
+def _alphas(F: Any, frames: Any, starts: Any, skips: Any, running: Any) -> list:
+    """Before the first frame and after each: log-sums over the paths that have come to a state."""
+    alphas = [starts]
+    for t in range(frames.shape[0]):
+        alpha = _before(F, alphas[-1], skips) + frames[t]
+        alphas.append(F.where(running[t], alpha, alphas[-1]))
+    return alphas
+
+
+def _before(F: Any, alpha: Any, skips: Any) -> Any:
+    """Log-sums over the states that a path may come from: this one and the two before it."""
+    one, two = [F.concat([_never(F, alpha, n), alpha], axis=1)[:, : alpha.shape[1]] for n in (1, 2)]
+    return _sum(F, F.stack([alpha, one, F.maximum(two + skips, _NEVER)], axis=0), 0)
+
+
+def _after(F: Any, beta: Any, skips: Any) -> Any:
+    """Log-sums over the states that a path may go to: this one and the two after it."""
+    skipped = F.maximum(beta + skips, _NEVER)
+    one, two = [F.concat([x, _never(F, x, n)], axis=1)[:, n:] for n, x in ((1, beta), (2, skipped))]
+    return _sum(F, F.stack([beta, one, two], axis=0), 0)
+
+
+def _never(F: Any, x: Any, count: int) -> Any:
+    return F.full((x.shape[0], count), _NEVER, dtype=x.dtype)
+
+
+def _sum(F: Any, x: Any, axis: int) -> Any:
+    return F.logsumexp(x, axis=(axis,), keepdims=False, shape=x.shape)
 
 
 @public("functional")
@@ -28,70 +111,93 @@ def ctc_loss(
 ) -> Tensor:
     """``-log`` of the probability that frames spell their targets.
 
-    `log_probs` is (T, N, C) or (T, C); `targets` is (N, S), (S,) or all concatenated. Lengths
-    are per sequence. 'mean' divides each loss by its target's length first. Losses of targets
-    that do not fit are infinite, or zero with `zero_infinity`. (Graves et al., 2006.)
+    `log_probs` is (T, N, C) or (T, C), normalized along C; `targets` is (N, S), (S,) or all
+    concatenated. Lengths are per sequence. 'mean' divides each loss by its target's length first.
+    Losses of targets that do not fit are infinite, and their gradients NaN; or zero with
+    `zero_infinity`. The gradient is that of the scores whose log_softmax `log_probs` is. Raises
+    RuntimeError for sizes, lengths and labels out of range.
     """
+    reduction = reduction_of(None, None, reduction)
+    if log_probs.dtype.kind != "f":
+        word = log_probs.dtype.short_name
+        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{word}'")
     single = log_probs.ndim == 2
-    if single:
-        log_probs = log_probs.unsqueeze(1)
-    batch = log_probs.shape[1]
-    steps = _lengths(input_lengths)
-    lengths = _lengths(target_lengths)
-    for name, found in (("input_lengths", steps), ("target_lengths", lengths)):
-        if len(found) != batch:
-            raise RuntimeError(f"{name} must be of size batch_size")
-    if max(steps, default=0) > log_probs.shape[0]:
-        raise RuntimeError(
-            f"Expected input_lengths to have value at most {log_probs.shape[0]}, but got value "
-            f"{max(steps)}"
-        )
-    labels = _extended(targets, lengths, blank)
-    states = len(labels[0])
-    index = targets.new_tensor(labels, dtype=int64)
-    frames = log_probs.gather(2, index.expand(log_probs.shape[0], batch, states))
-    # A path may skip a blank between two different labels.
-    skips = [[i > 1 and row[i] != blank and row[i] != row[i - 2] for i in range(states)]
-             for row in labels]  # fmt: skip
-    no_skip = targets.new_tensor([[not skip for skip in row] for row in skips]).bool()
-    running = targets.new_tensor([[t < n for n in steps] for t in range(log_probs.shape[0])])
-    starts = targets.new_tensor([[i > 1 for i in range(states)]] * batch).bool()
-    alpha = frames[0].masked_fill(starts, _NEVER)
-    one, two = (alpha.new_full((batch, i), _NEVER) for i in (1, 2))
-    for t in range(1, max(steps, default=0)):
-        step = cat([one, alpha[:, :-1]], 1)
-        skip = cat([two, alpha[:, :-2]], 1)[:, :states].masked_fill(no_skip, _NEVER)
-        after = stack([alpha, step, skip]).logsumexp(0) + frames[t]
-        alpha = after.where(running[t].bool().unsqueeze(1), alpha)
-    ends = [[2 * n, max(2 * n - 1, 0)] for n in lengths]
-    last = alpha.gather(1, targets.new_tensor(ends, dtype=int64))
-    empty = targets.new_tensor([[False, n == 0] for n in lengths]).bool()
-    losses = -last.masked_fill(empty, _NEVER).logsumexp(1)
-    losses = losses.masked_fill(losses > -_NEVER / 2, 0 if zero_infinity else float("inf"))
+    x = log_probs.unsqueeze(1) if single else log_probs
+    if x.ndim != 3:
+        raise RuntimeError(f"Expected log_probs of 2 or 3 dimensions, but got {list(x.shape)}")
+    if not x.numel():
+        raise RuntimeError("log_probs tensor must not be empty")
+    frames, batch, classes = x.shape
+    if not 0 <= blank < classes:
+        raise RuntimeError(f"blank must be in label range, 0 to {classes - 1}, but got {blank}")
+    steps = _lengths("input_lengths", input_lengths, batch, frames)
+    lengths = _lengths("target_lengths", target_lengths, batch, None)
+    rows = _rows(targets, lengths, classes)
+    width = 2 * max(lengths) + 1
+    labels = [[blank] * width for _ in rows]
+    for states, row in zip(labels, rows):
+        states[1 : 2 * len(row) : 2] = row  # blanks between them and around
+    # A path may leave out the blank between two different labels.
+    skips = [[i > 1 and row[i] != row[i - 2] for i in range(width)] for row in labels]
+    starts = [[not i for i in range(width)]] * batch
+    ends = [[2 * n - 1 <= i <= 2 * n for i in range(width)] for n in lengths]
+    running = [[[t < n] for n in steps] for t in range(frames)]
+    gates = [x.new_tensor([[0 if is_open else _NEVER for is_open in row] for row in gate])
+             for gate in (starts, skips, ends)]  # fmt: skip
+    losses = apply(
+        CtcLoss,
+        x,
+        targets.new_tensor(labels, dtype=int64),
+        *gates,
+        targets.new_tensor(running).bool(),
+        zero_infinity=zero_infinity,
+    )
     if reduction == "mean":
         losses = losses / losses.new_tensor([max(n, 1) for n in lengths])
     return losses.squeeze(0) if single and reduction == "none" else finish(losses, reduction)
 
 
-def _lengths(lengths: Any) -> list[int]:
+def _lengths(name: str, lengths: Any, batch: int, most: int | None) -> list[int]:
+    """One per sequence, in [0, most]; RuntimeError for others."""
     if isinstance(lengths, Tensor):
-        lengths = lengths.tolist()
-    return [lengths] if isinstance(lengths, int) else list(lengths)
+        if lengths.dtype.kind not in "iu":
+            raise RuntimeError(f"{name} must be integral, but got {lengths.dtype}")
+        lengths = lengths.reshape(-1).tolist()
+    found = [lengths] if isinstance(lengths, int) else list(lengths)
+    if not all([isinstance(n, int) for n in found]):
+        raise TypeError(f"ctc_loss(): argument '{name}' must be tuple of ints, but got {found}")
+    if len(found) != batch:
+        raise RuntimeError(f"{name} must be of size batch_size, {batch}, but got {len(found)}")
+    for n in found:
+        if n < 0:
+            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {n}")
+        if most is not None and n > most:
+            raise RuntimeError(f"Expected {name} to have value at most {most}, but got value {n}")
+    return found
 
 
-def _extended(targets: Tensor, lengths: list[int], blank: int) -> list[list[int]]:
-    """Per sequence its labels with blanks between and around, padded with blanks."""
+def _rows(targets: Tensor, lengths: list[int], classes: int) -> list[list[int]]:
+    """The labels of each sequence; RuntimeError where there are too few, too many, or others."""
+    shape = tuple(targets.shape)
+    if len(shape) not in (1, 2):
+        raise RuntimeError(f"Expected targets of 1 or 2 dimensions, but got {list(shape)}")
     flat = targets.tolist()
-    if targets.ndim == 1:
+    if len(shape) == 1:
+        if shape[0] != sum(lengths):
+            raise RuntimeError(
+                f"Expected {sum(lengths)} targets, the sum of target_lengths, but got {shape[0]}"
+            )
         starts = [sum(lengths[:i]) for i in range(len(lengths))]
         rows = [flat[start : start + n] for start, n in zip(starts, lengths)]
     else:
+        if shape[0] != len(lengths) or shape[1] < max(lengths):
+            raise RuntimeError(
+                f"Expected targets of size {len(lengths)} x at least {max(lengths)}, the batch and "
+                f"the largest target length, but got {list(shape)}"
+            )
         rows = [row[:n] for row, n in zip(flat, lengths)]
-    width = 2 * max(lengths, default=0) + 1
-    labels = []
     for row in rows:
-        extended = [blank]
         for label in row:
-            extended += [label, blank]
-        labels.append(extended + [blank] * (width - len(extended)))
-    return labels
+            if not 0 <= label < classes:
+                raise RuntimeError(f"Expected targets in [0, {classes}), but got the label {label}")
+    return rows

@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -14,13 +13,14 @@ from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
 from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._losses import (
+    expect_same_size,
     finish,
     loss_operands,
     reduced,
     reduction_of,
     spread,
 )
-from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
+from tensorflow_lite_clone.ops._operands import as_operands, expect_constant, operand_dtype
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -92,7 +92,7 @@ class SmoothL1Loss(Op):
 def smooth_l1_loss_backward(F, g, x, y, *, reduction, beta):
     """``gx = g * d / beta`` between -1 and 1."""
     d = x - y
-    slope = F.where(F.abs(d) < beta, d / beta, F.sgn(d))
+    slope = F.where(F.abs(d) >= beta, F.sgn(d), d / beta)
     return slope * spread(g, reduction, d.shape)
 
 
@@ -116,7 +116,7 @@ class HuberLoss(Op):
 def huber_loss_backward(F, g, x, y, *, reduction, delta):
     """``gx = g * d`` between -delta and delta."""
     d = x - y
-    slope = F.where(F.abs(d) <= delta, d, F.sgn(d) * delta)
+    slope = F.where(F.abs(d) > delta, F.sgn(d) * delta, d)
     return slope * spread(g, reduction, d.shape)
 
 
@@ -264,7 +264,8 @@ def binary_cross_entropy(
             f"Found dtype {target.dtype.short_name} but expected {input.dtype.short_name}"
         )
     if weight is not None:
-        broadcast_shapes(weight.shape, input.shape)
+        expect_same_size("binary_cross_entropy", input, weight)
+        expect_constant("binary_cross_entropy", "weight", weight)
     return apply(BinaryCrossEntropy, input, target, weight, reduction=reduction)
 
 
@@ -282,9 +283,9 @@ class BinaryCrossEntropyWithLogits(Op):
         dtype = x.dtype
         soft = F.log1p(F.exp(-F.abs(x)))
         if pos_weight is None:
-            values = F.maximum(x, x * 0) - x * y + soft
+            values = (1 - y) * x + (soft + F.where(x < 0, -x, 0))
         else:
-            values = (1 - y) * x + ((pos_weight - 1) * y + 1) * (soft + F.maximum(-x, x * 0))
+            values = (1 - y) * x + ((pos_weight - 1) * y + 1) * (soft + F.where(x < 0, -x, 0))
         if weight is not None:
             values = values * weight
         return reduced(F, values, reduction, dtype)
@@ -340,12 +341,8 @@ def binary_cross_entropy_with_logits(
         raise uncastable(input.dtype, target.dtype)
     for name, factor in (("weight", weight), ("pos_weight", pos_weight)):
         if factor is not None:
-            broadcast_shapes(factor.shape, input.shape)
-            if factor.requires_grad and mode.grad:
-                raise RuntimeError(
-                    "The function 'binary_cross_entropy_with_logits' is not differentiable with "
-                    f"respect to argument '{name}'. This input cannot have requires_grad True."
-                )
+            expect_same_size("binary_cross_entropy_with_logits", input, factor)
+            expect_constant("binary_cross_entropy_with_logits", name, factor)
     return apply(
         BinaryCrossEntropyWithLogits, input, target, weight, pos_weight, reduction=reduction
     )
@@ -366,8 +363,9 @@ class KlDiv(Op):
 
     def backward_x(F, g, x, t, *, reduction, log_target):
         weights = F.exp(t) if log_target else t
-        shape = x.shape if x.shape == t.shape else broadcast_shapes(x.shape, t.shape)
-        return -weights * spread(g, reduction, shape)
+        if x.shape != t.shape:
+            weights = F.broadcast_to(weights, broadcast_shapes(x.shape, t.shape))
+        return -weights * spread(g, reduction, weights.shape)
 
     def backward_t(F, g, x, t, *, reduction, log_target):
         gt = F.exp(t) * (t - x + 1) if log_target else F.log(t) + 1 - x

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tensorflow_lite_clone.core.dtypes import float32, uncastable
+from tensorflow_lite_clone.core.dtypes import float32, int64, uncastable
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.ops._elementwise import refuse
-from tensorflow_lite_clone.ops._losses import finish, reduction_of
+from tensorflow_lite_clone.ops._losses import expect_same_size, finish, reduction_of
+from tensorflow_lite_clone.ops._operands import expect_constant
 from tensorflow_lite_clone.ops._samples import holds
+from tensorflow_lite_clone.ops.activation_smooth import logsigmoid
 from tensorflow_lite_clone.ops.create import full_like
-from tensorflow_lite_clone.ops.loss_elementwise import binary_cross_entropy_with_logits
 from tensorflow_lite_clone.ops.norms import pairwise_distance
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -29,7 +29,9 @@ def soft_margin_loss(
 ) -> Tensor:
     """``log(1 + exp(-target * input))`` of targets 1 and -1."""
     reduction = reduction_of(size_average, reduce, reduction)
-    product = input * -target
+    expect_constant("soft_margin_loss", "target", target)
+    expect_same_size("soft_margin_loss", input, target)
+    product = target * -input
     if product.dtype.kind in "iu":
         raise uncastable(float32, product.dtype)
     return finish(product.exp().log1p(), reduction)
@@ -170,14 +172,19 @@ def triplet(
 
 
 def _batch_of_rows(input: Tensor) -> tuple[int, int]:
-    """(N, C) of an (N, C) or (C,) input; RuntimeError for any other."""
+    """(N, C) of an (N, C), (C,) or zero-dim input; RuntimeError for any other."""
     shape = input.shape
-    if not 1 <= len(shape) <= 2 or not shape[-1]:
+    if len(shape) > 2 or not all(shape[-1:]):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
             f"{list(shape)}"
         )
-    return (shape[0] if len(shape) == 2 else 1), shape[-1]
+    return (shape[0] if len(shape) == 2 else 1), (shape[-1] if shape else 1)
+
+
+def _expect_classes(target: Tensor) -> None:
+    if target.numel() and target.dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.short_name}")
 
 
 @public("functional")
@@ -213,9 +220,11 @@ def multi_margin_loss(
         raise RuntimeError(
             f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
         )
+    expect_constant("multi_margin_loss", "weight", weight)
+    _expect_classes(target)
     if rows and not holds((target >= 0) & (target < classes)):
         raise RuntimeError("target out of range")
-    index = target.reshape(rows, 1)
+    index = target.reshape(rows, 1).to(int64)
     x = input.reshape(rows, classes)
     terms = (margin - x.gather(1, index) + x).clamp_min(0)
     if p == 2:
@@ -243,16 +252,15 @@ def multilabel_margin_loss(
     rows, classes = _batch_of_rows(input)
     if input.dtype.kind != "f":
         refuse("multilabel_margin_loss", input.dtype)
-    if target.shape != input.shape:
+    single = input.ndim < 2
+    if (target.ndim > 1 or target.numel() != classes) if single else target.shape != input.shape:
         raise RuntimeError(
-            f"inconsistent target size: {list(target.shape)} for input of size: "
-            f"{list(input.shape)}"
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
-    if target.dtype.kind not in "iu":
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype.short_name}")
+    _expect_classes(target)
     if not holds((target >= -1) & (target < classes)):
         raise RuntimeError("argument #2 'target' is out of range")
-    labels = target.reshape(rows, classes)
+    labels = target.reshape(rows, classes).to(int64)
     x = input.reshape(rows, classes)
     listed = (labels == -1).cumsum(1) == 0
     index = labels.masked_fill(~listed, 0)
@@ -261,7 +269,7 @@ def multilabel_margin_loss(
     terms = (1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
     terms = terms.masked_fill(~listed.unsqueeze(2) | is_target.unsqueeze(1), 0)
     values = terms.sum((1, 2)) / classes
-    return finish(values if input.ndim == 2 else values.squeeze(0), reduction)
+    return finish(values.squeeze(0) if single else values, reduction)
 
 
 @public("functional")
@@ -273,14 +281,18 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes of `binary_cross_entropy_with_logits`."""
+    """The mean over classes of ``-w * log(sigmoid(x))`` for targets 1, of -x for targets 0.
+
+    `target` and `weight` may be of any dtype, and broadcast with `input`.
+    """
     reduction = reduction_of(size_average, reduce, reduction)
     if not input.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
-    shape = broadcast_shapes(target.shape, input.shape)
-    input, target = input.expand(shape), target.expand(shape)
-    values = binary_cross_entropy_with_logits(input, target, weight, reduction="none")
-    return finish(values.mean(-1), reduction)
+    values = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        values = values * weight
+    axis = input.ndim - 1
+    return finish(values.sum(axis) / input.shape[axis], reduction)
 
 
 @public("functional")
@@ -309,6 +321,11 @@ def poisson_nll_loss(
     return finish(values, reduction)
 
 
+def _other_sizes(shape: Any, other: Any) -> list[int]:
+    """The sizes in `other` that are not those of `shape`."""
+    return [m for n, m in zip(shape, other) if n != m]
+
+
 @public("functional")
 def gaussian_nll_loss(
     input: Tensor,
@@ -320,7 +337,7 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """``(log(v) + (input - target)^2 / v) / 2`` with v the variance, at least `eps`.
 
-    `var` has `input`'s shape, lacks its last dimension or has length 1 there. `full` adds
+    `var` has `input`'s shape, lacks its last dimension or has length 1 in one of them. `full` adds
     ``log(2 pi) / 2``. The bound `eps` does not enter the gradient.
     """
     if not isinstance(var, Tensor):
@@ -328,8 +345,10 @@ def gaussian_nll_loss(
     elif var.shape != input.shape:
         if input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
-        elif input.shape[:-1] != var.shape[:-1] or var.shape[-1] != 1:
-            raise ValueError("var is of incorrect size")
+        elif input.ndim != var.ndim or _other_sizes(input.shape, var.shape) != [1]:
+            raise ValueError(
+                f"var is of incorrect size: {list(var.shape)} for input of size {list(input.shape)}"
+            )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
     if bool((var < 0).any()):

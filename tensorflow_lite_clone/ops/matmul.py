@@ -269,13 +269,13 @@ class Addmm(Op):
         return F.astype(product if beta == 0 else product + times(x, beta), x.dtype)
 
     def backward_x(F, g, *, beta):
-        return times(g, beta)
+        return times(g, beta.conjugate())
 
     def backward_y(F, g, z, *, alpha):
-        return times(F.matmul(g, _transposed(F, z)), alpha)
+        return times(F.matmul(g, _transposed(F, z)), alpha.conjugate())
 
     def backward_z(F, g, y, *, alpha):
-        return times(F.matmul(_transposed(F, y), g), alpha)
+        return times(F.matmul(_transposed(F, y), g), alpha.conjugate())
 
 
 class Baddbmm(Op):

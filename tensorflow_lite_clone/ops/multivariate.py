@@ -46,11 +46,16 @@ hypot = _pair(
     "biuc",
     numbers=False,
 )
+
+
 def _logaddexp(F, x, y):
     if x.dtype.kind != "c":
         return F.logaddexp(x, y)
-    first = F.real(x) >= F.real(y)
-    return F.where(first, x, y) + F.log1p(F.exp(F.where(first, y - x, x - y)))
+    left, right = F.real(x), F.real(y)
+    first = left >= right
+    result = F.where(first, x, y) + F.log1p(F.exp(F.where(first, y - x, x - y)))
+    both = (left == right) & F.isinf(left)
+    return F.where(both, F.where(left < 0, x, F.log(F.exp(x) + F.exp(y))), result)
 
 
 logaddexp = binary(
@@ -316,4 +321,3 @@ def addcdiv(
 def addcdiv_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
     """In-place form of `addcdiv`."""
     return _fused(Addcdiv, (input, tensor1, tensor2), value, inplace=True)
-

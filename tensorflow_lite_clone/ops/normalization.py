@@ -15,7 +15,7 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import image
-from tensorflow_lite_clone.ops._formulas import wide
+from tensorflow_lite_clone.ops._formulas import conj, wide
 from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.batch_norm import (
     batch_norm,
@@ -111,15 +111,18 @@ class RmsNorm(Op):
 
 @composite
 def rms_norm_backward(F, g, x, w, scale, *, ndim, eps, needs):
-    """gx = s (h - z mean(h z)) with h = g w, z = x s, s = 1 / sqrt(mean(x^2) + eps)."""
+    """gx = s (h - z mean(h z)) with h = g w, z = x s, s = 1 / sqrt(mean(x^2) + eps).
+
+    Of complex numbers w, z and s their conjugates.
+    """
     axis = tuple(range(len(x.shape) - ndim, len(x.shape)))
     g, rows = wide(F, g), wide(F, x)
     if scale is None:
         scale = 1 / F.sqrt(F.mean(rows * rows, axis=axis, keepdims=True) + eps)
-    z = rows * scale
+    z, scale = conj(F, rows * scale), conj(F, scale)
     gx = gw = None
     if needs[0]:
-        h = g if w is None else g * w
+        h = g if w is None else g * conj(F, w)
         gx = F.astype((h - z * F.mean(h * z, axis=axis, keepdims=True)) * scale, x.dtype)
     if needs[1]:
         gw = like(F, F.sum(g * z, axis=tuple(range(len(x.shape) - ndim))), w, x)

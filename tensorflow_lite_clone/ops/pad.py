@@ -68,6 +68,9 @@ def _padded(input: Tensor, pad: Any, mode: str, value: complex | None) -> Tensor
             "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
             "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
+    if mode != "circular" and input.dtype.kind == "b":
+        name = "reflection" if mode == "reflect" else "replication"
+        raise NotImplementedError(f"\"{name}_pad{len(pairs)}d\" not implemented for 'Bool'")
     if mode != "circular" and 0 in shape[-len(pairs) - 1 :]:
         raise RuntimeError(
             f"Expected a tensor with possibly 0 batch size and other non-zero dimensions for "
@@ -99,7 +102,7 @@ def _continued(x: Tensor, axis: int, low: int, high: int, mode: str, shape: tupl
     if mode == "circular":
         if max(low, high) > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")
-        if length < 0:
+        if length < 0 or size + min(low, 0) + min(high, 0) < min(length, 1):
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
     elif length < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {length}")
@@ -113,8 +116,9 @@ def _continued(x: Tensor, axis: int, low: int, high: int, mode: str, shape: tupl
 def _places(F: Any, size: int, low: int, high: int, mode: str) -> Any:
     """From which of `size` places each of the longer line takes its element."""
     place = F.arange(-low, size + high, dtype=F.int64)
-    if mode == "circular":
-        return place % size
+    if mode == "circular":  # a negative side cuts first, and what is left goes round
+        start, stop = max(-low, 0), size - max(-high, 0)
+        return start + (place - start) % (stop - start)
     last = size - 1
     if mode == "replicate":
         return F.clip(place, 0, last)

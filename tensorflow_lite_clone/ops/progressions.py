@@ -19,6 +19,7 @@ from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.create import finish
 from tensorflow_lite_clone.tensor import Tensor
 
+_SUMMED_IN = {dtypes.float16: dtypes.float32, dtypes.bfloat16: dtypes.float32}
 _WIDE = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}
 
 
@@ -107,9 +108,14 @@ def closed_range(
     backend = backends.load(device)
     dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
     _refuse("range", dtype, "bc")
-    if dtype.kind in "iu":
-        start, step = int(start), int(step)
-    count = math.floor((end - start) / step) + 1
+    if dtype.kind in "iu":  # as torch: each of them is cut to an integer
+        start, end, step = int(start), int(end), int(step)
+        _check_range(start, end, step)
+        count = (end - start) // step + 1
+    else:  # as torch: for two-byte floats in float32
+        wide = backend.native[_SUMMED_IN.get(dtype, dtypes.float64)]
+        first, last, by = [backend.constant(v, wide) for v in (start, end, step)]
+        count = int((last - first) / by) + 1
     array = backend.guarded(_stepped)(backend.F, count, step, start)
     return finish(backend.F.astype(array, dtype), backend, requires_grad)
 
@@ -138,6 +144,15 @@ def _stepped(F: Any, count: int, step: float, start: float) -> Any:
     return F.arange(count) * step + start
 
 
+def _whole(start: Any, end: Any, steps: Any, dtype: DType) -> tuple[int, int]:
+    """The ends that are used as integers of `dtype`; negative ones wrap around in unsigned dtypes.
+
+    RuntimeError for those that it does not hold.
+    """
+    first = fitting_number(start, dtype) if steps else 0
+    return first, fitting_number(end, dtype) if steps and steps > 1 else first
+
+
 def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any) -> tuple:
     try:
         steps = operator.index(steps)
@@ -152,22 +167,32 @@ def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any)
         if isinstance(start, complex) or isinstance(end, complex):
             dtype = dtype.to_complex()
     F = backend.F
-    index = F.arange(steps)
-    first_half = index < max(steps // 2, 1)
     if dtype.kind in "iu":
-        start, end = int(start), int(end)
+        start, end = _whole(start, end, steps, dtype)
         step = (end - start) / max(steps - 1, 1)
-        index = F.astype(index, F.float64)
-        back = steps - 1 - index
-        return F.trunc(F.where(first_half, start + step * index, end - step * back)), dtype
-    # as torch: from both ends, in the dtype itself, and product and sum rounded once
+        return F.trunc(_from_both_ends(F, start, end, step, steps, F.float64)), dtype
+    # as torch: the step in the dtype itself, and product and sum rounded once
     work = backend.native[dtype]
     first, last, count = [backend.constant(v, work) for v in (start, end, max(steps - 1, 1))]
     step = (last - first) / count
     wide = backend.native[_WIDE.get(dtype, dtype)]
     first, last, step = [F.astype(v, wide) for v in (first, last, step)]
-    back = F.astype(steps - 1 - index, wide)
-    return F.where(first_half, first + step * F.astype(index, wide), last - step * back), dtype
+    return _from_both_ends(F, first, last, step, steps, wide), dtype
+
+
+def _whole_exponents(start: Any, end: Any, steps: int, dtype: DType, backend: Any) -> tuple:
+    """Exponents between integers, in float32 whatever the dtype, as torch has them."""
+    start, end = _whole(_number("logspace", start), _number("logspace", end), steps, dtype)
+    F, single = backend.F, backend.native[dtypes.float32]
+    first, last, count = [backend.constant(v, single) for v in (start, end, max(steps - 1, 1))]
+    return _from_both_ends(F, first, last, (last - first) / count, steps, single), dtype
+
+
+def _from_both_ends(F: Any, first: Any, last: Any, step: Any, steps: int, dtype: Any) -> Any:
+    """The first half counted from `first`, the second from `last`."""
+    index = F.arange(steps)
+    forth, back = F.astype(index, dtype), F.astype(steps - 1 - index, dtype)
+    return F.where(index < max(steps // 2, 1), first + step * forth, last - step * back)
 
 
 @public("torch")
@@ -210,7 +235,7 @@ def logspace(
     _refuse("logspace", dtype, "b")
     _expect_numbers("logspace", start, end)
     final = get_default_dtype() if dtype is None else as_dtype(dtype)
-    kept = final if final.kind in "fc" else None
-    exponents, _ = backend.guarded(_spaced)(start, end, steps, kept, backend)
+    spaced = backend.guarded(_whole_exponents if final.kind in "iu" else _spaced)
+    exponents, _ = spaced(start, end, steps, final, backend)
     powers = backend.F.pow(backend.constant(base, exponents.dtype), exponents)
     return finish(backend.F.astype(powers, final), backend, requires_grad)

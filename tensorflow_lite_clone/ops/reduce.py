@@ -20,6 +20,7 @@ from tensorflow_lite_clone.ops._arguments import (
     restored,
     with_dtype,
 )
+from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._single import apply_single, reduction
 from tensorflow_lite_clone.tensor import Tensor
@@ -182,7 +183,7 @@ def prod_backward(F, g, x, *, axis):
         return F.broadcast_to(g, x.shape)
     before = exclusive_product(F, x, axis)
     after = F.flip(exclusive_product(F, F.flip(x, axis=axis), axis), axis=axis)
-    return g * before * after
+    return g * conj(F, before * after)
 
 
 def exclusive_product(F: Any, x: Any, axis: int) -> Any:

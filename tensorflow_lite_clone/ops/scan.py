@@ -51,12 +51,12 @@ class LinearRecurrence(Op):
         return x
 
     def backward(F, g, a, out, *, axis, needs):
-        gx = F.reverse_recurrence(g, a[part(axis, 1, None)], axis=axis)
+        gx = F.reverse_recurrence(g, conj(F, a[part(axis, 1, None)]), axis=axis)
         if not needs[1]:
             return gx, None
         before = out[part(axis, None, -1)]
         zero = F.zeros_like(out[part(axis, None, 1)])
-        return gx, gx * F.concat([zero, before], axis=axis)
+        return gx, gx * conj(F, F.concat([zero, before], axis=axis))
 
 
 @composite
@@ -99,12 +99,15 @@ class Cumprod(Op):
 
 @composite
 def cumprod_backward(F, g, x, y, *, axis):
-    """``gx[i] = y[i-1] * s[i]`` with ``s[i] = g[i] + x[i+1] * s[i+1]``: no division by zeros."""
+    """``gx[i] = y[i-1] * s[i]`` with ``s[i] = g[i] + x[i+1] * s[i+1]``: no division by zeros.
+
+    Of complex numbers x and y their conjugates.
+    """
     if not x.ndim or x.shape[axis] < 2:
         return g
-    s = F.reverse_recurrence(g, x[part(axis, 1, None)], axis=axis)
+    s = F.reverse_recurrence(g, conj(F, x[part(axis, 1, None)]), axis=axis)
     one = F.ones_like(y[part(axis, None, 1)])
-    return s * F.concat([one, y[part(axis, None, -1)]], axis=axis)
+    return s * conj(F, F.concat([one, y[part(axis, None, -1)]], axis=axis))
 
 
 class Logcumsumexp(Op):
@@ -125,7 +128,8 @@ def logcumsumexp_backward(F, g, x, y, *, axis):
     """
     if not x.ndim:
         return g
-    fall = F.exp(y[part(axis, None, -1)] - y[part(axis, 1, None)])
+    before, after = y[part(axis, None, -1)], y[part(axis, 1, None)]
+    fall = F.exp(F.where(before == after, 0, before - after))  # infinities stay where they are
     return conj(F, F.exp(x - y)) * F.reverse_recurrence(g, conj(F, fall), axis=axis)
 
 

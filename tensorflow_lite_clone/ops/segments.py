@@ -97,10 +97,14 @@ def _reduced(data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: Any
     index = segment.reshape(*segment.shape, *trailing).expand(data.shape)
     shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
     begin = data.new_full(shape, start if initial is None else initial)
-    result = begin.scatter_reduce(axis, index, data, how).narrow(axis, 0, count).contiguous()
+    sizes = lengths.reshape(*lengths.shape, *trailing)
+    own = initial is not None
+    if not own:  # what only empty segments have ties with no element of others
+        begin.narrow(axis, 0, count).masked_fill_(sizes > 0, math.nan)
+    result = begin.scatter_reduce(axis, index, data, how, include_self=own)
+    result = result.narrow(axis, 0, count).contiguous()
     if reduce != "mean":
         return result
-    sizes = lengths.reshape(*lengths.shape, *trailing)
     means = result / sizes.to(data.dtype).clamp_min(1)
     return means if initial is not None else means.masked_fill(sizes == 0, math.nan)
 

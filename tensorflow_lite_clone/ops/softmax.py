@@ -20,6 +20,7 @@ from tensorflow_lite_clone.ops._arguments import (
     numpy_names,
     restored,
 )
+from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._single import along_dim, apply_single
 from tensorflow_lite_clone.tensor import Tensor
@@ -78,7 +79,7 @@ class Logsumexp(Op):
         if 0 in shape:
             y = F.log(F.sum(F.exp(x), axis=axis, keepdims=keepdims))
         else:
-            top = F.max(x, axis=axis, keepdims=True)
+            top = F.max(F.real(x) if x.dtype.kind == "c" else x, axis=axis, keepdims=True)
             top = F.where(F.abs(top) == math.inf, 0, top)
             y = F.log(F.sum(F.exp(x - top), axis=axis, keepdims=keepdims))
             y = y + F.reshape(top, y.shape)
@@ -91,8 +92,8 @@ class Logsumexp(Op):
 
 @composite
 def logsumexp_backward(F, g, x, y):
-    """``gx = g * exp(x - y)``, the softmax."""
-    return g * F.exp(x - y)
+    """``gx = g * exp(x - y)``, the softmax; of complex numbers its conjugate."""
+    return g * conj(F, F.exp(x - y))
 
 
 def _soft(

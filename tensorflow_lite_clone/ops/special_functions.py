@@ -126,6 +126,12 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
 
 # --- modified Bessel functions of the first kind ------------------------------------------------
 
+
+def _over_x(F, y, x):
+    """``y / x`` for y that is x / 2 near 0; its derivative there is 0, not that of 0 / 0."""
+    return F.where(x == 0, 0.5, y / F.where(x == 0, 1, x))
+
+
 i0 = _function(
     "i0",
     lambda F, g, x: g * F.i1(x),
@@ -140,13 +146,13 @@ i0e = _special(
 )
 i1 = _special(
     "i1",
-    lambda F, g, x, out: g * (F.i0(x) - F.where(x == 0, 0.5, out / x)),
+    lambda F, g, x, out: g * (F.i0(x) - _over_x(F, out, x)),
     "The modified Bessel function of the first kind, order 1.",
     label="SpecialI1",
 )
 i1e = _special(
     "i1e",
-    lambda F, g, x, out: g * (F.i0e(x) - F.where(x == 0, 0.5, out / x) - F.sgn(x) * out),
+    lambda F, g, x, out: g * (F.i0e(x) - _over_x(F, out, x) - F.sgn(x) * out),
     "``exp(-|input|) * i1(input)``.",
     label="SpecialI1E",
 )

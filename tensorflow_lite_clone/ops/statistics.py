@@ -18,6 +18,7 @@ from tensorflow_lite_clone.ops._arguments import (
     reduced_count,
     restored,
 )
+from tensorflow_lite_clone.ops._formulas import no_gradient
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._samples import holds, per_sample
 from tensorflow_lite_clone.ops._single import apply_single
@@ -177,6 +178,9 @@ class Bincount(Op):
     def forward(F, x, weights, *, minlength):
         return F.bincount(x, weights, minlength=minlength)
 
+    def backward_weights(F, g, *, minlength):
+        return no_gradient("bincount")(F, g)
+
 
 @public("torch", "method")
 @per_sample()
@@ -201,7 +205,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights.shape != input.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     narrow = weights.dtype is float32
-    weights = cast(weights.detach(), float64)
+    weights = cast(weights, float64)
     result = apply(Bincount, input, weights, minlength=minlength)
     return cast(result, float32 if narrow else float64)
 
@@ -230,9 +234,7 @@ def histc(
             f"\"histogram_cpu\" not implemented for '{input.dtype.short_name}'"
         )
     if bins <= 0:
-        raise RuntimeError(
-            f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0"
-        )
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = float(min), float(max)
     if low == high and input._storage.laid.size:
         low, high = float(input.detach().min()), float(input.detach().max())
@@ -300,7 +302,7 @@ def _checked_probabilities(name: str, q: Any, input: Tensor) -> Tensor:
             raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
         if not holds((q >= 0) & (q <= 1)):
             raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
-        return q.detach()
+        return q
     if not 0 <= q <= 1:
         raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
     backend = input._storage.backend
@@ -313,7 +315,8 @@ def _ranks(name: str, ordered: Tensor, q: Tensor) -> Tensor:
     nan = ordered.isnan()
     if name == "nanquantile":
         count = nan.logical_not().sum(-1, keepdim=True)
-        return q * (count - 1).clamp_min(0).to(q.dtype)
+        ranks = q * (count - 1).to(q.dtype)
+        return ranks.masked_fill(ranks < 0, 0)
     return (q * last).masked_fill(nan.any(-1, keepdim=True), last)
 
 

@@ -22,6 +22,7 @@ class Unique(Op):
     """
 
     name = "unique_rows"
+    nondifferentiable = (1, 2)
 
     def forward(F, x, *, ordered):
         size = x.shape[0]
@@ -37,6 +38,9 @@ class Unique(Op):
         ends = F.concat([starts[1:], F.zeros_like(order[:1]) + size], axis=0)[: starts.shape[0]]
         inverse = F.put_along_axis(number, order, axis=0, size=size) if ordered else number
         return F.take(rows, starts, axis=0), inverse, ends - starts
+
+    def backward_x(F, g, *, ordered):
+        raise NotImplementedError("the derivative for 'unique' is not implemented.")
 
 
 class IsIn(Op):
@@ -71,7 +75,7 @@ def isin(
 def _distinct(
     input: Tensor, dim: int | None, ordered: bool, return_inverse: bool, return_counts: bool
 ) -> Any:
-    x = input.detach()
+    x = input
     if dim is None:
         rows = x.reshape(-1, 1)
     else:

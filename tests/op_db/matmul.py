@@ -3,7 +3,9 @@
 # fmt: off
 from __future__ import annotations
 
-from tests.op_db._case import FLOATS, WIDE, C, E, Forward, Op, S, T, V
+import math
+
+from tests.op_db._case import FLOATS, WIDE, C, E, Forward, Kink, Op, S, T, V
 
 HALVES = {"float16": (1e-2, 2e-2), "bfloat16": (6e-2, 1e-1), "float32": (1e-5, 1e-5)}
 WHY = "sums of products of rounded numbers"
@@ -42,6 +44,9 @@ PRODUCTS = [
     product("addmm", S(T(3, 2), T(3, 4), T(4, 2)), S(T(2), T(3, 4), T(4, 2)),
         S(T(3, 2), T(3, 4), T(4, 2), beta=2, alpha=3), S(T(3, 1), T(3, 4), T(4, 2), beta=0),
         errors=[E(T(3, 3), T(3, 4), T(4, 2)), E(T(3, 2), T(3, 4), T(3, 2))], inplace="addmm_"),
+    *(product(f"{name}.complex", S(*[T(*lead, 3, 3, dtype="complex128") for _ in range(3)],
+        beta=1 + 2j, alpha=2 - 3j), dtypes=("float64",), layout=False)
+        for name, *lead in (("addmm",), ("baddbmm", 2))),
     product("addmv", S(T(3), T(3, 4), T(4)), S(T(), T(3, 4), T(4), beta=2, alpha=3),
         errors=[E(T(2), T(3, 4), T(4))], inplace="addmv_", accidents=("sizes",)),
     product("addr", S(T(3, 4), T(3), T(4)), S(T(4), T(3), T(4), beta=2, alpha=3), dtypes=WIDE,
@@ -60,6 +65,8 @@ PRODUCTS = [
     product("tensordot", S(T(2, 3, 4), T(3, 4, 5)), S(T(2, 3, 4), T(4, 5), 1),
         S(T(2, 3, 4), T(4, 3, 5), ([1, 2], [1, 0])), S(T(2, 3), T(4), 0),
         S(T(2, 3), T(2, 3), dims=2), errors=[E(T(2, 3), T(4, 5), 1)]),
+    product("cdist.ties", *[Kink(V([[0.0, 1.0], [2.0, 2.0]]), V([[1.0, 0.0], [2.0, 2.0]]), p)
+        for p in (0.0, 1.0, 2.0, 3.0, math.inf)], dtypes=WIDE),
     product("cdist", S(T(3, 4), T(5, 4)), S(T(2, 3, 4), T(2, 5, 4)), S(T(3, 4), T(5, 4), p=1.0),
         S(T(3, 4), T(5, 4), p=3.0), dtypes=WIDE, torch_orders=1, errors=[E(T(3, 4), T(5, 3))]),
 ]

@@ -16,6 +16,7 @@ from tests.op_db._case import (
     C,
     E,
     Forward,
+    Kink,
     N,
     Name,
     Op,
@@ -80,6 +81,8 @@ SEGMENTS = [
         S(T(4), how, lengths=V([1, 3], dtype="int32", grad=False)), of=DISTINCT, dtypes=WIDE,
         torch_orders=1, accidents=("empty", "zero_dim", "resized"))
         for how in ("sum", "mean", "max", "min", "prod")),
+    *(Op(f"segment_reduce.{how}_infinite", Kink(V([x, 2.0, x, 1.0]), how, lengths=V64([1, 3])),
+        dtypes=WIDE) for how, x in (("max", -inf), ("min", inf))),
     Op("segment_reduce", S(T(4), "sum", lengths=V64([4])), torch_orders=1,
         tol={"float16": (1e-2, 1e-2), "bfloat16": (6e-2, 6e-2)}, why="sums of rounded terms",
         accidents=("empty", "zero_dim"), errors=[E(T(4), "sum"), E(T(4), "foo", lengths=V64([4])),
@@ -101,7 +104,8 @@ def fractional(name, shape, samples, **kw):
         output_ratio=(0.5,) * ndim, _random_samples=u), S(T(*shape), (2, 3, 2)[:ndim],
         (3, 1, 2)[:ndim], _random_samples=u), S(T(*shape[1:]), 2, 2, _random_samples=u),
         of=DISTINCT, dtypes=WIDE, accidents=("empty", "zero_dim"), torch_orders=1,
-        errors=[E(T(*shape), 2), E(T(*shape), 2, 9), E(T(*shape), 2, 3, _random_samples=C(2)),
+        errors=[E(T(*shape), 2), E(T(*shape), 2, 9), E(T(1, *shape), 2, 2),
+        E(T(*shape), 2, 3, _random_samples=C(2)),
         E(T(*shape), 2, 3, _random_samples=C(1, 2, 1)), E(T(1, 0, *shape[2:]), 2, 2),
         E(T(*shape), 2, 3, _random_samples=C(1, 2, ndim, dtype="float64")),
         *[E(T(*shape), 2, output_ratio=0.5)] * (ndim == 2)], **kw)

@@ -173,7 +173,10 @@ PADS = [
         E(T(3), (-2, -2)), E(T(3), (1, 1), mode="other")]),
     *(Op(f"F.pad.{mode}", S(T(2, 5), (1, 2), mode=mode), S(T(2, 3, 5), (2, 1), mode=mode),
         S(T(2, 3, 4, 5), (1, 2, 2, 1), mode=mode), S(T(2, 4, 5), (1, 0, 0, 2), mode),
-        S(T(1, 2, 3, 4, 5), (1, 2, 0, 1, 1, 1), mode=mode), dtypes=("float64", "float32"),
+        S(T(1, 2, 3, 4, 5), (1, 2, 0, 1, 1, 1), mode=mode), S(T(2, 5), (-1, 2), mode=mode),
+        S(T(2, 5), (2, -2), mode=mode), S(T(2, 5), (-2, -1), mode=mode),
+        S(T(2, 4, 5), (-2, 3, 1, -1), mode=mode), S(T(2, 3, 4, 5), (3, -1, 0, 2, -1, 1), mode),
+        dtypes=("float64", "float32"),
         errors=[E(T(2, 3), (4, 4, 4, 4, 4), mode=mode)] + ([E(T(1, 2, 3), (4, 1), mode=mode)]
         if mode != "replicate" else []) + ([E(T(1, 2, 3), (-3, 0), mode=mode),
         E(T(1, 2, 3, 3), (-4, 0, 0, 0), mode=mode)] if mode != "circular" else []))

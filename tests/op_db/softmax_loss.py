@@ -12,6 +12,7 @@ from tests.op_db._case import (
     UNIT,
     V64,
     WIDE,
+    B,
     C,
     Domain,
     E,
@@ -28,7 +29,7 @@ from tests.op_db._case import (
     whole,
 )
 
-inf = math.inf
+inf, nan = math.inf, math.nan
 HALVES = {"float16": (1e-2, 1e-2), "bfloat16": (6e-2, 6e-2)}
 WHY = "sums of rounded terms"
 REDUCTIONS = ("mean", "sum", "none")
@@ -100,19 +101,25 @@ CLASSIFY = [
     loss("binary_cross_entropy_with_logits", (T(3, 4), T(3, 4, of=UNIT)),
         options=({}, {"weight": C(4, of=POSITIVE)}, {"pos_weight": C(4, of=POSITIVE)},
         {"weight": C(3, 1, of=POSITIVE), "pos_weight": C(4, of=POSITIVE)}),
-        extra=[S(V([100.0, -100.0, 50.0]), V([1.0, 1.0, 0.0])), S(T(3), T(3, of=UNIT))],
+        extra=[S(V([100.0, -100.0, 50.0]), V([1.0, 1.0, 0.0])), S(T(3), T(3, of=UNIT)),
+        Kink(V([inf, -inf, inf]), V([0.3, 0.3, 0.0]), reduction="none")],
         errors=[E(T(3, 4), C(4, of=UNIT))]),
     loss("multilabel_soft_margin_loss", (T(3, 4), C(3, 4, of=whole(0, 2))),
-        (T(4), C(4, of=whole(0, 2))), options=({}, {"weight": C(4, of=POSITIVE)}), dtypes=WIDE,
-        accidents=("gradient",)),  # PyTorch's second one is NaN
+        (T(4), C(4, of=whole(0, 2))), (T(3, 4), N(3, 4, high=2)), (T(3, 4), N(4, high=2)),
+        options=({}, {"weight": T(4, of=POSITIVE)}), dtypes=WIDE,
+        accidents=("gradient",), errors=[E(T(), T()), E(T(3, 4), B(3, 4))]),
     loss("multilabel_margin_loss", (T(2, 4, of=DISTINCT), V64([[0, 2, -1, 1], [3, -1, 0, 0]])),
-        (T(4, of=DISTINCT), V64([1, 0, -1, -1])), dtypes=WIDE, torch_orders=1,
-        accidents=("empty", "zero_dim")),
+        (T(4, of=DISTINCT), V64([1, 0, -1, -1])), (T(), V64(0)), (T(), V64([-1])), (T(1), V64(0)),
+        dtypes=WIDE, torch_orders=1, accidents=("empty",), errors=[E(T(4), N(4, dtype="int32"))]),
     # PyTorch leaves the loss of no rows uninitialised.
     loss("multi_margin_loss", (T(5, 4), CLASSES), (T(4), V64(3)),
         options=({}, {"p": 2}, {"margin": 0.5}, {"weight": C(4, of=POSITIVE)}), dtypes=WIDE,
-        torch_orders=1, accidents=("empty", "zero_dim"), errors=[E(T(5, 4), N(4))]),
-    loss("soft_margin_loss", (T(3, 4), C(3, 4, of=SIGNS)), dtypes=WIDE),
+        torch_orders=1, accidents=("empty", "zero_dim"), errors=[E(T(5, 4), N(4)),
+        E(T(2, 4), N(2, dtype="int32"))]),
+    loss("multi_margin_loss.single", (T(4), V64([3])), (T(), V64(0)), (T(1), V64(0)),
+        options=({}, {"p": 2}), dtypes=WIDE, torch_orders=1),
+    loss("soft_margin_loss", (T(3, 4), C(3, 4, of=SIGNS)), (T(3, 4), C(4, of=SIGNS)), dtypes=WIDE,
+        errors=[E(T(4), C(3, 4, of=SIGNS))]),
     loss("hinge_embedding_loss", (T(3, 4, of=away(0, 1, 0.5)), C(3, 4, of=SIGNS)),
         options=({}, {"margin": 0.5}), dtypes=WIDE, accidents=("dtypes",)),
 ]
@@ -125,10 +132,13 @@ COMPARE = [
         extra=[S(T(3, 4), T(4)), Kink(V([1.0, 2.0]), V([1.0, 3.0])),
         S(T(3), T(3), weight=C(3, of=POSITIVE))]),
     loss("smooth_l1_loss", (T(3, 4), T(3, 4)), options=({}, {"beta": 0.5}, {"beta": 2.0},
-        {"beta": 0.0}), extra=[Kink(V([1.0, 2.0]), V([1.0, 3.0]))],
+        {"beta": 0.0}), extra=[Kink(V([1.0, 2.0]), V([1.0, 3.0])),
+        Kink(V([nan, inf, -inf, 1.0]), V([1.0, 1.0, inf, 3.0]), reduction="none")],
         errors=[E(T(3), T(3), beta=-1.0), E(T(3), T(4))]),
     loss("huber_loss", (T(3, 4), T(3, 4)), options=({}, {"delta": 0.5}, {"delta": 2.0}),
-        extra=[Kink(V([1.0, 2.0]), V([1.0, 3.0])), S(T(3), T(3), weight=C(3, of=POSITIVE))],
+        extra=[Kink(V([1.0, 2.0]), V([1.0, 3.0])),
+        Kink(V([nan, inf, -inf, 1.0]), V([1.0, 1.0, inf, 3.0]), reduction="none"),
+        S(T(3), T(3), weight=C(3, of=POSITIVE))],
         errors=[E(T(3), T(3), delta=-1.0), E(T(3), T(4))]),
     loss("kl_div", (T(3, 4), T(3, 4, of=POSITIVE)), options=({}, {"log_target": True}),
         extra=[S(T(3, 4), T(3, 4, of=POSITIVE), reduction="batchmean"),
@@ -137,8 +147,11 @@ COMPARE = [
     loss("poisson_nll_loss", (T(3, 4), T(3, 4, of=POSITIVE)), options=({}, {"log_input": False},
         {"full": True}), of=POSITIVE, extra=[S(T(3), C(3, of=whole(0, 4)), full=True)]),
     loss("gaussian_nll_loss", (T(3, 4), T(3, 4), T(3, 4, of=POSITIVE)),
-        (T(3, 4), T(3, 4), T(3, 1, of=POSITIVE)), options=({}, {"full": True}), dtypes=WIDE,
-        accidents=("dtypes",), errors=[E(T(3), T(3), V([-1.0, 1.0, 1.0])), E(T(3), T(3), T(4))]),
+        (T(3, 4), T(3, 4), T(3, 1, of=POSITIVE)), (T(2, 3, 2, 2), T(2, 3, 2, 2),
+        T(2, 1, 2, 2, of=POSITIVE)), (T(3, 4), T(3, 4), T(3, of=POSITIVE)),
+        options=({}, {"full": True}), dtypes=WIDE,
+        accidents=("dtypes",), errors=[E(T(3), T(3), V([-1.0, 1.0, 1.0])), E(T(3), T(3), T(4)),
+        E(T(2, 3), T(2, 3), T(1, 1, of=POSITIVE)), E(T(), T(), T(1, of=POSITIVE))]),
     loss("margin_ranking_loss", (T(5), T(5), C(5, of=SIGNS)), options=({}, {"margin": 0.5}),
         dtypes=WIDE, errors=[E(T(3), T(3), C(2, 3))]),
     loss("cosine_embedding_loss", (T(3, 4), T(3, 4), C(3, of=SIGNS)),
@@ -159,7 +172,19 @@ CTC = [
         S(T(5, 4), V64([0, 2]), V64(5), V64(2), blank=3),
         call=lambda torch, x, *args, **kw: torch.nn.functional.ctc_loss(torch.log_softmax(x, -1),
         *args, **kw), dtypes=WIDE, torch_orders=1, layout=False, tol={"float32": (5e-5, 1e-5)},
-        why="long sums of exponentials"),
+        why="long sums of exponentials", errors=[E(T(6, 2, 4), V64([[1, 2], [3, 1]]), *rest)
+        for rest in ((V64([6, -1]), V64([2, 2])), (V64([6, 7]), V64([2, 2])),
+        (V64([6, 6]), V64([2, -1])), (V64([6, 6]), V64([2, 3])), ((6,), (2, 2)), ((6, 6), (2,)),
+        ((6, 6), (2, 2), 4), ((6, 6), (2, 2), 0, "most"), (V64([6, 6]), V([2.0, 2.0])))] +
+        [E(T(6, 2, 4), V64([1, 2, 3]), (6, 6), (1, 1)), E(T(0, 2, 4), V64([[1], [1]]), (0, 0),
+        (1, 1)), E(T(6, 2, 4), V64([[1]]), (6, 6), (1, 1))]),
+    # Lengths of zero, targets that do not fit, and leaves that are not normalized: there the
+    # gradient is PyTorch's, which only a log_softmax in front makes a derivative.
+    Op("F.ctc_loss.edges", *[Kink(T(3, 4, 4), V64([[1, 2], [3, 3], [1, 2], [2, 1]]),
+        (0, 0, 3, 2), lengths, blank, how, zero) for lengths in ((0, 1, 2, 2), (2, 0, 0, 1))
+        for blank in (0, 3) for how in REDUCTIONS for zero in (False, True)],
+        Kink(T(3, 1, 4), V64([[1, 1]]), (2,), (2,)), Kink(T(2, 2, 4), V64([]), (2, 0), (0, 0)),
+        dtypes=WIDE, order2=False, layout=False),
 ]
 
 DISTANCES = [
@@ -171,7 +196,8 @@ DISTANCES = [
         tol=HALVES, why=WHY, errors=[E(T(3, 4), T(3, 5))]),
     Op("F.cosine_similarity.zero", Kink(V([[0.0, 0.0]]), V([[1.0, 2.0]])), dtypes=WIDE),
     Op("F.normalize.zero", Kink(V([[0.0, 0.0]])), dtypes=WIDE),
-    Op("F.pdist", S(T(4, 3)), S(T(4, 3), 1.0), dtypes=WIDE, torch_orders=1, errors=[E(T(3))],
+    Op("F.pdist", S(T(4, 3)), S(T(4, 3), 1.0), Kink(V([[0.0, 1], [1, 2], [2, 4]]), inf),
+        dtypes=WIDE, torch_orders=1, errors=[E(T(3))],
         accidents=("sizes",)),  # PyTorch crashes on the gradient of no rows
     Op("F.normalize", S(T(3, 4)), S(T(3, 4), p=1), S(T(2, 3, 4), dim=-1), S(T(3, 4), 3.0, 0),
         S(T(3, 4), p=inf), S(T(4), dim=0), S(T(3, 4), eps=10.0), of=DISTINCT, tol=HALVES, why=WHY),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.op_db._case import NONZERO, NORMAL, POSITIVE, UNIT, WIDE, E, Op, S, T, between, whole
+from tests.op_db._case import NONZERO, NORMAL, POSITIVE, UNIT, WIDE, E, Op, S, T, V, between, whole
 from tests.op_db.pointwise import SMOOTH, unary
 
 
@@ -19,6 +19,9 @@ NINE_DIGITS = "PyTorch's trigamma is good to nine digits"
 OPS = [
     *(special(name, NORMAL) for name in ("erfcx", "i0", "i0e", "log_ndtr", "ndtr")),
     *(special(name, NONZERO) for name in ("i1", "i1e")),
+    *(Op(f"special.{name}.at_zero", S(V([0.0, 1.0])), dtypes=WIDE,
+        call=lambda torch, x, name=name: getattr(torch.special, name)(x))
+        for name in ("i1", "i1e")),
     special("ndtri", UNIT), special("entr", POSITIVE), special("gammaln", POSITIVE),
     special("psi", POSITIVE, tol={"float64": (1e-8, 1e-9)}, why=NINE_DIGITS),
     special("expit", NORMAL),

@@ -20,6 +20,7 @@ CASES = [
     ("dropout1d", (4, 7, 3), None, "float32"),
     ("dropout2d", (5, 7, 3, 3), None, "float32"),
     ("dropout3d", (5, 7, 3, 2, 2), None, "float32"),
+    ("dropout3d", (7, 3, 2, 2), None, "float32"),
     ("alpha_dropout", (50, 7), None, "float32"),
     ("feature_alpha_dropout", (50, 7, 3), None, "float32"),
 ]

@@ -213,12 +213,17 @@ def cumulative_logsumexp(x: Any, *, axis: int) -> Any:
 
 
 def _complex_logsumexp(x: Any, axis: int) -> Any:
-    """The running sums one after the other, each scaled by the larger of its two terms."""
+    """The running sums one after the other: the larger term, and the logarithm of 1 plus the ratio.
+
+    So the imaginary part goes on from the larger term's, as in PyTorch, instead of wrapping.
+    """
     moved = np.moveaxis(x.astype(np.complex128), axis, 0)
     result = moved.copy()
     for place in range(1, len(result)):
         before, term = result[place - 1], moved[place]
-        large = np.maximum(before.real, term.real)
-        large = np.where(np.isfinite(large), large, 0.0)
-        result[place] = np.log(np.exp(before - large) + np.exp(term - large)) + large
+        first = before.real >= term.real
+        large, small = np.where(first, before, term), np.where(first, term, before)
+        both = np.isinf(large.real) & (large.real == small.real)
+        infinite = np.where(large.real < 0, small, np.log(np.exp(large) + np.exp(small)))
+        result[place] = np.where(both, infinite, large + np.log1p(np.exp(small - large)))
     return np.ascontiguousarray(np.moveaxis(result, 0, axis)).astype(x.dtype)

@@ -154,6 +154,12 @@ class ReplicationPad3d(_ReplicationPadNd):
 class _CircularPadNd(_Pad):
     mode = "circular"
 
+    def forward(self, input: Tensor) -> Tensor:
+        low = self.dimensions + 1
+        if input.ndim not in (low, low + 1):
+            raise ValueError(f"expected {low}D or {low + 1}D input (got {input.ndim}D input)")
+        return super().forward(input)
+
 
 class CircularPad1d(_CircularPadNd):
     """Pads the last dimension with its other end."""
