@@ -11,8 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, current_edge, record, wrap
+from tensorflow_lite_clone.autograd.apply import current_edge, record, wrap
 from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.inplace import write_array, write_out
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.backends.base import MANY
@@ -65,6 +66,7 @@ def unary(
     differentiable = op.differentiable
     slow = _native_kinds(refuses + ("biu" if floating or check else ""))
 
+    @calls_cast_operands(name)
     def function(input, *, out=None):
         try:
             storage = input._storage
@@ -76,9 +78,10 @@ def unary(
             input = prepare(op, input)
             storage = input._storage
             array = storage.laid
-        if autocast:
-            output = apply(op, input)
-            return output if out is None else write_out(name, out, output, (input,))
+        if autocast and out is None:
+            (input,) = cast_operands(function, input)
+            storage = input._storage
+            array = storage.laid
         backend = storage.backend
         try:
             call = calls[backend]
@@ -178,7 +181,10 @@ def binary(
     differentiable = op.differentiable
     slow = _native_kinds(refuses + ("biu" if floating else ""))
 
+    @calls_cast_operands(name)
     def general(input, other):
+        if autocast:
+            input, other = cast_operands(general, input, other)
         operands = promote(op, (input, other))
         if operands is None and arrays and isinstance(input, Tensor):
             backend = input._storage.backend
@@ -287,6 +293,7 @@ def binary(
             return operator(input, other)
         return general(input, other)
 
+    @calls_cast_operands(name)
     def function(input, other, *, out=None):
         if numbers or (isinstance(input, Tensor) and isinstance(other, Tensor)):
             result = with_numbers(input, other)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
@@ -83,11 +84,14 @@ other_layouts: list[Callable[[Tensor, Tensor], Tensor]] = []
 
 
 @public("torch", "method", "linalg")
+@calls_cast_operands("matmul")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product of the last two axes; vectors and broadcasting as in NumPy.
 
     Raises RuntimeError when sizes or dtypes do not fit.
     """
+    if autocast and out is None:
+        input, other = cast_operands(matmul, input, other)
     try:
         left, right = input._storage.laid, other._storage.laid
         x, y = left.ndim, right.ndim
@@ -96,7 +100,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         for product_of in other_layouts:
             return product_of(input, other)
         raise
-    if x == y == 2 and left.dtype is right.dtype and left.dtype.kind == "f" and not autocast:
+    if x == y == 2 and left.dtype is right.dtype and left.dtype.kind == "f":
         try:
             result = apply_to_two(Mm, input, other)
         except ValueError:
@@ -440,11 +444,14 @@ def linear_backward(F, g, x, w):
 
 
 @public("functional")
+@calls_cast_operands("linear")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: (..., in), (out, in), (out,) give (..., out).
 
     A one-dimensional weight gives (...). Raises RuntimeError when sizes or dtypes do not fit.
     """
+    if autocast:
+        input, weight, bias = cast_operands(linear, input, weight, bias)
     try:
         w, x = weight._storage.laid, input._storage.laid
         if w.ndim == 2 and x.ndim:
@@ -453,7 +460,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             b = bias._storage.laid
             if b.ndim > 1:
                 return _linear_with_matrix(input, weight, bias)
-            if x.dtype is w.dtype is b.dtype and not autocast:
+            if x.dtype is w.dtype is b.dtype:
                 return apply_to_three(Linear, input, weight, bias)
             return product("linear", Linear, input, weight, bias)
     except ValueError:

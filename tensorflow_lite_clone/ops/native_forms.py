@@ -220,7 +220,7 @@ def _grid_sampler(ndim: int) -> None:
 
     sampler.__name__ = sampler.__qualname__ = f"grid_sampler_{ndim}d"
     sampler.__doc__ = f"`grid_sampler` of {'images' if ndim == 2 else 'volumes'}."
-    export(sampler, "torch", name=sampler.__name__)
+    public("torch")(sampler)
 
 
 _grid_sampler(2)

@@ -369,7 +369,7 @@ def _max_pool(ndim: int) -> Any:
     )
     with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
     with_indices.__doc__ = f"`{name}` with ``return_indices=True``."
-    export(max_pool, "torch", "functional", name=name)
+    max_pool = public("torch", "functional", names=(name,))(max_pool)
     places = ("torch", "functional") if ndim == 1 else ("functional",)
     export(with_indices, *places, name=with_indices.__name__)
     return max_pool
@@ -441,8 +441,7 @@ def _avg_pool(ndim: int) -> Any:
         "Padding counts as zeros unless `count_include_pad` is false; `divisor_override` replaces "
         "the count."
     )
-    export(avg_pool, "functional", name=name)
-    return avg_pool
+    return public("functional", names=(name,))(avg_pool)
 
 
 avg_pool2d, avg_pool3d = map(_avg_pool, (2, 3))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
 from tensorflow_lite_clone.core.public import export, public
@@ -82,7 +84,10 @@ def _static_exponent(input: Tensor, exponent: Any) -> Tensor:
     return cast(input, dtype)
 
 
+@calls_cast_operands("pow")
 def _power(input: Tensor, exponent: Any) -> Any:
+    if autocast:
+        input, exponent = cast_operands(_power, input, exponent)
     kind = type(exponent)
     if (kind is float or kind is int) and input._storage.laid.dtype.kind == "f":
         return pointwise(PowScalar, input, exponent=exponent)

@@ -16,7 +16,8 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.autograd.autocast import autocasts
+from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.table import serves
 from tensorflow_lite_clone.ops.activation import relu
@@ -266,8 +267,7 @@ def _public(name: str, make: Callable[..., _Step], states: int, folds_bias: bool
     a `PackedSequence`. `params` are the cells' weights, layer after layer, of each the directions.
     Returns the last layer's outputs and the last states. Raises RuntimeError when sizes do not fit.
     """
-    export(network, "torch", name=name)
-    return network
+    return public("torch")(autocasts("_cudnn_rnn")(network))
 
 
 lstm = _public("lstm", _lstm_step, 2, True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
-from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
 from tensorflow_lite_clone.ops._indexing import (
@@ -333,7 +333,7 @@ def _out_of_place(name: str, function_: Any) -> None:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Out-of-place form of `{name}_`."
-    export(function, "torch", "method", name=name)
+    public("torch", "method")(function)
 
 
 for _name, _function in {

@@ -136,7 +136,7 @@ def softmax(
     _stacklevel: int = 3,
 ) -> Tensor:
     """``exp(x) / sum(exp(x))`` along `dim`; cast to `dtype` first if one is given."""
-    result = _soft("softmax", Softmax, input, dim, dtype, _stacklevel + 1)
+    result = _soft("softmax", Softmax, input, dim, dtype, _stacklevel + 2)
     return result if out is None else delivered("softmax", result, out)
 
 
@@ -151,7 +151,7 @@ def log_softmax(
     _stacklevel: int = 3,
 ) -> Tensor:
     """``x - log(sum(exp(x)))`` along `dim`; cast to `dtype` first if one is given."""
-    result = _soft("log_softmax", LogSoftmax, input, dim, dtype, _stacklevel + 1)
+    result = _soft("log_softmax", LogSoftmax, input, dim, dtype, _stacklevel + 2)
     return result if out is None else delivered("log_softmax", result, out)
 
 
