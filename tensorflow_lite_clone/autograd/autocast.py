@@ -106,6 +106,11 @@ def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
+def uncast(function: Any) -> Any:
+    """A function that is on a list without its layer: for one that PyTorch has on no list."""
+    return function.__wrapped__
+
+
 def calls_cast_operands(*names: str) -> Callable[[Any], Any]:
     """Decorator of a flat path that asks `active` and calls `cast_operands` itself."""
 

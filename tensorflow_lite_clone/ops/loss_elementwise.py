@@ -6,6 +6,8 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.errors import level_outside
@@ -132,6 +134,7 @@ def _compare(
 
 
 @public("functional")
+@calls_cast_operands("mse_loss")
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -143,12 +146,15 @@ def mse_loss(
     """``(input - target)^2``; 'mean' with `weight` divides by the sum of weights."""
     if size_average is not None or reduce is not None or reduction != "mean":
         reduction = reduction_of(size_average, reduce, reduction)
+    if autocast and weight is None:  # with weights it is made of other functions
+        input, target = cast_operands(mse_loss, input, target)
     if input.dtype.kind in "biu" and target.dtype.kind in "biu":
         raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.short_name}'")
     return _compare(MseLoss, input, target, reduction, weight)
 
 
 @public("functional")
+@calls_cast_operands("l1_loss")
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -159,6 +165,8 @@ def l1_loss(
 ) -> Tensor:
     """``|input - target|``; 'mean' with `weight` divides by the sum of weights."""
     reduction = reduction_of(size_average, reduce, reduction)
+    if autocast and weight is None:
+        input, target = cast_operands(l1_loss, input, target)
     if input.dtype.kind in "biu" and target.dtype.kind in "biu":
         return finish((input - target).abs(), reduction)
     return _compare(L1Loss, input, target, reduction, weight)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import uncast
 from tensorflow_lite_clone.core.dtypes import float32, uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -272,7 +273,8 @@ def multilabel_soft_margin_loss(
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     shape = broadcast_shapes(target.shape, input.shape)
     input, target = input.expand(shape), target.expand(shape)
-    values = binary_cross_entropy_with_logits(input, target, weight, reduction="none")
+    of_logits = uncast(binary_cross_entropy_with_logits)
+    values = of_logits(input, target, weight, reduction="none")
     return finish(values.mean(-1), reduction)
 
 

@@ -105,15 +105,21 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
             result = apply_to_two(Mm, input, other)
         except ValueError:
             raise _misfit(input.shape, other.shape) from None
-        return result if out is None else write_out("matmul", out, result)
+    else:
+        result = plain_matmul(input, other)
+    return result if out is None else write_out("matmul", out, result)
+
+
+def plain_matmul(input: Tensor, other: Tensor) -> Tensor:
+    """`matmul`, also for functions that autocast leaves alone where it casts those of `matmul`."""
+    x, y = input.ndim, other.ndim
     if (
         x > 2
         and y > 2
-        and not (left.size and right.size)
+        and not (input.numel() and other.numel())
         and (input.dtype is not other.dtype or input.dtype.kind == "b")
     ):  # PyTorch does not look at the dtypes of nothing
-        result = cast(matmul(cast(input, float32), cast(other, float32)), other.dtype)
-        return result if out is None else write_out("matmul", out, result)
+        return cast(plain_matmul(cast(input, float32), cast(other, float32)), other.dtype)
     if input.dtype.kind == "b":
         raise NotImplementedError("\"matmul\" not implemented for 'Bool'")
     if not (x and y):
@@ -121,20 +127,12 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
             f"both arguments to matmul need to be at least 1D, but they are {x}D and {y}D"
         )
     try:
-        if y == 2:
-            result = product("matmul", Mm, input, other)
-        elif y > 2:
-            if x == 1:
-                result = product("matmul", Bmm, input.unsqueeze(0), other).squeeze(-2)
-            else:
-                result = product("matmul", Bmm, input, other)
-        elif x > 1:
-            result = product("matmul", Mv, input, other)
-        else:
-            result = product("matmul", Dot, input, other)
+        if y > 2 and x == 1:
+            return product("matmul", Bmm, input.unsqueeze(0), other).squeeze(-2)
+        op = Mm if y == 2 else Bmm if y > 2 else Mv if x > 1 else Dot
+        return product("matmul", op, input, other)
     except ValueError:
         raise _misfit(input.shape, other.shape) from None
-    return result if out is None else write_out("matmul", out, result)
 
 
 def _misfit(x: tuple, y: tuple) -> RuntimeError:
@@ -221,7 +219,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {vec.ndim}, {input.ndim}, {vec.ndim}"
         )
-    return matmul(input, vec)
+    return plain_matmul(input, vec)
 
 
 @public("torch", "method")
@@ -231,7 +229,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     expect_tensors("dot", input, tensor)
     if input.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
-    return matmul(input, tensor)
+    return plain_matmul(input, tensor)
 
 
 @public("torch", "method")
@@ -240,14 +238,6 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     """`dot` with the first vector conjugated."""
     expect_tensors("vdot", input, other)
     return dot(input.conj() if input.dtype.kind == "c" else input, other)
-
-
-@public("linalg")
-@with_out
-def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The sums of ``conj(x) * y`` over `dim`; shapes broadcast."""
-    expect_tensors("linalg.vecdot", x, y)
-    return ((x.conj() if x.dtype.kind == "c" else x) * y).sum(dim)
 
 
 @public("torch", "method")

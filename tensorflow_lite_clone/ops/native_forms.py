@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import uncast
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
@@ -196,9 +197,9 @@ def convolution(
             f"{list(input.shape)} instead"
         )
     if transposed:
-        function = getattr(conv, f"conv_transpose{ndim}d")
+        function = uncast(getattr(conv, f"conv_transpose{ndim}d"))
         return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
-    function = getattr(conv, f"conv{ndim}d")
+    function = uncast(getattr(conv, f"conv{ndim}d"))
     return function(input, weight, bias, stride, padding, dilation, groups)
 
 

@@ -13,6 +13,8 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.windows import (
     Ints,
@@ -324,6 +326,7 @@ def _expect_ordered(name: str, input: Tensor) -> None:
 def _max_pool(ndim: int) -> Any:
     name = f"max_pool{ndim}d"
 
+    @calls_cast_operands(name)
     def max_pool(
         input: Tensor,
         kernel_size: Any,
@@ -333,6 +336,8 @@ def _max_pool(ndim: int) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
+        if autocast and not return_indices:  # PyTorch's form with indices is on no list
+            (input,) = cast_operands(max_pool, input)
         kernel, stride, padding, dilation = _geometry(
             name, input, ndim, kernel_size, stride, padding, dilation, ceil_mode
         )

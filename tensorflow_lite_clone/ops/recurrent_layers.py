@@ -182,6 +182,9 @@ def _layers(
     return x, last
 
 
+_lstm_layers = autocasts("mkldnn_rnn_layer")(_layers)
+
+
 def _cells(params: list[Tensor], size: int, has_biases: bool) -> list[tuple]:
     """Of each cell, of `size` parameters: w_ih, w_hh, b_ih, b_hh and w_hr; None what it lacks."""
     cells = []
@@ -248,7 +251,9 @@ def _recurrent(
     cells = _cells(params, per_cell, given["has_biases"])
     first = list(zip(*starts)) if states == 2 else list(starts[0])
     p = given["dropout"] if given["train"] else 0.0
-    out, last = _layers(name, make, folds_bias, x, sizes, cells, first, directions, p)
+    # PyTorch runs whole LSTMs in one call of its library for CPUs.
+    layers = _lstm_layers if states == 2 and not (projected or packed) else _layers
+    out, last = layers(name, make, folds_bias, x, sizes, cells, first, directions, p)
     if batch_first:
         out = out.transpose(0, 1)
     return out, *([stack(part) for part in zip(*last)] if states == 2 else [stack(last)])
