@@ -9,10 +9,11 @@ is cast. Without an open block a wrapper costs one truth test.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast_lists import policies_of
@@ -69,6 +70,19 @@ def restore(before: tuple) -> None:
     dtypes, chosen, state.caching = before
     state.chosen = dict(chosen)
     set_dtypes(dtypes)
+
+
+@contextlib.contextmanager
+def resumed(before: tuple) -> Iterator[None]:
+    """A block in which autocast is as it was at a `snapshot`; its casts are kept for it alone."""
+    present, cache = snapshot(), state.cache
+    restore(before)
+    state.cache, state.depth = {}, state.depth + 1
+    try:
+        yield
+    finally:
+        state.cache, state.depth = cache, state.depth - 1
+        restore(present)
 
 
 def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:

@@ -275,7 +275,7 @@ def multilabel_soft_margin_loss(
     input, target = input.expand(shape), target.expand(shape)
     of_logits = uncast(binary_cross_entropy_with_logits)
     values = of_logits(input, target, weight, reduction="none")
-    return finish(values.mean(-1), reduction)
+    return finish(values.sum(-1) / shape[-1], reduction)
 
 
 @public("functional")

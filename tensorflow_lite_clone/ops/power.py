@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.autograd.autocast import autocasts, calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.inplace import write_out
 from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
 from tensorflow_lite_clone.core.public import export, public
@@ -200,6 +200,7 @@ _square = unary("square", x=lambda F, g, x: g * conj(F, 2 * x), label="Pow", pla
 
 
 @public("torch", "method")
+@autocasts("pow")
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * input``; booleans give int64."""
     if isinstance(input, Tensor) and input._storage.laid.dtype.kind == "b":

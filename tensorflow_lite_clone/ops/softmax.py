@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -156,11 +157,12 @@ def log_softmax(
 
 
 @public("functional")
+@autocasts("softmax")
 def softmin(
     input: Tensor, dim: int | None = None, dtype: DType | None = None, *, _stacklevel: int = 3
 ) -> Tensor:
     """The softmax of ``-input``."""
-    return _soft("softmin", Softmax, -input, dim, dtype, _stacklevel + 1)
+    return _soft("softmin", Softmax, -input, dim, dtype, _stacklevel)
 
 
 @public("functional")
