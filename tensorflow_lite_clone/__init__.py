@@ -6,6 +6,8 @@ CUDA kernels on the GPU.
 
 from __future__ import annotations
 
+from tensorflow_lite_clone import _command as _command  # isort: skip  (it cleans the path)
+
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
@@ -69,8 +71,9 @@ globals().update(_bind.names_of("torch"))
 _LAZY = tuple(
     "_C __config__ _dynamo _inductor _jit_internal _tensor_str accelerator amp compiler "
     "cpu cuda distributed "
-    "distributions fft func futures fx hub jit library linalg multiprocessing nn onnx optim "
-    "overrides profiler quasirandom random return_types serialization sparse special testing types "
+    "distributions fft func functional futures fx hub jit library linalg masked multiprocessing nn "
+    "onnx optim overrides profiler quasirandom random return_types serialization signal sparse "
+    "special testing types "
     "utils vision viz watch".split()
 )
 

@@ -25,6 +25,7 @@ from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
 from tensorflow_lite_clone import serialization
+from tensorflow_lite_clone.core.archives import extract_zip
 
 __all__ = [
     "download_url_to_file",
@@ -145,13 +146,7 @@ def _check_repo_is_trusted(
             file.write(f"{name}\n")
 
 
-def _safe_extract_zip(archive: zipfile.ZipFile, folder: str) -> None:
-    """Extract all files; ValueError for one that would lie elsewhere."""
-    root = os.path.realpath(folder)
-    for name in archive.namelist():
-        if os.path.commonpath([root, os.path.realpath(os.path.join(root, name))]) != root:
-            raise ValueError(f"Archive entry {name!r} lies outside of the folder {folder!r}")
-    archive.extractall(folder)
+_safe_extract_zip = extract_zip
 
 
 def _get_cache_or_reload(

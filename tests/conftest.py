@@ -16,6 +16,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 import importlib.metadata  # noqa: E402
 import importlib.util  # noqa: E402
 import random  # noqa: E402
+import signal  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
 
@@ -25,6 +26,10 @@ import pytest  # noqa: E402
 import tensorflow_lite_clone as tlc  # noqa: E402
 from tests.device import ACCELERATED, DEVICE  # noqa: E402
 from tests.not_here import why_not_here  # noqa: E402
+
+# A shell ignores interrupts for what it runs in the background, and whatever a process starts
+# inherits that: tests that interrupt programs would wait in vain.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if os.environ.get("WITHOUT") == "scipy":
     sys.modules["scipy"] = None  # as if it were not installed

@@ -18,6 +18,8 @@ from tensorflow_lite_clone.autograd.node import (
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import in_order
+from tensorflow_lite_clone.dispatch.stored import calculated
 from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.storage import Lent, Storage, as_laid, freely
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
@@ -114,7 +116,12 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    result = call(*arrays, **parameters)
+    try:
+        result = call(*arrays, **parameters)
+    except TypeError:
+        result = calculated(op, backend, call, arrays, parameters)
+    if not op.view:
+        result = in_order(op, backend, result, arrays, parameters)
     if type(result) is not tuple:
         if op.view:
             return view_of(op, inputs[0], result, parameters)
@@ -191,12 +198,12 @@ def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
     if parent is None:
         edge = input._edge
         remembered.base = input
-        remembered.chain = ((op, parameters, None),)
+        remembered.last = (None, (op, parameters, None))
         remembered.restriction = None
     else:
         edge = current_edge(input) if mode.grad else None
         remembered.base = parent.base
-        remembered.chain = (*parent.chain, (op, parameters, None))
+        remembered.last = (parent.last, (op, parameters, None))
         remembered.restriction = parent.restriction
     if not mode.grad:
         remembered.restriction = remembered.restriction or "no_grad"
@@ -409,11 +416,11 @@ def _wrap_output(array: Any, backend: Any, root: Storage | None) -> Tensor:
 
 def _remember_views(source: Any, outputs: tuple, op: type[Op], parameters: dict) -> None:
     parent = source._view
-    base, chain = (source, ()) if parent is None else (parent.base, parent.chain)
+    base, before = (source, None) if parent is None else (parent.base, parent.last)
     version = outputs[0]._storage.current_version()
     restriction = None if parent is None else parent.restriction
     restriction = restriction or ("multiple" if mode.grad else "no_grad")
     number = 0
     for output in outputs:
-        output._view = View(base, (*chain, (op, parameters, number)), version, restriction)
+        output._view = View(base, (before, (op, parameters, number)), version, restriction)
         number += 1

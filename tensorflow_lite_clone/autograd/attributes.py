@@ -8,7 +8,6 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_node
 from tensorflow_lite_clone.autograd.hooks import Handle, hooks_at, retain
-from tensorflow_lite_clone.autograd.inplace import rebuild
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.storage import Storage
@@ -26,7 +25,7 @@ def _get_requires_grad(self: Tensor) -> bool:
     return current_node(self) is not None
 
 
-@public("method")
+@public("method", flat=True)
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Say whether operations on this tensor are to be recorded; returns the tensor.
 
@@ -132,13 +131,13 @@ def _delete_grad(self: Tensor) -> None:
     self._grad = None
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def detach(input: Tensor) -> Tensor:
     """A tensor over the same memory and version counter, outside of the graph."""
     return new_tensor(input._storage)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def detach_(input: Tensor) -> Tensor:
     """Take the tensor itself out of the graph, as a leaf that requires no gradient."""
     if input._view is not None:
@@ -176,13 +175,6 @@ def _set_data(self: Tensor, data: Tensor) -> None:
     self._storage.version = version
     if self._edge is not None and isinstance(self._edge[0], Leaf):
         self._edge[0].adopt(self)
-
-
-@public("method")
-def set_(self: Tensor, source: Tensor) -> Tensor:
-    """Make this tensor share `source`'s memory, shape and dtype."""
-    rebuild(self, new_tensor(source._storage))
-    return self
 
 
 @public("method")

@@ -18,8 +18,10 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.core.shape import reduced_axes
+from tensorflow_lite_clone.core.strides import gradient_strides
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.storage import Storage, as_told, births
+from tensorflow_lite_clone.dispatch.result_layout import laid_out
+from tensorflow_lite_clone.storage import Storage, as_told, births, strides_of
 from tensorflow_lite_clone.tensor import Tensor
 
 _new = object.__new__
@@ -314,12 +316,14 @@ class _Walk:
         with _accumulating:  # threads may share leaves
             present = tensor._grad
             if self.create_graph:
-                tensor._grad = g.clone() if present is None else present + g
+                tensor._grad = _copied(g, tensor) if present is None else present + g
             elif present is None:
                 if not owned or type(g) is not backend.array_type:
                     g = backend.F.copy(g)
                 if backend.lays and len(g.shape) == 4:
                     g = as_told(g, tensor._storage)
+                if not (backend.is_contiguous(g) and backend.is_contiguous(tensor._storage.laid)):
+                    g = laid_out(backend, g, gradient_strides(g.shape, strides_of(tensor._storage)))
                 made = _new(Storage)
                 made.array = g
                 made.backend = backend
@@ -372,6 +376,14 @@ class _Walk:
         if self.create_graph:
             return list(tensors)
         return [t._storage.laid if isinstance(t, Tensor) else t for t in tensors]
+
+
+def _copied(g: Tensor, leaf: Tensor) -> Tensor:
+    """A recorded copy of a gradient, which lies in memory as the leaf's do."""
+    storage = leaf._storage
+    strides = gradient_strides(storage.laid.shape, strides_of(storage))
+    copy: Tensor = recorded(storage.backend).restride(g, strides=strides)
+    return copy
 
 
 def _is_fresh(node: Any, gx: Any, position: int, results: Any, grads: list, saved: Any) -> bool:

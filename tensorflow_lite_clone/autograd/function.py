@@ -164,7 +164,7 @@ class Function:
                 alias = new_tensor(value._storage)  # an input handed through unchanged
                 if recorded:
                     base = value if value._view is None else value._view.base
-                    alias._view = View(base, (), value._version, "function")
+                    alias._view = View(base, None, value._version, "function")
                 if identity in context._nondifferentiable:
                     context._nondifferentiable.add(id(alias))
                 outputs[index] = alias

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,7 +19,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.dtypes import can_cast, uncastable
-from tensorflow_lite_clone.core.strides import dense_strides, extent, is_dense
+from tensorflow_lite_clone.core.strides import extent, preserve_format
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
@@ -33,6 +30,7 @@ from tensorflow_lite_clone.tensor import Tensor, View
 class Restride(Op):
     """A copy whose elements lie in memory with the given strides (in elements)."""
 
+    layout = None
     label = "Clone"
 
     def forward(F, x, *, strides):
@@ -54,6 +52,7 @@ class ViewScatter(Op):
     what `as_strided` shows, depends on them.
     """
 
+    layout = None
     label = "torch::autograd::CopySlices"
 
     def forward(F, base, part, *, chain, strides):
@@ -139,7 +138,7 @@ def beside(target: Tensor, value: Tensor, op: type[Op]) -> Tensor:
     return into(target, together((target, value), op))[1]
 
 
-def copy_beside(input: Any, *others: Any) -> Tensor:
+def copy_beside(input: Any, *others: Any, memory_format: Any = preserve_format) -> Tensor:
     """A copy of `input` to write `others` into: with their samples, under `func.vmap`."""
     lifted: Any = input
     for other in others:
@@ -148,7 +147,7 @@ def copy_beside(input: Any, *others: Any) -> Tensor:
                 backends = {value._storage.backend, lifted._storage.backend}
                 lifted = together((lifted, value), Op)[0] if len(backends) > 1 else lifted
     if lifted is input:
-        return input.clone()
+        return input.clone(memory_format=memory_format)
     return recorded(lifted._storage.backend).empty_like(lifted.detach()).copy_(lifted)
 
 
@@ -193,8 +192,10 @@ def check_result(name: str, target: Tensor, result: Any, backend: Any) -> None:
 
 def check_writable(array: Any) -> None:
     """Raise RuntimeError when several elements of `array` are one place in memory."""
-    if 0 in array.strides and array.size and any(
-        [s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)]
+    if (
+        0 in array.strides
+        and array.size
+        and any([s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)])
     ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
@@ -269,130 +270,7 @@ def _age_aliases(target: Tensor) -> None:
             node.versions[position] -= 1
 
 
-#: Functions whose `out=` has the result's own dtype; the others cast into it. The rounding ones,
-#: and products and solvers that PyTorch lets write there directly.
-EXACT_OUT = frozenset(
-    """neg abs floor ceil trunc frac sign sgn round nan_to_num bitwise_not clamp heaviside
-    complex mm bmm mv inv linalg_cholesky linalg_lu_solve lu_solve ldl_solve linalg_solve
-    solve_triangular ormqr linalg_svdvals linalg_matrix_norm frobenius_norm alias_copy
-    detach_copy slice_copy view_as_real_copy""".split()
-)
-
-
-def write_out(name: str, out: Tensor, result: Tensor, inputs: tuple = ()) -> Tensor:
-    """Serve a function's ``out=``: copy `result` into `out`, resized when shapes differ.
-
-    Raises RuntimeError where `out` is one of `inputs` and would be resized, or shares some of the
-    memory of one.
-    """
-    if not isinstance(out, Tensor):
-        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if mode.grad and (result._edge is not None or current_edge(out) is not None):
-        raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, "
-            "but one of the arguments requires grad."
-        )
-    have, want = result.dtype, out.dtype
-    if name in EXACT_OUT and have is not want:
-        raise RuntimeError(
-            f"{name}(): Expected out tensor to have dtype {have.short_name}, but got "
-            f"{want.short_name} instead"
-        )
-    if not can_cast(have, want):
-        raise uncastable(have, want)
-    if out._storage.backend is not result._storage.backend:
-        if out._storage.backend.batched or result._storage.backend.batched:
-            raise RuntimeError(
-                f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't "
-                "work on out= or view ops."
-            )
-        raise RuntimeError(
-            "Expected all tensors to be on the same device, but found at least two devices, "
-            f"{result.device} and {out.device}! ({name}() with out=)"
-        )
-    value = result._storage.array
-    if out._storage.laid.shape != value.shape:
-        if any([out is value for value in inputs]):
-            raise RuntimeError(
-                f"output with shape {list(out.shape)} doesn't match the broadcast shape "
-                f"{list(result.shape)}"
-            )
-        _resize_out(out, value)
-    for tensor in inputs:
-        _check_overlap(out, tensor)
-    write(out, value)
-    return out
-
-
-def _resize_out(out: Tensor, value: Any) -> None:
-    """Give `out` new memory, of the value's shape and order of dimensions."""
-    if out._storage.laid.size:
-        warnings.warn(
-            f"An output with one or more elements was resized since it had shape "
-            f"{list(out.shape)}, which does not match the required output shape "
-            f"{list(value.shape)}.",
-            stacklevel=4,
-        )
-    backend = out._storage.backend
-    strides = dense_strides(value.shape, backend.strides(value))
-    memory = backend.empty((extent(value.shape, strides),), out.dtype)
-    out._storage = Storage(backend.F.as_strided(memory, value.shape, strides), backend)
-
-
-def _check_overlap(out: Tensor, tensor: Any) -> None:
-    """Raise RuntimeError when some memory of `out` is the tensor's, but is not used alike.
-
-    As in PyTorch, tensors with gaps are not looked at.
-    """
-    if not isinstance(tensor, Tensor) or tensor is out:
-        return
-    ours, theirs = out._storage, tensor._storage
-    if (ours.root or ours) is not (theirs.root or theirs):
-        return
-    strides = [storage.backend.strides(storage.array) for storage in (ours, theirs)]
-    shapes = [ours.array.shape, theirs.array.shape]
-    if not all(map(is_dense, shapes, strides)):
-        return
-    start, other = [storage.backend.F.address(storage.array) for storage in (ours, theirs)]
-    if start == other and shapes[0] == shapes[1] and strides[0] == strides[1]:
-        return
-    ends = out.dtype.itemsize * ours.array.size, tensor.dtype.itemsize * theirs.array.size
-    if start < other + ends[1] and other < start + ends[0]:
-        raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor "
-            "refer to a single memory location. Please clone() the tensor before performing the "
-            "operation."
-        )
-
-
-def write_filled(name: str, out: Tensor, result: Tensor) -> Tensor:
-    """As `write_out`, of a line; an `out` of as many elements keeps its shape."""
-    if isinstance(out, Tensor) and out.numel() == result.numel():
-        result = result.reshape(out.shape)
-    return write_out(name, out, result)
-
-
-def with_out(function: Callable[..., Any], write: Any = write_out) -> Callable[..., Any]:
-    """Give `function` the keyword ``out=``: a tensor, or a tuple of them for several results."""
-
-    @functools.wraps(function)
-    def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        if out is None:
-            return result
-        if isinstance(result, Tensor):
-            return write(function.__name__, out, result)
-        written = [
-            write(function.__name__, target, value)
-            for target, value in zip(out, result, strict=True)
-        ]
-        return type(result)(written) if type(result) is tuple else type(result)(*written)
-
-    return wrapper
-
-
 def rebuild(target: Tensor, source: Tensor) -> None:
     """Make `target` the tensor that `source` is: array, storage and place in the graph."""
     target._storage = source._storage
     target._edge, target._view = source._edge, source._view
-

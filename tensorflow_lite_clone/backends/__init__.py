@@ -10,7 +10,7 @@ from importlib import import_module, util
 from typing import Any
 
 from tensorflow_lite_clone.backends.base import Backend
-from tensorflow_lite_clone.core.device import Device, get_default_device
+from tensorflow_lite_clone.core.device import Device, finders, get_default_device
 from tensorflow_lite_clone.core.errors import BackendUnavailableError
 
 _FOLDERS = {"cpu": "numpy", "cuda": "cupy"}  # device types served by a folder of another name
@@ -78,11 +78,34 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
+def _serves(device_type: str) -> bool:
+    """Whether a device type is registered, has a folder or an entry point."""
+    return (
+        device_type in _factories
+        or _has_folder(device_type)
+        or bool(_entry_points(device_type))
+    )
+
+
+finders.append(_serves)
+
+
+def _has_folder(name: str) -> bool:
+    found = util.find_spec(f"{__name__}.{name}")
+    return found is not None and found.submodule_search_locations is not None
+
+
+def _entry_points(device_type: str) -> Any:
+    # Reading the installed packages' metadata is slow, so only for names unknown so far.
+    from importlib.metadata import entry_points
+
+    return entry_points(group="tensorflow_lite_clone.backends", name=device_type)
+
+
 def _find(device_type: str) -> Callable[[int], Backend]:
     folder = _FOLDERS.get(device_type, device_type)
     module_name = f"{__name__}.{folder}"
-    found = util.find_spec(module_name)
-    if found is not None and found.submodule_search_locations is not None:
+    if _has_folder(folder):
         try:
             module = import_module(module_name)
         except ModuleNotFoundError as error:
@@ -94,10 +117,7 @@ def _find(device_type: str) -> Callable[[int], Backend]:
             ) from None
         register(device_type, module.backend)
         return _factories[device_type]
-    # Reading the installed packages' metadata is slow, so only for names unknown so far.
-    from importlib.metadata import entry_points
-
-    for entry_point in entry_points(group="tensorflow_lite_clone.backends", name=device_type):
+    for entry_point in _entry_points(device_type):
         register(device_type, entry_point.load())
         return _factories[device_type]
     raise RuntimeError(

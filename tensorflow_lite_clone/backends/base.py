@@ -236,6 +236,11 @@ class Backend:
         """
         return generic
 
+    def numbers(self, array: Any) -> Any:
+        """A host array whose `tolist` gives Python's numbers, of an array of any dtype."""
+        host = self.to_host(array)
+        return host.astype("float32") if host.dtype.kind == "V" else host
+
     def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:
         """What runs in place of `call` over arrays, which `fused` has made no faster form of."""
         return call

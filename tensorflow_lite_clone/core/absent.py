@@ -28,15 +28,15 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         LEFT_OUT,
-        "dtypes that NumPy and ml_dtypes do not calculate with: bits, packed and 8-bit floats",
-        "torch.bit torch.bits* torch.float8* torch.float4* torch.int[1-7] torch.uint[1-7] "
+        "dtypes that NumPy and ml_dtypes do not have: bits, packed floats, small integers",
+        "torch.bit torch.bits* torch.float4* torch.int[1-7] torch.uint[1-7] "
         "torch.complex32 *.chalf torch.*.grad_dtype",
     ),
     (LEFT_OUT, "nested and padded tensors", "*to_padded_tensor *nested* torch.jagged"),
     (
         LEFT_OUT,
         "parts of PyTorch's own machinery that it does not document",
-        "torch.hash_tensor torch.Tensor.hash_tensor torch.Tensor.index torch.Tensor.volatile "
+        "torch.Tensor.index torch.Tensor.volatile "
         "torch.native_norm torch.get_file_path torch.func.rearrange "
         "torch.autograd.NestedIOFunction torch.autograd.enforce_grad_layout_policy "
         "torch.autograd.set_multithreading_enabled torch.autograd.graph.* torch.autograd._* "
@@ -153,7 +153,8 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         PLANNED,
         "smaller parts",
-        "torch.masked* torch.signal* torch.accelerator.Graph torch.nn.attention.WARN* "
+        "torch.masked.MaskedTensor torch.masked.as_masked_tensor torch.masked.masked_tensor "
+        "torch.accelerator.Graph torch.nn.attention.WARN* "
         "torch.optim.swap_in_optimizer_params_and_state",
     ),
 )

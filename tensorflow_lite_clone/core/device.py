@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from tensorflow_lite_clone.core.signature import classes, is_int
+
+#: PyTorch's device types; whether such a device is there is found out when it is first used.
+_NAMED = frozenset(
+    """cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu
+    mtia privateuseone""".split()
+)
+#: Say whether a device type of another name is served; entered by `backends`.
+finders: list[Callable[[str], bool]] = []
+
 
 class Device:
     """A device by type and index, as ``torch.device``.
@@ -19,7 +31,7 @@ class Device:
         if isinstance(type, Device):
             self.type, self.index = type.type, type.index
             return
-        if isinstance(type, int):
+        if isinstance(type, int) and not isinstance(type, bool):
             index = type
             type = "cuda"
         if not isinstance(type, str):
@@ -36,8 +48,17 @@ class Device:
             index = int(number)
         if not name.isidentifier():
             raise RuntimeError(f"Invalid device string: '{type}'")
-        if index is not None and index < 0:
-            raise RuntimeError(f"Device index must not be negative, got {index}")
+        if name not in _NAMED and not any([finds(name) for finds in finders]):
+            raise RuntimeError(
+                f"Expected one of {', '.join(sorted(_NAMED))} or a registered device type at start "
+                f"of device string: {type}"
+            )
+        if index is not None:
+            if not is_int(index):
+                kind = index.__class__.__name__
+                raise TypeError(f"device(): argument 'index' must be int, not {kind}")
+            if index < 0:
+                raise RuntimeError(f"Device index must not be negative, got {index}")
         self.type = name
         self.index = index
 
@@ -86,6 +107,9 @@ class Layout:
 
 strided = Layout("strided")
 sparse_coo = Layout("sparse_coo")
+
+
+classes["Layout"] = Layout
 
 
 class _Default:

@@ -34,7 +34,7 @@ class DType:
 
     @property
     def is_signed(self) -> bool:
-        return self.kind in "ifc"
+        return self.kind in "ifc" and self.name != "float8_e8m0fnu"
 
     def to_real(self) -> DType:
         """The dtype of this dtype's real part."""
@@ -44,7 +44,10 @@ class DType:
         """The complex dtype whose parts have this dtype."""
         if self.kind == "c":
             return self
-        return _COMPLEX[self if self.kind == "f" else get_default_dtype()]
+        real = self if self.kind == "f" else get_default_dtype()
+        if real in FLOAT8:
+            raise RuntimeError(f"Unknown Complex ScalarType for {real.short_name}")
+        return _COMPLEX[real]
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -112,10 +115,14 @@ ALIASES = {
     "cdouble": complex128,
 }
 ALL = tuple(_BY_NAME.values())
-#: Dtypes that packages compare with and list; no device makes tensors of them.
-float8_e4m3fn = DType("float8_e4m3fn", "f", 1, "Float8_e4m3fn")
-float8_e5m2 = DType("float8_e5m2", "f", 1, "Float8_e5m2")
-NAMED_ONLY = (float8_e4m3fn, float8_e5m2)
+#: Dtypes in which numbers are stored on the CPU; nothing calculates with them.
+FLOAT8 = tuple(
+    [
+        DType(f"float8_{name}", "f", 1, f"Float8_{name}")
+        for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+    ]
+)
+float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = FLOAT8
 #: The names under which the face exports dtypes.
 NAMES = {**_BY_NAME, **ALIASES}
 
@@ -131,7 +138,7 @@ def get_default_dtype() -> DType:
 
 def set_default_dtype(d: DType, /) -> None:
     """Set the default floating-point dtype; raises TypeError for any other dtype."""
-    if not isinstance(d, DType) or d.kind != "f" or d in NAMED_ONLY:
+    if not isinstance(d, DType) or d.kind != "f" or d in FLOAT8:
         raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
     _Default.dtype = d
 
@@ -154,14 +161,12 @@ def _promote(a: DType, b: DType) -> DType:
 
 
 class Natives(dict[DType, Any]):
-    """A device's own dtypes; NotImplementedError for those that are only named."""
+    """A device's own dtypes; NotImplementedError for those of float8 where it has none."""
 
     def __missing__(self, dtype: Any) -> Any:
-        if dtype not in NAMED_ONLY:
+        if dtype not in FLOAT8:
             raise KeyError(dtype)
-        raise NotImplementedError(
-            f"tensors of {dtype}: NumPy does not calculate with floating-point numbers of 8 bits"
-        )
+        raise NotImplementedError(f"tensors of {dtype} are on the CPU only")
 
 
 class _Table(dict[tuple[DType, DType], DType]):
@@ -171,10 +176,11 @@ class _Table(dict[tuple[DType, DType], DType]):
         first, second = map(as_dtype, pair)  # Python's number types
         if (first, second) != pair:
             return self[first, second]
-        for dtype in pair:
-            if dtype in NAMED_ONLY:
-                raise RuntimeError(f"Promotion for {dtype.short_name} is not supported")
         names = " and ".join([dtype.short_name for dtype in pair])
+        if set(pair) & set(FLOAT8):
+            raise RuntimeError(
+                f"Promotion for Float8 Types is not supported, attempted to promote {names}"
+            )
         raise RuntimeError(
             f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
             f"{names}"
@@ -191,6 +197,7 @@ _TABLE = _Table(
         or "f" in a.kind + b.kind
         or "c" in a.kind + b.kind
     }
+    | {(dtype, dtype): dtype for dtype in FLOAT8}
 )
 
 

@@ -16,9 +16,17 @@ _FORMATS = {
     dtypes.float64: (64, 52, 1023, 15),
     dtypes.float8_e4m3fn: (8, 3, 7, 0),
     dtypes.float8_e5m2: (8, 2, 15, 0),
+    dtypes.float8_e4m3fnuz: (8, 3, 8, 0),
+    dtypes.float8_e5m2fnuz: (8, 3, 16, 0),  # as PyTorch has it, though the mantissa has 2
+    dtypes.float8_e8m0fnu: (8, 0, 128, 0),
 }
-# This one has no infinity, and numbers where others have it.
-_LARGEST = {dtypes.float8_e4m3fn: 448.0}
+# They have no infinity, and numbers where others have it.
+_LARGEST = {
+    dtypes.float8_e4m3fn: 448.0,
+    dtypes.float8_e4m3fnuz: 240.0,
+    dtypes.float8_e5m2fnuz: 57344.0,
+    dtypes.float8_e8m0fnu: 2.0**127,
+}
 
 
 def _checked(name: str, value: Any) -> DType:
@@ -57,8 +65,8 @@ class finfo(_Limits):
         self.dtype = dtype.name
         self.eps = 2.0**-mantissa
         self.max = _LARGEST.get(dtype, (2.0 - self.eps) * 2.0**exponent)
-        self.min = -self.max
         self.tiny = self.smallest_normal = 2.0 ** (1 - exponent)
+        self.min = -self.max if dtype.is_signed else self.tiny
         self.resolution = 10.0**-digits
 
     def __repr__(self) -> str:
@@ -102,6 +110,7 @@ _C_NAMES = {
     "uint8": "uint8_t",
     "float16": "c10::Half",
     "bfloat16": "c10::BFloat16",
+    **{dtype.name: f"c10::{dtype.short_name}" for dtype in dtypes.FLOAT8},
     "complex64": "c10::complex<float>",
     "complex128": "c10::complex<double>",
 }
@@ -126,6 +135,14 @@ def overflow(dtype: DType) -> RuntimeError:
     return RuntimeError(f"value cannot be converted to type {name} without overflow")
 
 
+def _stored(value: float, dtype: DType) -> float:
+    """A finite number that becomes of `dtype` what PyTorch makes of it."""
+    largest = finfo(dtype).max
+    if abs(value) > largest:
+        raise overflow(dtype)
+    return max(abs(value), 2.0**-127) if dtype is dtypes.float8_e8m0fnu else value
+
+
 def fitting_number(value: Any, dtype: DType) -> Any:
     """A Python number that `dtype` holds; RuntimeError when it does not."""
     kind = dtype.kind
@@ -143,6 +160,8 @@ def fitting_number(value: Any, dtype: DType) -> Any:
         if kind in "iu":
             raise overflow(dtype)
         return value
+    if dtype in dtypes.FLOAT8:
+        return _stored(value, dtype)
     bounds = range_of(dtype)
     if bounds is not None and not bounds[0] <= value <= bounds[1]:
         raise overflow(dtype)

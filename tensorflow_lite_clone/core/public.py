@@ -8,7 +8,10 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar
+
+from tensorflow_lite_clone.core.signature import checked, has_kinds
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -20,10 +23,16 @@ EXPORTS: dict[str, dict[str, Any]] = {}
 wrappers: list[Callable[[Any, tuple[str, ...], tuple[str, ...]], Any]] = []
 
 
-def public(*places: str, names: tuple[str, ...] = ()) -> Callable[[_F], _F]:
-    """Export the decorated function from `places`, under its own name or under `names`."""
+def public(*places: str, names: tuple[str, ...] = (), flat: bool = False) -> Callable[[_F], _F]:
+    """Export the decorated function from `places`, under its own name or under `names`.
+
+    Its arguments are checked by their annotations, see `core.signature`; with `flat` it does so
+    itself, because a call more would be felt.
+    """
 
     def register(function: _F) -> _F:
+        if not flat and type(function) is FunctionType and has_kinds(function):
+            function = checked(function)
         all_names = names or (function.__name__,)
         for wrapper in wrappers:
             function = wrapper(function, places, all_names)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tensorflow_lite_clone.core.signature import is_int, whole_number
+
 Shape = tuple[int, ...]
 
 
@@ -37,22 +39,20 @@ def normalize_dim(dim: int, ndim: int) -> int:
 
     Raises IndexError outside ``[-ndim, ndim)`` and TypeError when `dim` is no integer.
     """
+    if type(dim) is not int:
+        dim = whole_number("argument 'dim'", dim)
     bound = ndim or 1
-    try:
-        in_range = -bound <= dim < bound
-    except TypeError:
-        raise TypeError(f"dim must be an int, not {type(dim).__name__}") from None
-    if not in_range:
+    if not -bound <= dim < bound:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], "
             f"but got {dim})"
         )
-    return int(dim) % bound
+    return dim % bound
 
 
 def normalize_dims(dims: int | Iterable[int], ndim: int) -> Shape:
     """Every dim in ``[0, ndim)``; raises RuntimeError when one appears twice."""
-    if isinstance(dims, int):
+    if is_int(dims):
         return (normalize_dim(dims, ndim),)
     result = tuple([normalize_dim(dim, ndim) for dim in dims])
     if len(set(result)) != len(result):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from operator import index as as_int
 from typing import Any
 
 from tensorflow_lite_clone.core.shape import Shape, contiguous_strides, infer_size, normalize_dim
+from tensorflow_lite_clone.core.signature import classes, whole_number
 
 Geometry = tuple[Shape, Shape]
 
@@ -29,6 +29,8 @@ class MemoryFormat:
     def __reduce__(self) -> str:
         return self.name
 
+
+classes["MemoryFormat"] = MemoryFormat
 
 contiguous_format = MemoryFormat("contiguous_format")
 preserve_format = MemoryFormat("preserve_format")
@@ -177,10 +179,19 @@ def diagonal(
     return sizes, (*[strides[dim] for dim in rest], strides[first] + strides[second]), start
 
 
+def expect_format(value: Any) -> None:
+    """Raise TypeError for what is no memory format."""
+    if not isinstance(value, MemoryFormat):
+        raise TypeError(
+            f"argument 'memory_format' must be torch.memory_format, not {type(value).__name__}"
+        )
+
+
 def format_strides(shape: Sequence[int], memory_format: MemoryFormat) -> Shape:
     """The strides of a dense tensor in a memory format; RuntimeError for a wrong `ndim`."""
     if memory_format is contiguous_format:
         return contiguous_strides(shape)
+    expect_format(memory_format)
     if len(shape) != memory_format.ndim:
         raise RuntimeError(
             f"required rank {memory_format.ndim} tensor to use {memory_format.name} format"
@@ -214,14 +225,14 @@ def has_format(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[in
 
 @lru_cache(4096)
 def is_channels_last(shape: Shape, strides: Shape) -> bool:
-    """Whether PyTorch takes four axes for channels_last: not where contiguous would do as well.
+    """Whether PyTorch takes four or five axes for channels_last: not where contiguous would do too.
 
     The strides may be in any unit.
     """
     if strides[1] == 0:
         return False
     step = 0
-    for dim in (1, 3, 2, 0):
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
         if shape[dim] == 0 or strides[dim] < step or (dim == 0 and step == strides[1]):
             return False
         step = strides[dim] * max(shape[dim], 1)
@@ -250,27 +261,88 @@ def may_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 def dense_strides(shape: Sequence[int], strides: Sequence[int]) -> Shape:
     """Strides without gaps or overlaps whose order of dimensions is that of `strides`."""
-    if is_dense(shape, strides):
-        return tuple(strides)
+    return tuple(strides) if is_dense(shape, strides) else ordered_strides(shape, (strides,))
+
+
+@lru_cache(4096)
+def elementwise_strides(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
+    """The strides of a new elementwise result of `shape`, from the operands' shapes and strides.
+
+    Operands of one shape that lie alike and without gaps hand their strides on. Otherwise the
+    result is dense, and the first operand that tells two dimensions apart says which is slower.
+    """
+    if all([own == shape for own, _ in operands]):
+        formats = [contiguous_strides(shape)]
+        if len(shape) == channels_last.ndim:
+            formats.append(format_strides(shape, channels_last))
+        for strides in formats:
+            if all([has_format(shape, own, strides) for _, own in operands]):
+                return strides
+        strides = operands[0][1]
+        if is_dense(shape, strides) and all([own == strides for _, own in operands]):
+            return strides
+    return ordered_strides(shape, [_broadcast_strides(shape, *operand) for operand in operands])
+
+
+def _broadcast_strides(wanted: Shape, shape: Shape, strides: Shape) -> Shape:
+    new = len(wanted) - len(shape)
+    steps = [0 if n == 1 != m else s for n, m, s in zip(shape, wanted[new:], strides)]
+    return (*[0] * new, *steps)
+
+
+def ordered_strides(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> Shape:
+    """Dense strides whose dimensions are ordered as those of operands (strides of that shape)."""
     order = list(range(len(shape) - 1, -1, -1))  # from the fastest dimension to the slowest
     for start in range(1, len(order)):
         here = start
         for place in range(start - 1, -1, -1):
-            other, dim = order[place], order[here]
-            if strides[dim] == 0 or strides[other] == 0:
-                continue  # an expanded dimension may stand anywhere
-            longer = strides[other] - strides[dim] or max(shape[other] - shape[dim], 0)
+            longer = _longer(shape, operands, order[place], order[here])
             if longer < 0:
                 break
             if longer > 0:
-                order[place], order[here] = dim, other
+                order[place], order[here] = order[here], order[place]
                 here = place
+    return permuted_strides(shape, order[::-1])
+
+
+def permuted_strides(shape: Sequence[int], order: Sequence[int]) -> Shape:
+    """Dense strides of a shape whose dimensions lie in this order, the slowest first."""
     result = [0] * len(shape)
     step = 1
-    for dim in order:
+    for dim in reversed(order):
         result[dim] = step
         step *= max(shape[dim], 1)
     return tuple(result)
+
+
+def _longer(
+    shape: Sequence[int], operands: Sequence[Sequence[int]], first: int, second: int
+) -> int:
+    """Whether `first` takes longer steps than `second` (1), shorter ones (-1) or neither (0)."""
+    for strides in operands:
+        one, two = strides[first], strides[second]
+        if one == 0 or two == 0:
+            continue  # an expanded dimension may stand anywhere
+        if one != two:
+            return 1 if one > two else -1
+        if shape[first] > shape[second]:
+            return 1
+    return 0
+
+
+def suggested_strides(shape: Shape, like: Geometry) -> Shape:
+    """The strides of a new tensor of `shape` in the memory format of one of as many dimensions.
+
+    That is channels_last or row-major.
+    """
+    if len(shape) in (4, 5) and is_channels_last(*like):
+        return format_strides(shape, channels_last if len(shape) == 4 else channels_last_3d)
+    return contiguous_strides(shape)
+
+
+def gradient_strides(shape: Shape, strides: Shape) -> Shape:
+    """The strides of the gradient of a leaf: its own where it is dense, else row-major."""
+    return strides if is_dense(shape, strides) else contiguous_strides(shape)
 
 
 def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
@@ -290,7 +362,9 @@ def sizes_of(args: tuple, name: str = "size", keywords: dict[str, Any] | None = 
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
     try:
-        return tuple([as_int(size) for size in args])
+        return tuple(
+            [size if type(size) is int else whole_number("size", size) for size in args]
+        )
     except TypeError:
         kinds = ", ".join([type(size).__name__ for size in args])
         raise TypeError(f"argument '{name}' must be tuple of ints, but found ({kinds})") from None
@@ -303,7 +377,7 @@ def wanted_sizes(shape: tuple, size: int) -> Shape:
         shape = shape[0] if type(shape[0]) is tuple else sizes_of(shape)
     try:
         product = prod(shape)
-        if product == size:
+        if product == size and type(product) is int:
             if not shape or min(shape) >= 0:
                 return shape
         elif product < 0 and size % product == 0 and shape.count(-1) == 1 and min(shape) == -1:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from tensorflow_lite_clone.core.signature import is_int, whole_number
+
 Ints = tuple[int, ...]
 
 
@@ -19,10 +21,10 @@ def int_tuple(value: Any, count: int, function: str, argument: str) -> Ints | No
     if type(value) is tuple and len(value) == count and all([type(item) is int for item in value]):
         return value
     try:
-        if hasattr(value, "__index__"):
+        if is_int(value):
             return (value.__index__(),) * count
-        values = tuple([item.__index__() for item in value])
-    except (AttributeError, TypeError):
+        values = tuple([whole_number(argument, item) for item in value])
+    except TypeError:
         raise TypeError(
             f"{function}(): argument '{argument}' must be tuple of ints, not {type(value).__name__}"
         ) from None

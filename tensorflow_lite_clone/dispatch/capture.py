@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
+from tensorflow_lite_clone.core import signature
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.dispatch import hooks
 
@@ -97,6 +98,7 @@ def _asked_for() -> str:
     name: str = frame.f_code.co_name
     frame = frame.f_back
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        name = frame.f_code.co_name
+        if frame.f_globals["__name__"] != signature.__name__:  # which checks arguments of others
+            name = frame.f_code.co_name
         frame = frame.f_back
     return name

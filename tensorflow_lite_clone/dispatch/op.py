@@ -21,7 +21,11 @@ and with per-input gradients only what the wanted gradients name.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeGuard
+
+from tensorflow_lite_clone.dispatch.result_layout import Rule, row_major
 
 #: name -> op or composite
 TABLE: dict[str, type[Op] | Callable[..., Any]] = {}
@@ -80,6 +84,7 @@ class Op:
     hints: tuple[int, ...] = ()  # saved outputs that a recorded backward gets as None
     renewable = False  # saved outputs that were written to since are calculated again from inputs
     any_layout = False  # it takes inputs as they lie, and PyTorch's result lies as they do
+    layout: Rule | None = row_major  # how results lie; None: as they are made
     word: str | None = None  # forward is just this word of F
     deferrable = False  # a joint `backward` that touches arrays only by one composite of its own
     by_strides = False  # what a view shows depends on its input's strides (as_strided)
@@ -204,6 +209,39 @@ def composite(body: Callable[..., Any]) -> Callable[..., Any]:
 def is_op(entry: Any) -> TypeGuard[type[Op]]:
     """Whether an entry of the table is an op; the others are composites."""
     return isinstance(entry, type)
+
+
+@cache
+def multiplies_matrices(entry: type[Op] | Callable[..., Any]) -> bool:
+    """Whether the generic form of an entry of the table is composed of matrix products.
+
+    It is when its body, a function of the package that the body calls, or an entry that it names
+    says ``F.matmul``. The body's text decides, so that no list of such entries can be forgotten.
+    """
+    return _multiplies(entry.forward if is_op(entry) else entry, set())
+
+
+def _multiplies(function: Any, seen: set[Any]) -> bool:
+    if function in seen:
+        return False
+    seen.add(function)
+    names = _names(function.__code__)
+    if "matmul" in names:
+        return True
+    for name in names:
+        called = TABLE[name] if name in TABLE else function.__globals__.get(name)
+        if isinstance(called, type) and issubclass(called, Op):
+            called = called.forward
+        over_arrays = isinstance(called, FunctionType) and called.__code__.co_varnames[:1] == ("F",)
+        if over_arrays and _multiplies(called, seen):
+            return True
+    return False
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that a function and the functions inside of it use."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
 
 
 def _signature(function: Callable[..., Any], skip: int) -> tuple[tuple[str, ...], tuple, bool]:

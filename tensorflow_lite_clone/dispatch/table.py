@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op, is_op
+from tensorflow_lite_clone.dispatch.stored import REFUSED, calculated, refusing
 
 #: (op name, backend name) -> the backend's own implementation
 overrides: dict[tuple[str, str], Callable[..., Any]] = {}
@@ -104,7 +105,7 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
                 special = _with_fallback((name, layer), special, generic, few)
             # Together: at a replay on the CPU, values may be such that the override declines.
             generic = backend.guarded(special)
-    return generic
+    return refusing(name, backend, generic) if name in REFUSED else generic
 
 
 def _with_fallback(
@@ -139,7 +140,10 @@ def run(op: type[Op], backend: Any, arrays: Sequence[Any], parameters: dict) -> 
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    return call(*arrays, **parameters)
+    try:
+        return call(*arrays, **parameters)
+    except TypeError:
+        return calculated(op, backend, call, arrays, parameters)
 
 
 def prepared(op: type[Op], backend: Any) -> Callable[..., Any]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tensorflow_lite_clone.distributed.elastic.multiprocessing.api import (
 )
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import ChildFailedError
 from tensorflow_lite_clone.distributed.errors import DistError
+from tensorflow_lite_clone.multiprocessing._folder import TemporaryFolder
 
 __all__ = ["get_args_parser", "main", "run"]
 
@@ -85,14 +86,14 @@ def run(args: argparse.Namespace) -> None:
     kept = args.log_dir or args.redirects != "0" or args.tee != "0"
     if args.log_dir:
         os.makedirs(args.log_dir, exist_ok=True)
-    job = job_of(args, Path(tempfile.mkdtemp(prefix=f"{args.rdzv_id}_", dir=args.log_dir)))
+    prefix = f"{args.rdzv_id}_"
     if kept:
+        job = job_of(args, Path(tempfile.mkdtemp(prefix=prefix, dir=args.log_dir)))
         print(f"what workers print goes to {job.logs.folder}", file=sys.stderr, flush=True)
-    try:
         launch(job)
-    finally:
-        if not kept:
-            shutil.rmtree(job.logs.folder, ignore_errors=True)
+        return
+    with closing(TemporaryFolder(prefix)) as folder:
+        launch(job_of(args, Path(folder.path)))
 
 
 def job_of(args: argparse.Namespace, folder: Path) -> Job:

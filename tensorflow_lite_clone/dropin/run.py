@@ -51,9 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run_module(name: str, arguments: list[str]) -> None:
     """Run a module as ``python -m`` does."""
+    _prepare(os.getcwd())
     sys.argv = [name, *arguments]
-    sys.path[0] = os.getcwd()
-    _prepare()
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
@@ -61,14 +60,12 @@ def run_script(path: str, arguments: list[str]) -> None:
     """Run a file as ``python`` does; a folder or an archive runs its ``__main__.py``."""
     if not os.path.exists(path):
         raise SystemExit(f"tensorflow_lite_clone: there is no file {path!r}")
+    is_file = os.path.isfile(path) and not _is_archive(path)
+    _prepare(os.path.dirname(os.path.realpath(path)) if is_file else None)
     sys.argv = [path, *arguments]
-    if not os.path.isfile(path) or _is_archive(path):
-        del sys.path[0]
-        _prepare()
+    if not is_file:
         runpy.run_path(path, run_name="__main__")
         return
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
-    _prepare()
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
     # The module stays: what a program registers to run at its end still finds its names.
@@ -85,12 +82,19 @@ def _is_archive(path: str) -> bool:
         return file.read(4) == b"PK\x03\x04"
 
 
-def _prepare() -> None:
-    """Make the package be PyTorch, behind the program's own folder on the path."""
-    own = sys.path.pop(0)
+def _prepare(folder: str | None) -> None:
+    """Make the package be PyTorch, and let the path begin as Python does for a program: with its
+    folder, unless ``python -P`` asked for none, and without that of the script `tlc`."""
+    if not sys.flags.safe_path and sys.path[:1] == [_folder_of_this_command()]:
+        del sys.path[0]
     install_as_torch()
-    sys.path.insert(0, own)
+    if folder is not None and not sys.flags.safe_path:
+        sys.path.insert(0, folder)
     sys.excepthook = _show
+
+
+def _folder_of_this_command() -> str:
+    return os.path.dirname(os.path.realpath(sys.argv[0]))
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

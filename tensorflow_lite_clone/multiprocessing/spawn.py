@@ -7,10 +7,8 @@ import logging
 import multiprocessing
 import multiprocessing.connection
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 import traceback
 import warnings
@@ -18,6 +16,8 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tensorflow_lite_clone.multiprocessing._folder import TemporaryFolder
 
 # How long processes that were told to end may take before they are killed.
 GRACE = 30.0  # seconds
@@ -155,8 +155,8 @@ def _start(
     start_method: str,
 ) -> ProcessContext | None:
     context: Any = multiprocessing.get_context(start_method)
-    folder = tempfile.mkdtemp(prefix="processes-")
-    files = [os.path.join(folder, str(i)) for i in range(nprocs)]
+    folder = TemporaryFolder("processes-")
+    files = [os.path.join(folder.path, str(i)) for i in range(nprocs)]
     processes = [
         context.Process(target=_run, args=(fn, i, args, file), daemon=daemon)
         for i, file in enumerate(files)
@@ -164,7 +164,7 @@ def _start(
     for process in processes:
         process.start()
     group = kind(processes, files)
-    weakref.finalize(group, shutil.rmtree, folder, ignore_errors=True)
+    weakref.finalize(group, folder.close)
     if not join:
         return group
     while not group.join():

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.ops.create import empty_like
 from tensorflow_lite_clone.ops.random import randperm
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
@@ -123,7 +124,7 @@ def _redrawn_normal(
     outside = (x < a) | (x > b)
     while bool(outside.any()):
         # Whole tensors are drawn, though few elements are wanted: the stream is PyTorch's.
-        x = tensor.new_empty(tensor.shape).normal_(mean, std, generator=generator).where(outside, x)
+        x = empty_like(x).normal_(mean, std, generator=generator).where(outside, x)
         outside = (x < a) | (x > b)
     return tensor if x is tensor else tensor.copy_(x)
 
@@ -133,7 +134,7 @@ def _rejected_uniform(
 ) -> Tensor:
     mode = min(max(mean, a), b)
     log_highest = -0.5 * ((mode - mean) / std) ** 2
-    draws = tensor.new_empty(tensor.shape)
+    draws = empty_like(tensor)
     x = tensor.uniform_(a, b, generator=generator)
     rejected = None
     while True:

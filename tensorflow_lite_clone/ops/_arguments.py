@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import delivered as delivered
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
+from tensorflow_lite_clone.core.signature import checked, is_int
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -21,23 +21,14 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
     A keyword ``dtype`` may be one of Python's number types.
     """
-    name = function.__name__
+    return checked(function, _in_torch_words_if_needed)
 
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if not kwargs:
-                return function(*args)
-            for word in kwargs:
-                if word in _NUMPY or word == "dtype":
-                    kwargs = in_torch_words(kwargs)
-                    break
-            return function(*args, **kwargs)
-        except AttributeError:
-            expect_tensor(name, args[0] if args else kwargs.get("input"))
-            raise
 
-    return wrapper
+def _in_torch_words_if_needed(kwargs: dict[str, Any]) -> dict[str, Any]:
+    for word in kwargs:
+        if word in _NUMPY or word == "dtype":
+            return in_torch_words(kwargs)
+    return kwargs
 
 
 def in_torch_words(kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -63,11 +54,9 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
         return _ALL[ndim]
     if type(dim) is int and -ndim <= dim < ndim:
         return (dim % ndim,)
-    if type(dim) is bool:
-        raise TypeError("argument 'dim' must be tuple of ints, not bool")
-    if hasattr(dim, "__index__"):
+    if is_int(dim):
         dim = dim.__index__()
-    elif not hasattr(dim, "__len__"):
+    elif not isinstance(dim, (tuple, list)):
         raise TypeError(f"argument 'dim' must be tuple of ints, not {type(dim).__name__}")
     elif len(dim) == 0:
         return _ALL[ndim]
@@ -79,14 +68,7 @@ def axis_of(dim: Any, ndim: int) -> int:
     """The one axis that `dim` names; TypeError for a bool or several."""
     if type(dim) is int and -ndim <= dim < ndim:
         return dim % ndim
-    return normalize_dim(whole_number("argument 'dim'", dim), ndim)
-
-
-def whole_number(what: str, value: Any) -> int:
-    """`value` as an int; TypeError for a bool and for what has no index."""
-    if type(value) is bool or not hasattr(value, "__index__"):
-        raise TypeError(f"{what} must be int, not {type(value).__name__}")
-    return value.__index__()
+    return normalize_dim(dim, ndim)
 
 
 def kept_shape(shape: tuple, axes: tuple) -> tuple:
@@ -135,12 +117,3 @@ def is_integral(input: Tensor) -> bool:
 def with_dtype(input: Tensor, dtype: DType | None) -> Tensor:
     """`input` cast to `dtype` if one is given."""
     return input if dtype is None else cast(input, dtype)
-
-
-def delivered(name: str, result: Any, out: Any) -> Any:
-    """`result`, or `out` (a tensor, or a tuple of them for several) after it was written there."""
-    if out is None:
-        return result
-    if isinstance(result, Tensor):
-        return write_out(name, out, result)
-    return type(result)([write_out(name, target, value) for target, value in zip(out, result)])

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 _NUMBERS = {bool, int, float, complex}
 _SEQUENCES = (list, tuple)
+_INTERFACES = ("__array__", "__array_interface__", "__array_struct__")
 
 
 class _Warned:
@@ -28,7 +29,7 @@ def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
     """
     if dtype is not None:
         dtype = as_dtype(dtype)
-    if hasattr(data, "__array__") and hasattr(data, "dtype"):
+    if is_array(data):
         array = _from_array(data, backend)
         return array if dtype is None else backend.F.astype(array, dtype)
     leaves = _leaf_dtypes(data)
@@ -55,11 +56,27 @@ def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
     return backend.F.astype(array, dtype)
 
 
+def is_array(value: Any) -> bool:
+    """Whether `value` is of a type of arrays.
+
+    What an object alone has does not count: attributes can come from a file, and an array's
+    interface is an address.
+    """
+    return hasattr(type(value), "__array__") and hasattr(value, "dtype")
+
+
+def _expect_no_own_interface(value: Any) -> None:
+    """RuntimeError for an object that NumPy would read as an array, though its type is none."""
+    own = getattr(value, "__dict__", None)
+    if own and any([name in own for name in _INTERFACES]):
+        raise RuntimeError(f"Could not infer dtype of {type(value).__name__}")
+
+
 def _from_array(data: Any, backend: Any) -> Any:
     """An array of NumPy or a device, or a NumPy scalar."""
     if isinstance(data, backend.array_type) and data.dtype in backend.dtypes:
         array: Any = data
-    elif not hasattr(data, "strides") or hasattr(data, "__cuda_array_interface__"):
+    elif not hasattr(data, "strides") or hasattr(type(data), "__cuda_array_interface__"):
         other = backends.load("cuda")
         return backend.from_host(other.to_host(other.asarray(data)))
     else:
@@ -104,6 +121,7 @@ def _leaf_dtypes(data: Any) -> set[DType]:
     """The dtypes of all entries of nested sequences, if there are Tensors, arrays or NumPy
     scalars among them; else nothing."""
     if type(data) not in _SEQUENCES:
+        _expect_no_own_interface(data)
         return set()
     kinds = set(map(type, data))
     if kinds <= _NUMBERS:
@@ -114,11 +132,13 @@ def _leaf_dtypes(data: Any) -> set[DType]:
             own |= _leaf_dtypes(entry)
         elif isinstance(entry, Tensor):
             own.add(entry.dtype)
-        elif hasattr(entry, "__array__") and hasattr(entry, "dtype"):
+        elif is_array(entry):
             try:
                 own.add(backends.load("cpu").dtypes[entry.dtype])
             except KeyError:
                 continue
+        else:
+            _expect_no_own_interface(entry)
     if own:
         for kind in kinds & _NUMBERS:
             own.add(dtypes.dtype_of_scalar(kind()))
@@ -141,7 +161,7 @@ def _plain(data: Any) -> Any:
         return data.item()
     if isinstance(data, _SEQUENCES):
         return [_plain(entry) for entry in data]
-    return data.tolist() if hasattr(data, "__array__") and hasattr(data, "dtype") else data
+    return data.tolist() if is_array(data) else data
 
 
 def _check_rectangular(data: Any, depth: int = 0) -> None:

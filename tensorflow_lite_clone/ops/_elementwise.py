@@ -25,14 +25,16 @@ from tensorflow_lite_clone.autograd.inplace import (
     into,
     record_inplace,
     write,
-    write_out,
 )
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
+from tensorflow_lite_clone.dispatch.result_layout import elementwise, in_order
+from tensorflow_lite_clone.dispatch.stored import refuse_in_place
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._operands import as_number, as_operands, no_halves, operand_dtype
@@ -47,6 +49,7 @@ class Pointwise(Op):
     refuses = ""  # kinds of the operands' common dtype that it does not serve
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
     any_layout = True
+    layout = elementwise
     kinds = "biuc"  # the kinds to look at more closely: refused or promoted
 
     def __init_subclass__(cls) -> None:
@@ -155,7 +158,8 @@ def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tenso
 def _run(op: type[Op], backend: Any, storages: tuple, parameters: dict) -> Any:
     arrays = tuple(as_laid(storages) if backend.lays else [s.array for s in storages])
     try:
-        return run(op, backend, arrays, parameters)
+        result = run(op, backend, arrays, parameters)
+        return in_order(op, backend, result, arrays, parameters)
     except ValueError:
         broadcast_shapes(*[array.shape for array in arrays])
         raise
@@ -216,7 +220,11 @@ def _written(
 ) -> None:
     """Do `op` in the target's memory, or elsewhere and copy where the writer cannot."""
     backend, array = target._storage.backend, target._storage.laid
-    if writer(array, *others, **parameters) is False:
+    try:
+        done = writer(array, *others, **parameters)
+    except TypeError:
+        refuse_in_place(op, backend, (array, *others))
+    if done is False:
         result = run(op, backend, (array, *others), parameters)
         check_result(op.name, target, result, backend)
         backend.write(array, result)
@@ -251,9 +259,9 @@ def _of_one(op: type[Pointwise], input: Any, parameters: dict) -> Tensor:
         input = prepare(op, input)
     storage = input._storage
     backend = storage.backend
-    output = wrap_freely(
-        run(op, backend, (storage.laid,), parameters), backend, (storage,)
-    )
+    arrays = (storage.laid,)
+    result = in_order(op, backend, run(op, backend, arrays, parameters), arrays, parameters)
+    output = wrap_freely(result, backend, (storage,))
     if op.differentiable and mode.grad:
         edge = input._edge if input._view is None else current_edge(input)
         if edge is not None:

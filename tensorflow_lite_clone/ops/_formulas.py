@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.core.dtypes import float32
+
 
 def conj(F: Any, x: Any) -> Any:
     """The complex conjugate; real values as they are, without a copy."""
     return F.conj(x) if x.dtype.kind == "c" else x
+
+
+def wide(F: Any, x: Any) -> Any:
+    """`x` in float32 if it is of half precision; None stays None."""
+    return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
 
 
 def zeros(F: Any, g: Any) -> Any:
@@ -34,7 +41,7 @@ def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
     count = forward.__code__.co_argcount
     if count == 2:
 
-        def wide(F: Any, x: Any, **parameters: Any) -> Any:
+        def in_float32(F: Any, x: Any, **parameters: Any) -> Any:
             dtype = x.dtype
             if dtype.itemsize != 2 or dtype.kind in "iu":
                 return forward(F, x, **parameters)
@@ -42,7 +49,7 @@ def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
 
     elif count == 3:
 
-        def wide(F: Any, x: Any, y: Any, **parameters: Any) -> Any:  # type: ignore[misc]
+        def in_float32(F: Any, x: Any, y: Any, **parameters: Any) -> Any:  # type: ignore[misc]
             dtype = x.dtype
             if dtype.itemsize != 2 or dtype.kind in "iu":
                 return forward(F, x, y, **parameters)
@@ -51,11 +58,11 @@ def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
 
     else:
 
-        def wide(F: Any, x: Any, y: Any, z: Any, **parameters: Any) -> Any:  # type: ignore[misc]
+        def in_float32(F: Any, x: Any, y: Any, z: Any, **parameters: Any) -> Any:  # type: ignore[misc]
             dtype = x.dtype
             if dtype.itemsize != 2 or dtype.kind in "iu":
                 return forward(F, x, y, z, **parameters)
             a, b, c = [F.astype(value, F.float32) for value in (x, y, z)]
             return F.astype(forward(F, a, b, c, **parameters), dtype)
 
-    return wide
+    return in_float32

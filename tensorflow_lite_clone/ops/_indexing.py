@@ -10,7 +10,9 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import together
 from tensorflow_lite_clone.core.shape import contiguous_strides
+from tensorflow_lite_clone.core.strides import ordered_strides
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import like_first
 
 _ALL = slice(None)
 
@@ -34,8 +36,28 @@ def result_shape(shape: tuple, index_shape: tuple, places: tuple) -> tuple:
     return index_shape + rest  # ... else they come first
 
 
+def _layout(shape: tuple, operands: tuple, parameters: dict) -> tuple:
+    """How what an index array finds lies: dimensions that it does not name as they do in x."""
+    (own, steps), (index, _) = operands
+    places, ndim = parameters["places"], len(index) - 1
+    first = places[0] if places[-1] - places[0] + 1 == len(places) else 0
+    return _around(
+        shape, [step for dim, step in enumerate(steps) if dim not in places], first, ndim
+    )
+
+
+def _around(shape: tuple, rest: list, first: int, ndim: int) -> tuple:
+    """Dense strides for `ndim` row-major dimensions from `first` on among others with strides."""
+    found = contiguous_strides(shape[first : first + ndim])
+    before, after = (0,) * first, (0,) * (len(rest) - first)
+    steps = (*rest[:first], *(0,) * ndim, *rest[first:])
+    return ordered_strides(shape, (steps, (*before, *found, *after)))
+
+
 class Index(Op):
     """``x[..., index, ...]``; `shape` is that of x."""
+
+    layout = _layout
 
     def forward(F, x, index, *, places, shape):
         if len(places) == 1:
@@ -51,6 +73,11 @@ class IndexAlong(Op):
     """``x[..., index]`` for one index tensor, one-dimensional unless `axis` is 0."""
 
     label = "Index"
+
+    def layout(shape, operands, parameters):
+        (_, steps), (index, _) = operands
+        axis = parameters["axis"]
+        return _around(shape, [*steps[:axis], *steps[axis + 1 :]], axis, len(index))
 
     def forward(F, x, index, *, axis, shape):
         return F.take(x, index, axis=axis)
@@ -88,6 +115,8 @@ class IndexPut(Op):
 class Flip(Op):
     """Elements in reversed order along axes."""
 
+    layout = like_first
+
     def forward(F, x, *, axis):
         return F.flip(x, axis=axis)
 
@@ -99,6 +128,10 @@ class IndexMask(Op):
     """``x[mask]``, a mask of x's leading dimensions; `shape` is that of x."""
 
     label = "Index"
+
+    def layout(shape, operands, parameters):
+        (_, steps), (mask, _) = operands
+        return _around(shape, list(steps[len(mask) :]), 0, 1)
 
     def forward(F, x, mask, *, shape):
         return F.getitem(x, mask)

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.core.dtypes import (
     promote_types,
 )
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.tensor import Tensor
 
 Number = bool | int | float | complex
@@ -22,6 +23,7 @@ Number = bool | int | float | complex
 class Cast(Op):
     """The same values in another dtype."""
 
+    layout = like_first
     any_layout = True
     label = "ToCopy"
 
@@ -42,6 +44,7 @@ class CastWeight(Cast):
 class CastToIntegers(Op):
     """`Cast` to a dtype without gradients."""
 
+    layout = like_first
     any_layout = True
 
     def forward(F, x, *, dtype):

@@ -126,7 +126,7 @@ def _prepared(item: Any, x: Tensor) -> Any:
         if item._storage.laid.ndim or kind not in "biu" or item._storage.backend.batched:
             return item if item._storage.backend is x._storage.backend else item.to(x.device)
         return bool(item) if is_mask(item) else item.item()
-    if isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):
+    if isinstance(item, (list, tuple, range)) or hasattr(type(item), "__array__"):
         if not isinstance(item, (list, tuple, range)) and item.shape == ():
             return item.item()
         made = make_tensor(list(item) if isinstance(item, range) else item, device=x.device)

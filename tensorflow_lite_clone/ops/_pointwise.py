@@ -14,14 +14,18 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import current_edge, record, wrap
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
-from tensorflow_lite_clone.autograd.inplace import write_array, write_out
+from tensorflow_lite_clone.autograd.inplace import write_array
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.backends.base import MANY
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import in_order
+from tensorflow_lite_clone.dispatch.stored import calculated, refuse_in_place
 from tensorflow_lite_clone.dispatch.table import prepared, run
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -31,10 +35,12 @@ from tensorflow_lite_clone.ops._elementwise import (
     write_pointwise,
     wrong_operands,
 )
+from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.storage import Free, Storage, freely
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
 _new = object.__new__
+_NO_PARAMETERS: dict = {}
 _Gradient = Callable[..., Any] | None
 
 
@@ -87,7 +93,12 @@ def unary(
             call = calls[backend]
         except KeyError:
             call = prepared(op, backend)
-        result = call(array) if array.size < MANY else backend.large(call, array)
+        try:
+            result = call(array) if array.size < MANY else backend.large(call, array)
+        except TypeError:
+            result = calculated(op, backend, call, (array,))
+        if array.ndim > 1 and not backend.is_contiguous(array):
+            result = in_order(op, backend, result, (array,), _NO_PARAMETERS)
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
         if storage.__class__ is Free:
@@ -148,6 +159,7 @@ def binary(
     floating: bool = False,
     refuses: str = "",
     numbers: bool = True,
+    number_first: bool = True,
     check: Callable[[tuple], None] | None = None,
     assign: Callable[[Any, Any], Any] | None = None,
     operators: tuple[str, str | None, str | None] | None = None,
@@ -164,8 +176,8 @@ def binary(
     functions of their own because they answer NotImplemented to operands they do not know.
     ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
     `numbers` off only Tensors are operands (of the function; its attribute `with_numbers` takes
-    numbers all the same). With `arrays` the operators take the device's own arrays. The rest is as
-    in `unary`.
+    numbers all the same), with `number_first` off the first is one. With `arrays` the operators
+    take the device's own arrays. The rest is as in `unary`.
     """
     body = {
         "backward_x": x,
@@ -237,7 +249,9 @@ def binary(
         except TypeError:
             if check is not None:
                 check((input, other))
-            raise
+            result = calculated(op, backend, call, (left, right))
+        if left.ndim > 1 and not backend.is_contiguous(left):
+            result = in_order(op, backend, result, (left, right), _NO_PARAMETERS)
         if type(result) is not backend.array_type:
             result = backend.asarray(result)
         if free:
@@ -268,7 +282,11 @@ def binary(
 
     def reflected(self, other):
         kind = type(other)
-        storage = self._storage
+        try:
+            storage = self._storage
+        except AttributeError:
+            expect_tensor(name, self)
+            raise
         right = storage.laid
         letter = right.dtype.kind
         if (
@@ -281,7 +299,10 @@ def binary(
             return general(other, self)
         backend = storage.backend
         left = backend.constant(other, right.dtype)
-        output = wrap(run(op, backend, (left, right), {}), backend)
+        result = run(op, backend, (left, right), {})
+        if right.ndim > 1 and not backend.is_contiguous(right):
+            result = in_order(op, backend, result, (left, right), _NO_PARAMETERS)
+        output = wrap(result, backend)
         if differentiable and mode.grad:
             edge = self._edge if self._view is None else current_edge(self)
             if edge is not None:
@@ -295,7 +316,13 @@ def binary(
 
     @calls_cast_operands(name)
     def function(input, other, *, out=None):
-        if numbers or (isinstance(input, Tensor) and isinstance(other, Tensor)):
+        if not isinstance(input, Tensor):
+            fits = numbers and number_first
+        elif not isinstance(other, Tensor):
+            fits = numbers and (not arrays or as_number(other) is not None)
+        else:
+            fits = True
+        if fits:
             result = with_numbers(input, other)
             if result is not NotImplemented:
                 return result if out is None else write_out(name, out, result, (input, other))
@@ -355,7 +382,10 @@ def _assigned(op: type[Op], target: Any, other: Any, slow: str) -> bool:
     if hooks.writers:
         hooks.writing(op, partial(assign, array, right), (array, right), {})
     else:
-        assign(array, right)
+        try:
+            assign(array, right)
+        except TypeError:
+            refuse_in_place(op, storage.backend, (array, right))
     storage.bump()
     return True
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import widened
 
 
@@ -63,6 +64,7 @@ def _arrays(F: Any, taps: Taps, dtype: Any) -> list[tuple[Any, Any, Any]]:
 class Resample(Op):
     """The weighted sums that `taps` names, along `axis`."""
 
+    layout = image
     any_layout = True
 
     @widened

@@ -11,11 +11,15 @@ from tensorflow_lite_clone.autograd.apply import (
     current_edge,
     record,
     several,
+    wrap,
 )
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import in_order
+from tensorflow_lite_clone.dispatch.stored import calculated
 from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.ops._arguments import (
     axes_of,
@@ -32,7 +36,7 @@ _NO_PARAMETERS: dict = {}
 
 
 def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
-    """`apply` for a differentiable op with one input and one output that is no view."""
+    """`apply` for a differentiable op with one input and one row-major output that is no view."""
     storage = input._storage
     if storage.__class__ is Free:
         return apply(op, input, **parameters)
@@ -41,7 +45,11 @@ def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    result = call(storage.array, **parameters)
+    array = storage.array
+    try:
+        result = call(array, **parameters)
+    except TypeError:
+        result = calculated(op, backend, call, (array,), parameters)
     edge = None
     if mode.grad:
         edge = input._edge if input._view is None else current_edge(input)
@@ -49,7 +57,7 @@ def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
 
 
 def apply_to_two(op: type[Op], x: Tensor, y: Tensor) -> Tensor:
-    """`apply` for a differentiable op with two inputs, one output that is no view, and no
+    """`apply` for a differentiable op with two inputs, one row-major output that is no view, and no
     parameters."""
     first, second = x._storage, y._storage
     backend = first.backend
@@ -59,7 +67,11 @@ def apply_to_two(op: type[Op], x: Tensor, y: Tensor) -> Tensor:
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    result = call(first.array, second.array)
+    left, right = first.array, second.array
+    try:
+        result = call(left, right)
+    except TypeError:
+        result = calculated(op, backend, call, (left, right))
     if not mode.grad:
         return _recorded(op, result, backend, (), 0, ())
     one = x._edge if x._view is None else current_edge(x)
@@ -115,7 +127,9 @@ def apply_for_first(
     except KeyError:
         call = prepared(op, backend)
     results = call(first.laid, left, right, **parameters)
-    output = _recorded(op, results[0], backend, (), 0, ())
+    if not backend.is_contiguous(first.laid):
+        results = in_order(op, backend, results, (first.laid, left, right), parameters)
+    output = wrap(results[0], backend)
     if mode.grad:
         one = x._edge if x._view is None else current_edge(x)
         two = three = None
@@ -148,9 +162,11 @@ def _recorded(
     storages: tuple,
     parameters: dict = _NO_PARAMETERS,
 ) -> Tensor:
-    """The tensor of an op's result, in the graph if an input is, which `mask` says."""
+    """The tensor of an op's row-major result, in the graph if an input is, which `mask` says."""
     if type(result) is not backend.array_type:
         result = backend.asarray(result)
+    elif result.ndim > 1 and not backend.is_contiguous(result):
+        result = in_order(op, backend, result, (), parameters)
     made = _new(Storage)
     made.array = result
     made.backend = backend
@@ -178,7 +194,7 @@ def reduction(
 
     def decorate(general: Callable[..., Any]) -> Any:
         name = general.__name__
-        general = autocasts(name)(general)
+        general = autocasts(name)(checked(general))
 
         @functools.wraps(general)
         def function(input=None, dim=None, keepdim=False, **others):
@@ -192,6 +208,7 @@ def reduction(
                     array.size
                     and array.dtype.kind not in refuses
                     and (dim is None or not whole)
+                    and keepdim.__class__ is bool
                     and not autocast
                     and storage.__class__ is not Free
                 ):
@@ -201,7 +218,10 @@ def reduction(
                         call = calls[backend]
                     except KeyError:
                         call = prepared(op, backend)
-                    result = call(array, axis=axis, keepdims=keepdim, shape=shape)
+                    try:
+                        result = call(array, axis=axis, keepdims=keepdim, shape=shape)
+                    except TypeError:
+                        result = calculated(op, backend, call, (array,))
                     edge = None
                     if mode.grad:
                         edge = input._edge if input._view is None else current_edge(input)
@@ -254,7 +274,10 @@ def along_dim(op: type[Op], refuses: str) -> Callable[[Callable[..., Any]], Any]
                     except KeyError:
                         call = prepared(op, backend)
                     axis = dim if dim >= 0 else dim + ndim
-                    result = call(array, axis=axis)
+                    try:
+                        result = call(array, axis=axis)
+                    except TypeError:
+                        result = calculated(op, backend, call, (array,))
                     edge = None
                     if mode.grad:
                         edge = input._edge if input._view is None else current_edge(input)

@@ -39,7 +39,7 @@ _relu = unary(
 )
 
 
-@public("torch", "method", "functional")
+@public("torch", "method", "functional", flat=True)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(input, 0)``; the gradient at 0 is 0."""
     return _relu.inplace(input) if inplace else _relu(input)
@@ -62,7 +62,14 @@ class Threshold(Pointwise):
 
 
 @public("torch", "functional")
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+def threshold(
+    input: Tensor,
+    threshold: float,
+    value: float,
+    inplace: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """`input` where it is larger than `threshold`, else `value`; of integers both are truncated."""
     if input.dtype.kind in "iu":
         threshold, value = int(threshold), int(value)
@@ -71,7 +78,9 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
             raise RuntimeError(
                 f"value cannot be converted to type {input.dtype.name}_t without overflow"
             )
-    return pointwise(Threshold, input, inplace=inplace, threshold=threshold, value=value)
+    return pointwise(
+        Threshold, input, inplace=inplace, out=out, threshold=threshold, value=value
+    )
 
 
 inplace_form(threshold, "torch", "functional")
@@ -214,13 +223,14 @@ def rrelu(
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
+        result = leaky_relu(input, (lower + upper) / 2, inplace)
+        return result if inplace else result.contiguous()
     slopes = input.detach().new_ones(input.shape)
     negative = input.detach() <= 0
     count = int(negative.sum())
     drawn = slopes.new_empty(count, dtype=float64).uniform_(lower, upper)  # as torch draws them
     slopes[negative] = drawn.to(slopes.dtype)
-    return input.mul_(slopes) if inplace else input * slopes
+    return input.mul_(slopes) if inplace else (input * slopes).contiguous()
 
 
 inplace_form(rrelu, "torch", "functional")
@@ -376,16 +386,20 @@ class Softshrink(Pointwise):
 
 
 @public("torch", "method", "functional")
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(
+    input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None
+) -> Tensor:
     """`input` outside of ``[-lambd, lambd]``, else 0."""
-    return pointwise(Hardshrink, input, lambd=lambd)
+    return pointwise(Hardshrink, input, out=out, lambd=lambd)
 
 
 @public("functional")
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(
+    input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None
+) -> Tensor:
     """`input` brought nearer to 0 by `lambd`, at most to 0."""
     if lambd < 0:
         raise RuntimeError(
             f"lambda must be greater or equal to 0, but found to be {lambd}."
         )
-    return pointwise(Softshrink, input, lambd=lambd)
+    return pointwise(Softshrink, input, out=out, lambd=lambd)

@@ -11,6 +11,7 @@ from typing import Any
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.dispatch.op import composite
+from tensorflow_lite_clone.dispatch.result_layout import row_major
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops._formulas import conj, widened
 from tensorflow_lite_clone.ops.pointwise import tanh
@@ -65,12 +66,14 @@ class GeluTanh(Pointwise):
 
 
 @public("functional")
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(
+    input: Tensor, approximate: str = "none", *, out: Tensor | None = None
+) -> Tensor:
     """``input * Phi(input)``, Phi the normal distribution function or ("tanh") near it."""
     if approximate == "none":
-        return pointwise(Gelu, input)
+        return pointwise(Gelu, input, out=out)
     if approximate == "tanh":
-        return pointwise(GeluTanh, input)
+        return pointwise(GeluTanh, input, out=out)
     raise RuntimeError("approximate argument must be either none or tanh.")
 
 
@@ -152,9 +155,11 @@ class Softplus(Pointwise):
 
 
 @public("functional")
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(
+    input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
+) -> Tensor:
     """``log(1 + exp(beta * input)) / beta``; `input` where ``beta * input > threshold``."""
-    return pointwise(Softplus, input, beta=beta, threshold=threshold)
+    return pointwise(Softplus, input, out=out, beta=beta, threshold=threshold)
 
 
 @composite
@@ -166,6 +171,7 @@ def log_sigmoid_backward(F, g, x):
 class LogSigmoid(Pointwise):
     """log(sigmoid(x))."""
 
+    layout = row_major
     refuses = "biuc"
 
     @widened
@@ -177,9 +183,9 @@ class LogSigmoid(Pointwise):
 
 
 @public("functional")
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``log(sigmoid(input))``, exact for large negative numbers."""
-    return pointwise(LogSigmoid, input)
+    return pointwise(LogSigmoid, input, out=out)
 
 
 @public("functional")

@@ -13,6 +13,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import pool
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._resample import Resample, mean_taps, windows
+from tensorflow_lite_clone.ops.memory import in_format_of
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -30,7 +31,7 @@ def adaptive_average(x: Tensor, counts: Ints) -> Tensor:
         if size[axis] != counts[axis]:
             taps = mean_taps(size[axis], counts[axis])
             x = apply(Resample, x, axis=x.ndim - ndim + axis, taps=taps)
-    return x
+    return x.contiguous() if ndim == 3 else x
 
 
 class AdaptiveMaxIndices(Op):
@@ -78,12 +79,16 @@ def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
     """The result's size; None keeps an axis. Raises RuntimeError for what does not fit."""
     expect_tensors(name, input)
     shape = input._storage.laid.shape
+    if ndim > 1 and len(shape) <= ndim and isinstance(output_size, (list, tuple)):
+        raise ValueError(
+            f"{name}(): Input dimension should be at least {ndim + 1}, but got {list(shape)}"
+        )
     if len(shape) not in (ndim + 1, ndim + 2):
         raise RuntimeError(
             f"{name}(): Expected {ndim + 1}D or {ndim + 2}D tensor, but got {list(shape)}"
         )
     if output_size is None:
-        output_size = (None,) * ndim
+        raise TypeError(f"{name}(): argument 'output_size' must be tuple of ints, not NoneType")
     several = isinstance(output_size, (list, tuple))
     values = list(output_size) if several else [output_size] * ndim
     if len(values) != ndim:
@@ -114,7 +119,8 @@ def _adaptive_avg_pool(ndim: int) -> Any:
 
     def adaptive_avg_pool(input: Tensor, output_size: Any) -> Tensor:
         ones = (1, (1,) * ndim, [1] * ndim)
-        if output_size in ones and input.ndim in (ndim + 1, ndim + 2):
+        plain = type(output_size) in (int, tuple, list) and output_size in ones
+        if plain and input.ndim in (ndim + 1, ndim + 2):
             return input.mean(tuple(range(-ndim, 0)), keepdim=True)
         counts = _output_size(name, input, output_size, ndim)
         shape = (*input.shape[:-ndim], *counts)
@@ -151,12 +157,17 @@ def _adaptive_max_pool(ndim: int) -> Any:
         size = tuple(input.shape[-ndim:])
         if channels and all(count and not n % count for n, count in zip(size, counts)):
             kernel = tuple([n // count for n, count in zip(size, counts)])
-            return plain(input, kernel, return_indices=return_indices)
+            y, indices = plain(input, kernel, return_indices=True)
+            if ndim == 3:
+                y, indices = y.contiguous(), indices.contiguous()
+            return (y, indices) if return_indices else y
         x = input if input.ndim == ndim + 2 else input.unsqueeze(0)
         indices = apply(AdaptiveMaxIndices, x, counts=counts)
         shape = x.shape[:2]
         flat = indices.reshape(*shape, math.prod(counts))
         y = x.reshape(*shape, math.prod(size)).gather(2, flat).reshape(*shape, *counts)
+        if ndim == 2:
+            y, indices = in_format_of(y, x), in_format_of(indices, x)
         if 0 in y.shape[1 if x is input else 2 :]:
             y = apply(NothingPooled, x, shape=y.shape)
         if x is not input:

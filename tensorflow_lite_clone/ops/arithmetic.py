@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
+from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, wrong_operands
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary, unary
@@ -109,6 +109,7 @@ remainder = binary(
 )
 fmod = binary(
     "fmod",
+    number_first=False,
     x=lambda F, g: g,
     y=lambda F, g, x, y: -g * F.div_trunc(x, y),
     refuses="bc",
@@ -163,7 +164,7 @@ def _rounded(rounding_mode: Any) -> type[Pointwise]:
         ) from None
 
 
-@public("torch", "method", names=("div", "divide"))
+@public("torch", "method", names=("div", "divide"), flat=True)
 def div(
     input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None
 ) -> Tensor:
@@ -176,7 +177,7 @@ def div(
     return pointwise(_rounded(rounding_mode), input, other, out=out)
 
 
-@public("method", names=("div_", "divide_"))
+@public("method", names=("div_", "divide_"), flat=True)
 def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place form of `div`."""
     if rounding_mode is None:
@@ -191,7 +192,7 @@ def __rtruediv__(self: Tensor, other: Any) -> Any:
     if type(other) is complex and self.dtype.itemsize == 2 and self.dtype.kind == "f":
         return self.reciprocal() * other  # as in PyTorch the reciprocal has two bytes
     quotient = _divide.reflected(self, other)
-    if quotient is NotImplemented and hasattr(other, "__array__"):
+    if quotient is NotImplemented and hasattr(type(other), "__array__"):
         return self.reciprocal() * other  # which NumPy answers, and we wrap
     return quotient
 
@@ -225,19 +226,19 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
     return mul(other, alpha)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def add(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
     """``input + alpha * other``, elementwise with broadcasting."""
     return _add(input, _scaled(input, other, alpha), out=out)
 
 
-@public("method")
+@public("method", flat=True)
 def add_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     """In-place form of `add`."""
     return _add.inplace(input, _scaled(input, other, alpha))
 
 
-@public("torch", "method", names=("sub", "subtract"))
+@public("torch", "method", names=("sub", "subtract"), flat=True)
 def sub(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``, elementwise with broadcasting."""
     if alpha != 1:
@@ -245,7 +246,7 @@ def sub(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = N
     return _sub(input, _scaled(input, other, alpha), out=out)
 
 
-@public("method", names=("sub_", "subtract_"))
+@public("method", names=("sub_", "subtract_"), flat=True)
 def sub_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     """In-place form of `sub`."""
     return _sub.inplace(input, _scaled(input, other, alpha))
@@ -254,10 +255,13 @@ def sub_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
 @public("torch")
 def rsub(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     """``other - alpha * input``."""
+    if not isinstance(input, Tensor):
+        raise wrong_operands("rsub", input, other)
+    _no_bool_difference((other, input))
     return _sub(other, _scaled(other, input, alpha))
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def positive(input: Tensor) -> Tensor:
     """`input` itself; RuntimeError for booleans."""
     if _is_bool(input):

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to_device
 from tensorflow_lite_clone.ops.slices import as_strided, diagonal, offset_of
@@ -28,6 +29,7 @@ from tensorflow_lite_clone.tensor import Tensor, new_tensor
 class CopyInto(Op):
     """The values of y, cast and broadcast, in place of those of x."""
 
+    layout = like_first
     label = "torch::autograd::CopyBackwards"
 
     def forward(F, x, y):
@@ -48,6 +50,7 @@ class CopyInto(Op):
 class Fill(Op):
     """One number everywhere."""
 
+    layout = like_first
     label = "FillBackward2"
     writes_expanded = True
 
@@ -64,6 +67,7 @@ class Fill(Op):
 class Zero(Op):
     """Zeros everywhere."""
 
+    layout = like_first
     writes_expanded = True
 
     def forward(F, x):
@@ -137,7 +141,7 @@ def _does_not_fit(target: tuple, shape: tuple) -> RuntimeError:
     return RuntimeError(f"a tensor of shape {list(shape)} does not fit into {list(target)}")
 
 
-@public("method")
+@public("method", flat=True)
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write `src` into this tensor, cast to its dtype, broadcast to its shape, from any device."""
     if not isinstance(src, Tensor):

@@ -7,10 +7,10 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core import dtypes
-from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.ops.generators import drawing
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -102,7 +102,7 @@ def _forward(
     scores = _scores(F, q, k, mask, scale, causal)
     noise = None if p is None else _noise(F, scores.shape, dtype, p)
     if 0 in scores.shape:
-        out, lse = F.matmul(scores, v), F.sum(scores, axis=-1) + inf
+        out, lse = F.matmul(F.astype(scores, dtype), v), F.sum(scores, axis=-1) + inf
     else:
         top = F.max(scores, axis=-1, keepdims=True)
         top = F.where(top == -inf, 0.0, top)
@@ -110,8 +110,8 @@ def _forward(
         total = F.sum(weights, axis=-1, keepdims=True)
         closed = total == 0
         if noise is not None:
-            weights = weights * _wide(F, noise)
-        out = F.matmul(weights, v) / F.where(closed, 1.0, total)
+            weights = weights * wide(F, noise)
+        out = wide(F, F.matmul(F.astype(weights, dtype), v)) / F.where(closed, 1.0, total)
         lse = F.where(closed, inf, top + F.log(total))[..., 0]
     if groups > 1:
         out = F.reshape(out, (*out.shape[:-4], heads[-1], *out.shape[-2:]))
@@ -143,29 +143,33 @@ def _backward(
     needs: tuple[bool, ...],
     p: float,
 ) -> tuple:
+    dtype = q.dtype
     kinds = [x.dtype for x in (q, k, v)] + [None if mask is None else mask.dtype]
     heads = q.shape[-3:-2]
     q, k, v, mask = _parts(F, q, k, v, mask, groups)
-    g = _by_group(F, _wide(F, g), groups)
+    g = _by_group(F, g, groups)
     weights = _weights(F, _scores(F, q, k, mask, scale, causal), lse, groups)
     if noise is not None:
-        noise = _wide(F, F.attention_noise(noise, shape=tuple(weights.shape), p=p))
+        noise = wide(F, F.attention_noise(noise, shape=tuple(weights.shape), p=p))
     gq = gk = gv = gmask = None
     if needs[2]:
-        gv = F.matmul(F.matrix_transpose(weights if noise is None else weights * noise), g)
+        dropped = F.astype(weights if noise is None else weights * noise, dtype)
+        gv = F.matmul(F.matrix_transpose(dropped), g)
     if needs[0] or needs[1] or needs[3]:
-        gw = F.matmul(g, F.matrix_transpose(v))
+        gw = wide(F, F.matmul(g, F.matrix_transpose(v)))
         if noise is not None:
             gw = gw * noise
         if lse is None:
             delta = F.sum(gw * weights, axis=-1, keepdims=True)
         else:
-            delta = F.sum(g * _by_group(F, _wide(F, out), groups), axis=-1, keepdims=True)
+            out = _by_group(F, wide(F, out), groups)
+            delta = F.sum(wide(F, g) * out, axis=-1, keepdims=True)
         ds = weights * (gw - delta)
+        narrow = F.astype(ds, dtype)
         if needs[0]:
-            gq = F.matmul(ds, k) * scale
+            gq = F.matmul(narrow, k) * scale
         if needs[1]:
-            gk = F.matmul(F.matrix_transpose(ds), q) * scale
+            gk = F.matmul(F.matrix_transpose(narrow), q) * scale
         if needs[3]:
             gmask = ds
     if groups > 1:
@@ -182,11 +186,6 @@ def _backward(
     )
 
 
-def _wide(F: Any, x: Any) -> Any:
-    """`x` in float32 if it is of half precision."""
-    return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
-
-
 def _by_group(F: Any, x: Any, groups: int) -> Any:
     """(..., H, L, E) as (..., H / groups, groups, L, E); one head stands for all."""
     if groups == 1 or x is None or x.ndim < 3:
@@ -197,8 +196,8 @@ def _by_group(F: Any, x: Any, groups: int) -> Any:
 
 
 def _parts(F: Any, q: Any, k: Any, v: Any, mask: Any, groups: int) -> tuple:
-    """The inputs in float32 or wider, with query heads beside the key head that they share."""
-    q, k, v, mask = [_wide(F, x) for x in (q, k, v, mask)]
+    """The inputs with query heads beside the key head that they share; the mask in float32."""
+    mask = wide(F, mask)
     if groups > 1:
         q, mask = _by_group(F, q, groups), _by_group(F, mask, groups)
         k, v = k[..., None, :, :], v[..., None, :, :]
@@ -206,8 +205,8 @@ def _parts(F: Any, q: Any, k: Any, v: Any, mask: Any, groups: int) -> tuple:
 
 
 def _scores(F: Any, q: Any, k: Any, mask: Any, scale: float, causal: bool) -> Any:
-    """q k^T scale, masked."""
-    scores = F.matmul(q * scale, F.matrix_transpose(k))
+    """q k^T scale, masked, in float32 or wider."""
+    scores = wide(F, F.matmul(F.astype(q * scale, q.dtype), F.matrix_transpose(k)))
     if causal:
         length, size = scores.shape[-2:]
         mask = F.arange(length)[:, None] >= F.arange(size)

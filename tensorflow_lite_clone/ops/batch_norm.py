@@ -10,17 +10,15 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import image
+from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.tensor import Tensor
-
-
-def wide(F: Any, x: Any) -> Any:
-    """`x` in float32 if it is of half precision."""
-    return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
 
 
 def like(F: Any, gradient: Any, w: Any, x: Any) -> Any:
@@ -66,6 +64,7 @@ class BatchNorm(Op):
     normalization" (2015).
     """
 
+    layout = image
     any_layout = True
     label = "NativeBatchNorm"
     deferrable = True
@@ -123,6 +122,7 @@ def batch_norm_backward(F, g, x, w, mean, variance, *, eps, needs):
 class BatchNormEval(Op):
     """y = (x - mean) / sqrt(var + eps) * w + b with the running statistics, of shape (C,)."""
 
+    layout = image
     any_layout = True
     label = "NativeBatchNorm"
 
@@ -133,9 +133,7 @@ class BatchNormEval(Op):
         return _normalized(F, x, by_channel(F, x), w, b, mean, scale)
 
     def backward(F, g, x, w, mean, variance, *, eps, needs):
-        gradients = F.batch_norm_eval_backward(
-            g, x, w, mean, variance, eps=eps, needs=needs[:3]
-        )
+        gradients = F.batch_norm_eval_backward(g, x, w, mean, variance, eps=eps, needs=needs[:3])
         return (*gradients, None, None)
 
 
@@ -167,6 +165,24 @@ def expect_per_channel(channels: int, *tensors: Tensor | None) -> None:
         if tensor is not None and tensor._storage.laid.shape != wanted:
             name = ("running_mean", "running_var", "weight", "bias")[place]
             raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
+
+
+def expect_floats(name: str, input: Tensor, *parameters: Tensor | None) -> None:
+    """Raise for inputs that are no real floats, and for parameters of another dtype.
+
+    Inputs of two bytes go with parameters of float32, too. Autocast brings all to one dtype later.
+    """
+    dtype = input.dtype
+    if dtype.kind != "f":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
+    for parameter in parameters:
+        if parameter is None or parameter.dtype is dtype or autocast:
+            continue
+        if dtype.itemsize != 2 or parameter.dtype is not float32:
+            raise RuntimeError(
+                f"{name}(): mixed dtype: expected parameters of {dtype.short_name}, as the input, "
+                f"but got one of {parameter.dtype.short_name}"
+            )
 
 
 def _check_constant(name: str, tensor: Tensor | None) -> None:
@@ -201,6 +217,7 @@ def batch_norm(
         raise RuntimeError(f"batch_norm expected at least 2 dimensions, got {len(shape)}")
     channels = shape[1]
     expect_per_channel(channels, running_mean, running_var, weight, bias)
+    expect_floats("batch_norm", input, running_mean, running_var, weight, bias)
     if eps < 0 or (training and eps == 0):
         wanted = "positive during training" if training else "non-negative"
         raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -26,6 +27,8 @@ from tensorflow_lite_clone.tensor import Tensor
 
 class Where(Op):
     """x where the condition holds, else y."""
+
+    layout = elementwise
 
     def forward(F, condition, x, y):
         return F.where(condition, x, y)
@@ -57,13 +60,13 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
         )
     if isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype is other.dtype:
         result = apply_pointwise(Where, condition, input, other)
-        return result if out is None else write_out("where", out, result)
+        return result if out is None else write_out("where", out, result, (condition, input, other))
     values = [v if isinstance(v, Tensor) else as_number(v) for v in (input, other)]
     if values[0] is None or values[1] is None:
         raise wrong_operands("where", condition, input, other)
     x, y = _alternatives(condition, *values)
     result = apply_pointwise(Where, condition, x, y)
-    return result if out is None else write_out("where", out, result)
+    return result if out is None else write_out("where", out, result, (condition, input, other))
 
 
 def _alternatives(condition: Tensor, x: Any, y: Any) -> tuple[Tensor, Tensor]:
@@ -291,7 +294,7 @@ def nan_to_num(
 ) -> Tensor:
     """`input` with NaN as `nan` (0), infinities as the numbers given or the dtype's largest."""
     result = _nan_to_num(input, nan, posinf, neginf, False)
-    return result if out is None else write_out("nan_to_num", out, result)
+    return result if out is None else write_out("nan_to_num", out, result, (input,))
 
 
 @public("torch", "method")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import (
     adjoint,
@@ -36,6 +37,7 @@ class Cholesky(Op):
     With `upper` Lᴴ, of the upper triangle.
     """
 
+    layout = column_major
     label = "LinalgCholeskyEx"
     nondifferentiable = (1,)
 

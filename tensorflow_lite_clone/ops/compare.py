@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._elementwise import apply_pointwise
 from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
@@ -18,6 +19,7 @@ def _comparison(name: str, word: str, symbol: str, alias: str = "", refuses: str
         name,
         word,
         refuses=refuses,
+        number_first=False,
         operators=(f"__{name}__", None, None),
         alias=(alias,) if alias else (),
         arrays=name in ("eq", "ne"),  # Python would compare identities
@@ -80,6 +82,7 @@ fmin = _extreme("fmin", _fmin_x, _fmin_y, "The smaller of two; NaN only if both 
 class IsClose(Op):
     """Whether |x - y| <= atol + rtol |y|."""
 
+    layout = elementwise
     name = "isclose"
 
     def forward(F, x, y, *, rtol, atol, equal_nan):

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._elementwise import apply_pointwise
 from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._pointwise import unary
@@ -121,6 +122,7 @@ def view_as_complex(input: Tensor) -> Tensor:
 class MakeComplex(Op):
     """real + i imag."""
 
+    layout = elementwise
     label = "Complex"
 
     def forward(F, real, imag):

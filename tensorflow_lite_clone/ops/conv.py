@@ -14,7 +14,8 @@ from typing import Any
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.windows import Ints, extent, int_tuple, windows_size
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.dispatch.result_layout import windows_with_weight
+from tensorflow_lite_clone.ops._formulas import conj, wide
 from tensorflow_lite_clone.ops._products import expect_tensors, product
 from tensorflow_lite_clone.ops._windows import folded, unfolded
 from tensorflow_lite_clone.ops.pad import pad
@@ -31,6 +32,7 @@ def _columns(F: Any, x: Any, count: tuple, kernel: tuple, groups: int, geometry:
 class Conv(Op):
     """x (n, c, *space), w (o, c / groups, *kernel), b (o,) or None: (n, o, *count)."""
 
+    layout = windows_with_weight
     any_layout = True
     label = "Convolution"
 
@@ -72,7 +74,8 @@ class ConvBackwardInput(Op):
         g = F.reshape(g, (n, groups, o // groups, math.prod(count)))
         columns = F.matmul(F.matrix_transpose(weight), g)
         windows = F.reshape(columns, (n, w.shape[1] * groups, *kernel, *count))
-        return folded(F, windows, size, kernel, stride, padding, dilation)
+        gx = folded(F, wide(F, windows), size, kernel, stride, padding, dilation)
+        return F.astype(gx, g.dtype)
 
     def backward_g(F, h, w, *, stride, padding, dilation, groups):
         return F.conv(
@@ -114,6 +117,7 @@ class ConvBackwardWeight(Op):
 class ConvTranspose(Op):
     """x (n, o, *count), w (o, c / groups, *kernel), b (c,) or None: (n, c, *size)."""
 
+    layout = windows_with_weight
     any_layout = True
     label = "Convolution"
 
@@ -172,9 +176,7 @@ def _shape_of(bias: Tensor | None) -> tuple | None:
 
 
 @lru_cache(4096)
-def _check_sizes(
-    shape: tuple, w: tuple, bias: tuple | None, groups: int, transposed: bool
-) -> None:
+def _check_sizes(shape: tuple, w: tuple, bias: tuple | None, groups: int, transposed: bool) -> None:
     """torch's RuntimeErrors for channels that do not fit."""
     if groups < 1:
         raise RuntimeError("non-positive groups is not supported")

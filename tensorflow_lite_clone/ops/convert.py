@@ -15,6 +15,7 @@ from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
@@ -120,7 +121,7 @@ def _invalid(args: tuple, kwargs: dict) -> TypeError:
 
 
 def _converter(dtype: DType) -> Any:
-    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+    def convert(self: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
         return cast(self, dtype)
 
     return convert
@@ -134,21 +135,24 @@ for _name, _dtype in {**dtypes.ALIASES, **_METHODS}.items():
     export(_method, "method", name=_name)
 
 
-@public("method")
+@public("method", flat=True)
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """This tensor with `other`'s dtype, on its device."""
     return to(self, other)
 
 
 @public("method")
-def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+def cpu(self: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor in host memory."""
     return to_device(self, Device("cpu"))
 
 
-@public("method")
+@public("method", flat=True)
 def cuda(
-    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+    self: Tensor,
+    device: Any = None,
+    non_blocking: bool = False,
+    memory_format: MemoryFormat | None = None,
 ) -> Tensor:
     """This tensor on a CUDA device, the current one by default."""
     return to_device(self, Device("cuda" if device is None else device), non_blocking)
@@ -181,7 +185,7 @@ def expect_memory(storage: Any) -> None:
 
 def _host(tensor: Tensor) -> Any:
     storage = tensor._storage
-    return storage.backend.to_host(storage.array)
+    return storage.backend.numbers(storage.array)
 
 
 @public("method")
@@ -200,10 +204,7 @@ def item(self: Tensor) -> Any:
 def tolist(self: Tensor) -> Any:
     """The values as nested lists of Python numbers (a number for a zero-dim tensor)."""
     expect_memory(self._storage)
-    array = _host(self)
-    if self.dtype is dtypes.bfloat16:
-        array = array.astype("float32")
-    return array.tolist()
+    return _host(self).tolist()
 
 
 @public("method")

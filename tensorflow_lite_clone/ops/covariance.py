@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
 from tensorflow_lite_clone.ops._matrices import expect_tensor
@@ -142,6 +143,7 @@ def cumulative_trapezoid(
 
 @public("torch", "method")
 @numpy_names
+@with_out
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Every slice along `dim` scaled down to a `p`-norm of at most `maxnorm`."""
     if input.ndim < 2:
@@ -151,7 +153,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     axis = axis_of(dim, input.ndim)
     others = tuple(i for i in range(input.ndim) if i != axis)
     size = input.norm(p, others, True)
-    return input * (maxnorm / (size + 1e-7)).masked_fill((size > maxnorm).logical_not(), 1)
+    factor = (maxnorm / (size + 1e-7)).masked_fill((size > maxnorm).logical_not(), 1)
+    return (input * factor).contiguous()
 
 
 @public("method")

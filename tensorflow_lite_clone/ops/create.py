@@ -8,14 +8,16 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.strides import (
+    MemoryFormat,
     contiguous_format,
+    dense_strides,
     extent,
     format_strides,
     preserve_format,
@@ -66,9 +68,7 @@ def finish(array: Any, backend: Any, requires_grad: bool) -> Tensor:
 def requiring_grad(tensor: Tensor) -> Tensor:
     """The tensor, as one that requires a gradient; RuntimeError for integers."""
     if tensor.dtype.kind not in "fc":
-        raise RuntimeError(
-            "Only Tensors of floating point and complex dtype can require gradients"
-        )
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return tensor.requires_grad_()
 
 
@@ -78,7 +78,7 @@ def _filled(
     dtype: DType | None,
     device: Any,
     requires_grad: bool,
-    memory_format: Any = None,
+    memory_format: MemoryFormat | None = None,
 ) -> Tensor:
     backend = backends.load(device)
     dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
@@ -89,10 +89,15 @@ def _filled(
 
 
 def _allocated(size: tuple, dtype: DType, backend: Any, memory_format: Any) -> Any:
-    """An uninitialised array; RuntimeError when there is no room."""
+    """An uninitialised array in a memory format; RuntimeError when there is no room."""
     strides = None
     if memory_format is not None and memory_format is not contiguous_format:
         strides = format_strides(size, memory_format)
+    return _strided(size, strides, dtype, backend)
+
+
+def _strided(size: tuple, strides: tuple | None, dtype: DType, backend: Any) -> Any:
+    """An uninitialised array with these strides, which leave no gaps; None: row-major."""
     try:
         if strides is None:
             return backend.empty(size, dtype)
@@ -128,11 +133,11 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         *args: Any,
         size: Any = None,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
         pin_memory: bool = False,
-        memory_format: Any = None,
+        memory_format: MemoryFormat | None = None,
     ) -> Tensor:
         if layout is sparse_coo:
             raise _no_sparse(name)
@@ -143,10 +148,10 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         input: Tensor,
         *,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
-        memory_format: Any = None,
+        memory_format: MemoryFormat | None = None,
     ) -> Tensor:
         if layout is sparse_coo:
             raise _no_sparse(f"{name}_like")
@@ -159,7 +164,7 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         dtype: DType | None = None,
         device: Any = None,
         requires_grad: bool = False,
-        layout: Any = None,
+        layout: Layout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
         if layout is sparse_coo:
@@ -174,7 +179,7 @@ def _filler(name: str, value: float | None, document: str) -> Any:
     ):
         function.__name__ = function.__qualname__ = exported
         function.__doc__ = document
-        public(place)(with_out(function) if function is fill else function)
+        public(place)(with_new_out(function) if function is fill else function)
     return fill, fill_like
 
 
@@ -205,7 +210,7 @@ def _filled_like(
     requires_grad: bool,
     memory_format: Any,
 ) -> Tensor:
-    """A filled tensor of `input`'s shape that keeps the order of its strides."""
+    """A filled tensor of `input`'s shape that lies as it does, without gaps and repetitions."""
     expect_tensor(f"{name}_like", input)
     dtype = input.dtype if dtype is None else as_dtype(dtype)
     storage = input._storage
@@ -215,7 +220,12 @@ def _filled_like(
     if fixed or (device is not None and backends.load(device) is not backend):
         place = input.device if device is None else device
         return _filled(value, input.shape, dtype, place, requires_grad, memory_format)
-    array = backend.F.empty_like(storage.array, dtype=backend.native[dtype])
+    array = storage.array
+    if backend.batched or backend.is_contiguous(array):
+        array = backend.F.empty_like(array, dtype=backend.native[dtype])
+    else:
+        strides = dense_strides(array.shape, backend.strides(array))
+        array = _strided(array.shape, strides, dtype, backend)
     if value is not None and array.size:
         backend.write(array, value)
     return finish(array, backend, requires_grad)
@@ -244,13 +254,13 @@ def _size_of_full(name: str, size: Any) -> tuple[int, ...]:
 
 
 @public("torch")
-@with_out
+@with_new_out
 def full(
     size: Any,
     fill_value: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -266,10 +276,10 @@ def full_like(
     fill_value: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    memory_format: Any = None,
+    memory_format: MemoryFormat | None = None,
 ) -> Tensor:
     """A tensor like `input` filled with one number."""
     if isinstance(input, Tensor):
@@ -286,7 +296,7 @@ def new_full(
     dtype: DType | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    layout: Any = None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """A filled tensor with this tensor's dtype and device."""
@@ -329,7 +339,7 @@ def tensor(
         return requiring_grad(copied) if requires_grad else copied
     backend = backends.load(device)
     array = array_of(data, dtype, backend)
-    if hasattr(data, "__array__"):
+    if hasattr(type(data), "__array__"):
         array = backend.F.copy(array)
     return finish(array, backend, requires_grad)
 
@@ -364,7 +374,7 @@ def scalar_tensor(
     s: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
@@ -375,13 +385,13 @@ def scalar_tensor(
 
 
 @public("torch")
-@with_out
+@with_new_out
 def eye(
     n: int,
     m: int | None = None,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -402,7 +412,7 @@ def empty_strided(
     stride: Any,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,

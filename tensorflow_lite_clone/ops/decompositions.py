@@ -9,6 +9,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import adjoint, expect_matrices
 from tensorflow_lite_clone.ops._results import result_type
@@ -28,6 +29,7 @@ class Qr(Op):
     square one, [X Y] = Q [U V], and Y = Q V.
     """
 
+    layout = column_major
     label = "LinalgQr"
 
     def forward(F, x, *, mode):
@@ -100,6 +102,8 @@ def torch_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
 
 class Geqrf(Op):
     """R, and below its diagonal the reflections whose product is Q, with their scalars."""
+
+    layout = column_major
 
     def forward(F, x):
         return F.geqrf(x)

@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops.generators import drawing, expect_drawing
 from tensorflow_lite_clone.storage import Free
@@ -18,6 +19,7 @@ class Dropout(Op):
     """x, elements zeroed with probability p and the others divided by 1 - p; and what the gradient
     needs to drop the same: the factors, or what a backend can make them from again."""
 
+    layout = like_first
     any_layout = True
     label = "Mul"
     nondifferentiable = (1,)
@@ -33,6 +35,7 @@ class Dropout(Op):
 class DropoutBackward(Op):
     """g, zeroed and divided as the forward's x was."""
 
+    layout = elementwise
     any_layout = True
     label = "Mul"
 

@@ -190,7 +190,7 @@ def max(
     if isinstance(dim, Tensor) or other is not None:
         return input.maximum(dim if other is None else other, out=out)
     if dim is None:
-        return delivered("max", _extreme("max", Amax, input, None, keepdim), out)
+        return delivered("max_unary", _extreme("max", Amax, input, None, keepdim), out)
     require_elements("max", input, dim)
     _require_real("max", input)
     return delivered("max", pick(MaxWithIndices, _Max, input, dim, keepdim), out)
@@ -213,7 +213,7 @@ def min(
     if isinstance(dim, Tensor) or other is not None:
         return input.minimum(dim if other is None else other, out=out)
     if dim is None:
-        return delivered("min", _extreme("min", Amin, input, None, keepdim), out)
+        return delivered("min_unary", _extreme("min", Amin, input, None, keepdim), out)
     require_elements("min", input, dim)
     _require_real("min", input)
     return delivered("min", pick(MinWithIndices, _Min, input, dim, keepdim), out)

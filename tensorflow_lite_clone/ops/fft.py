@@ -17,15 +17,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
-from tensorflow_lite_clone.core.strides import sizes_of
+from tensorflow_lite_clone.core.signature import whole_number
+from tensorflow_lite_clone.core.strides import permuted_strides, sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names, whole_number
+from tensorflow_lite_clone.dispatch.result_layout import reordering
+from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.ops.complex_numbers import conj
 from tensorflow_lite_clone.ops.rearrange import ConstantPad
 from tensorflow_lite_clone.tensor import Tensor
@@ -51,11 +52,29 @@ def _alone(F: Any, x: Any, axis: int, size: int, like: Any) -> Any:
     return F.reshape(alone, (-1, *(1,) * (x.ndim - 1 - axis)))
 
 
+def _order(strides: tuple, axes: tuple) -> list[int]:
+    """The dimensions of a result from the slowest to the fastest, as in PyTorch's over MKL.
+
+    Those that are not transformed come first, in the order of the input's memory.
+    """
+    others = [dim for dim in range(len(strides)) if dim not in axes]
+    return [*_falling(strides, others), *axes]
+
+
+def _falling(strides: tuple, dims: Any) -> list[int]:
+    return sorted(dims, key=lambda dim: -strides[dim])
+
+
 class FftC2C(Op):
     """The transform of complex numbers along `axes`."""
 
     name = "fft_c2c"
     label = "FftC2C"
+
+    @reordering
+    def layout(shape, operands, parameters):
+        (_, strides), axes = operands[0], parameters["axes"]
+        return permuted_strides(shape, _order(strides, _falling(strides, axes)))
 
     def forward(F, x, *, axes, norm, inverse):
         return _along(F, x, axes, norm, inverse)
@@ -74,6 +93,11 @@ class FftR2C(Op):
     name = "fft_r2c"
     label = "FftR2C"
 
+    @reordering
+    def layout(shape, operands, parameters):
+        (_, strides), axes = operands[0], parameters["axes"]
+        return permuted_strides(shape, _order(strides, [*_falling(strides, axes[:-1]), axes[-1]]))
+
     def forward(F, x, *, axes, norm, size):
         return _along(F, F.fft.rfft(x, axis=axes[-1], norm=norm), axes[:-1], norm, False)
 
@@ -91,6 +115,13 @@ class FftC2R(Op):
 
     name = "fft_c2r"
     label = "FftC2R"
+
+    @reordering
+    def layout(shape, operands, parameters):
+        (own, strides), axes = operands[0], parameters["axes"]
+        if len(axes) > 1:  # those but the last are transformed before
+            strides = FftC2C.layout(own, operands, {"axes": axes[:-1]})
+        return permuted_strides(shape, _order(strides, axes[-1:]))
 
     def forward(F, x, *, axes, norm, size):
         lines = _along(F, x, axes[:-1], norm, True)
@@ -147,9 +178,7 @@ def _grid(input: Tensor, s: Any, dim: Any) -> tuple[tuple, list]:
 
 def _expect_real(name: str, core: Any, input: Tensor) -> None:
     if core is _from_real and input.dtype.kind == "c":
-        raise RuntimeError(
-            f"{name} expects a real input tensor, but got {input.dtype.short_name}"
-        )
+        raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype.short_name}")
 
 
 def _floating(input: Tensor) -> Tensor:
@@ -182,9 +211,7 @@ def _delivered(name: str, result: Tensor, out: Tensor | None) -> Tensor:
         return result
     if isinstance(out, Tensor) and out.dtype.kind != result.dtype.kind:
         kind = "complex" if result.dtype.kind == "c" else "floating point"
-        raise RuntimeError(
-            f"{name} expects a {kind} output tensor, but got {out.dtype.short_name}"
-        )
+        raise RuntimeError(f"{name} expects a {kind} output tensor, but got {out.dtype.short_name}")
     return write_out(name, out, result)
 
 
@@ -195,7 +222,7 @@ def _complex(
     norm = _norm_of(norm)
     y = _resized(cast(x, x.dtype.to_complex()), axes, sizes)
     if axes:
-        y = apply_single(FftC2C, y, {"axes": axes, "norm": norm, "inverse": inverse})
+        y = apply(FftC2C, y, axes=axes, norm=norm, inverse=inverse)
     elif y is x:
         y = x.clone()
     return _delivered(name, y, out)
@@ -214,7 +241,7 @@ def _from_real(
     norm = _norm_of(norm, conjugate)
     x = _resized(x, axes, sizes)
     size = x._storage.laid.shape[axes[-1]]
-    y = apply_single(FftR2C, x, {"axes": axes, "norm": norm, "size": size})
+    y = apply(FftR2C, x, axes=axes, norm=norm, size=size)
     return _delivered(name, conj(y) if conjugate else y, out)
 
 
@@ -231,7 +258,7 @@ def _to_real(
     if size < 1:
         raise RuntimeError(f"Invalid number of data points ({size}) specified")
     x = _resized(x, axes, [*sizes[:-1], size // 2 + 1])
-    y = apply_single(FftC2R, x, {"axes": axes, "norm": norm, "size": size})
+    y = apply(FftC2R, x, axes=axes, norm=norm, size=size)
     return _delivered(name, y, out)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.inplace import write_filled
+from tensorflow_lite_clone.autograd.outputs import dtype_of_out, write_filled
+from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import sizes_of
-from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names, whole_number
+from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
 from tensorflow_lite_clone.ops.create import requiring_grad
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.rearrange import roll
@@ -61,12 +63,9 @@ def _frequencies(
         d = d.item()
     if type(d) is bool or not isinstance(d, (int, float)):
         raise TypeError(f"{name}(): argument 'd' must be float, not {type(d).__name__}")
-    if out is not None and dtype is not None and out.dtype is not dtype:
-        raise RuntimeError(
-            f"dtype {dtype.short_name} does not match dtype of out parameter "
-            f"({out.dtype.short_name})"
-        )
-    kind = (get_default_dtype() if out is None else out.dtype) if dtype is None else as_dtype(dtype)
+    if out is not None:
+        dtype = dtype_of_out(out, dtype)
+    kind = get_default_dtype() if dtype is None else as_dtype(dtype)
     if kind.kind not in "fc":
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     count = int(n / 2) + 1 if half else n
@@ -93,7 +92,7 @@ def fftfreq(
     *,
     out: Tensor | None = None,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -113,7 +112,7 @@ def rfftfreq(
     *,
     out: Tensor | None = None,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch.result_layout import row_major
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, wrong_operands
 from tensorflow_lite_clone.ops._formulas import widened
 from tensorflow_lite_clone.ops._operands import no_halves
@@ -15,6 +16,7 @@ from tensorflow_lite_clone.tensor import Tensor
 class Mvlgamma(Pointwise):
     """log(pi) p (p - 1) / 4 + the sum of lgamma(x - i / 2) over i < p."""
 
+    layout = row_major
     floating = True
     refuses = "c"
 

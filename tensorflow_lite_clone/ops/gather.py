@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, wrap
-from tensorflow_lite_clone.autograd.inplace import (
-    apply_inplace,
-    check_writable,
-    copy_beside,
-    with_out,
-)
+from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable, copy_beside
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._index_tensors import stacked
 from tensorflow_lite_clone.ops._indexing import (
@@ -42,9 +39,14 @@ def as_line(x: Tensor) -> Tensor:
 
 
 def expect_index(name: str, index: Any, words: str = "int32/int64") -> None:
-    """Raise torch's errors unless `index` is a tensor of int64 or int32."""
+    """Raise torch's errors unless `index` is a tensor of int64 or int32.
+
+    For gathering and scattering one without elements may be of any dtype.
+    """
     if not isinstance(index, Tensor):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
+    if name.startswith(("gather", "scatter")) and not index._storage.laid.size:
+        return
     if index.dtype.name not in ("int64", "int32"):
         raise RuntimeError(f"{name}(): Expected dtype {words} for index")
 
@@ -158,6 +160,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 @public("torch", "method")
+@with_out
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements number `index` (int64, negative ones from the end) of the flat tensor."""
     if not isinstance(index, Tensor) or index.dtype is not int64:
@@ -203,6 +206,8 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         )
     shape = self._storage.laid.shape
     _check_flat(index, self.numel())
+    if not index.numel():
+        return self
     backend = index._storage.backend
     F, flat = backend.F, index._storage.array
     flat = F.reshape(F.where(F.less(flat, 0), F.add(flat, self.numel()), flat), (-1,))
@@ -278,6 +283,11 @@ def _fill_value(name: str, like: Tensor, value: Any) -> Tensor:
             raise RuntimeError(
                 f"{name} only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s)."
+            )
+        if value.dtype.kind == "c" and like.dtype.kind != "c":
+            raise RuntimeError(
+                f"{name}(): value of {value.dtype.short_name} cannot be converted to "
+                f"{like.dtype.short_name} without overflow"
             )
         return cast(value, like.dtype)
     number = as_number(value)
@@ -365,10 +375,13 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Out-of-place form of `masked_scatter_`; `input` and `mask` are broadcast."""
     expect_tensor("masked_scatter", source, "source", 2)
     common = broadcast_shapes(input._storage.laid.shape, mask._storage.laid.shape)
-    return masked_scatter_(expand(input, common).clone(), mask, source)
+    return masked_scatter_(
+        expand(input, common).clone(memory_format=contiguous_format), mask, source
+    )
 
 
 @public("torch", "method")
+@with_out
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where the elements are not zero: one row of indices each, or a vector per dimension."""
     storage = storage_of("nonzero", input)

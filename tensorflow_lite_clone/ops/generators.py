@@ -11,6 +11,7 @@ from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.signature import classes
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -62,6 +63,9 @@ class Generator:
 
     def __reduce__(self) -> tuple:
         return (_rebuild_generator, (self.device, self.get_state()))
+
+
+classes["Generator"] = Generator
 
 
 def _rebuild_generator(device: Device, state: Tensor) -> Generator:
@@ -135,7 +139,7 @@ def source_of(generator: Generator | None, backend: Any) -> Any:
     return backend.drawn(generator._source)
 
 
-@public("torch")
+@public("torch", flat=True)
 def manual_seed(seed: int) -> Generator:
     """Seed the default generators of all devices; on the CPU the stream is PyTorch's."""
     backends.seed_others(int(seed))

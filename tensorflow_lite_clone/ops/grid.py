@@ -175,7 +175,7 @@ def grid_sample(
         result = term if result is None else result + term
     if mode == "nearest" and grid.requires_grad:
         return result + grid[..., :0].sum()  # a gradient of zeros
-    return result
+    return result.contiguous()
 
 
 def _check_grid(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:

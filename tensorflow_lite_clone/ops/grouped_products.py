@@ -102,6 +102,11 @@ def linear_cross_entropy(
             f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
         )
     classes = tuple(linear_weight.shape[:-1])
+    if len(classes) > 1 and input.ndim == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} "
+            f"requires batched input, but got unbatched input with shape {tuple(input.shape)}"
+        )
     if linear_bias is not None and tuple(linear_bias.shape) != classes:
         raise RuntimeError(f"expected linear_bias shape {classes}, got {tuple(linear_bias.shape)}")
     rows = linear_weight.reshape(-1, linear_weight.shape[-1])

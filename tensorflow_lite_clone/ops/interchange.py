@@ -9,7 +9,7 @@ from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.ops._data import warn_if_read_only
+from tensorflow_lite_clone.ops._data import is_array, warn_if_read_only
 from tensorflow_lite_clone.ops.convert import expect_memory, to
 from tensorflow_lite_clone.ops.create import as_tensor, finish, from_numpy, requiring_grad, tensor
 from tensorflow_lite_clone.tensor import Tensor
@@ -21,8 +21,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
 
     With `force` a tensor on another device or in a graph is copied or detached first.
     """
-    if self.dtype is dtypes.bfloat16:
-        raise TypeError("Got unsupported ScalarType BFloat16")
+    if self.dtype in (dtypes.bfloat16, *dtypes.FLOAT8):
+        raise TypeError(f"Got unsupported ScalarType {self.dtype.short_name}")
     if not force:
         if self.requires_grad:
             raise RuntimeError(
@@ -111,7 +111,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """A tensor that shares the memory of any object with ``__dlpack__``, or of a capsule."""
     if type(ext_tensor).__name__ == "PyCapsule":
         ext_tensor = _Capsule(ext_tensor)
-    if not hasattr(ext_tensor, "__dlpack_device__"):
+    if not hasattr(type(ext_tensor), "__dlpack_device__"):
         raise RuntimeError(
             f"from_dlpack expected an object with __dlpack__ or a capsule, but got "
             f"{type(ext_tensor).__name__}"
@@ -147,9 +147,9 @@ def asarray(
         source = obj
     elif isinstance(obj, (bytes, bytearray, memoryview)):
         source = frombuffer(obj, dtype=dtype or get_default_dtype())
-    elif hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
+    elif hasattr(type(obj), "__dlpack__") and not hasattr(type(obj), "__array__"):
         source = from_dlpack(obj)
-    elif hasattr(obj, "__array__") and hasattr(obj, "dtype"):
+    elif is_array(obj):
         source = as_tensor(obj, device=device)
     elif copy is False:
         raise ValueError("can't alias arbitrary sequence into a tensor.")

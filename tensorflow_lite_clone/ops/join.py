@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
@@ -118,6 +118,21 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     joined = apply(Cat, *given, axis=axis, sizes=tuple([shape[axis] for shape in shapes]))
     # What is left out has a gradient all the same.
     return joined if left_out is None else joined + left_out.sum()
+
+
+@public("torch")
+@with_out
+def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
+    """Every tensor in `num_chunks` chunks along `dim`, the last ones filled up with zeros, and the
+    chunks of all tensors side by side: (..., num_chunks, elements)."""
+    rows = []
+    for tensor in _tensors("_chunk_cat", tensors):
+        shape = tensor._storage.laid.shape
+        axis = normalize_dim(dim, len(shape))
+        missing = -shape[axis] % num_chunks
+        filling = tensor.new_zeros((*shape[:axis], missing, *shape[axis + 1 :]))
+        rows.append(reshape(cat([tensor, filling], axis), (*shape[:axis], num_chunks, -1)))
+    return cat(rows, -1)
 
 
 @public("torch")

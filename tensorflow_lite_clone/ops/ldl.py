@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._formulas import no_gradient
 from tensorflow_lite_clone.ops._matrices import (
@@ -33,6 +34,7 @@ class LdlFactor(Op):
     section 4.4).
     """
 
+    layout = column_major
     nondifferentiable = (1, 2)
 
     def forward(F, x, *, hermitian):
@@ -44,6 +46,8 @@ class LdlFactor(Op):
 
 class LdlSolve(Op):
     """X with A X = B for what LdlFactor gave for A."""
+
+    layout = column_major
 
     def forward(F, ld, pivots, b, *, hermitian):
         return F.ldl_solve(ld, pivots, b, hermitian=hermitian)

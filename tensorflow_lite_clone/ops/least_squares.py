@@ -8,6 +8,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import adjoint, expect_tensor
 from tensorflow_lite_clone.ops._results import result_type
@@ -28,6 +29,7 @@ class LeastSquares(Op):
     gB = (Aᴴ)⁺ gX, gA = -gB Xᴴ + (B - A X) (A⁺ gB)ᴴ + ((Aᴴ)⁺ X) (gX - Aᴴ gB)ᴴ.
     """
 
+    layout = column_major
     label = "LinalgLstsq"
     nondifferentiable = (1, 2)
 

@@ -59,9 +59,9 @@ def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
 
 
 @public("torch", "method")
-def slogdet(input: Tensor) -> Any:
+def slogdet(input: Tensor, *, out: Any = None) -> Any:
     """As `linalg.slogdet`, under its older name."""
-    return _Slogdet(_slogdet("linalg.slogdet", input))
+    return delivered("linalg_slogdet", _Slogdet(_slogdet("linalg.slogdet", input)), out)
 
 
 @public("torch", "method")

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._losses import (
     finish,
     loss_operands,
@@ -27,6 +28,8 @@ from tensorflow_lite_clone.tensor import Tensor
 
 class MseLoss(Op):
     """``(x - y)^2``, reduced."""
+
+    layout = elementwise
 
     def forward(F, x, y, *, reduction):
         d = x - y
@@ -52,6 +55,7 @@ def _label_by_reduction(without: str) -> Any:
 class L1Loss(Op):
     """``|x - y|``, reduced."""
 
+    layout = elementwise
     label = _label_by_reduction("Abs")
 
     def forward(F, x, y, *, reduction):
@@ -72,6 +76,8 @@ def l1_loss_backward(F, g, x, y, *, reduction):
 
 class SmoothL1Loss(Op):
     """``d^2 / (2 beta)`` for ``|d| < beta``, else ``|d| - beta / 2``, reduced."""
+
+    layout = elementwise
 
     def forward(F, x, y, *, reduction, beta):
         d = x - y
@@ -94,6 +100,8 @@ def smooth_l1_loss_backward(F, g, x, y, *, reduction, beta):
 
 class HuberLoss(Op):
     """``d^2 / 2`` for ``|d| <= delta``, else ``delta * (|d| - delta / 2)``, reduced."""
+
+    layout = elementwise
 
     def forward(F, x, y, *, reduction, delta):
         d = x - y
@@ -266,8 +274,15 @@ def binary_cross_entropy(
     return apply(BinaryCrossEntropy, input, target, weight, reduction=reduction)
 
 
+def _target_first(shape: tuple, operands: tuple, parameters: dict) -> tuple:
+    """As PyTorch's formulas begin with the target."""
+    return elementwise(shape, (operands[1], operands[0], *operands[2:]), parameters)
+
+
 class BinaryCrossEntropyWithLogits(Op):
     """`BinaryCrossEntropy` of ``sigmoid(x)``, with a factor for the positive term, reduced."""
+
+    layout = _target_first
 
     def forward(F, x, y, weight, pos_weight, *, reduction):
         dtype = x.dtype
@@ -343,6 +358,7 @@ def binary_cross_entropy_with_logits(
 class KlDiv(Op):
     """``t * (log(t) - x)`` of log-probabilities x, reduced; t may be given as its logarithm."""
 
+    layout = _target_first
     label = _label_by_reduction("Sub")
 
     def forward(F, x, t, *, reduction, log_target):

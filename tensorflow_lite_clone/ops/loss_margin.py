@@ -205,7 +205,9 @@ def multi_margin_loss(
             f"input samples (batch size). Expected target size [{rows}], but got "
             f"{list(target.shape)}. Input has shape {list(input.shape)}."
         )
-    if weight is not None and (weight.ndim != 1 or weight.shape[0] != classes):
+    if weight is not None and weight.ndim != 1:
+        raise ValueError(f"weight must be one-dimensional, but has {weight.ndim} dimensions")
+    if weight is not None and weight.shape[0] != classes:
         raise RuntimeError(
             f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
         )

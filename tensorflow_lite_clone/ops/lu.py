@@ -6,11 +6,12 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import autocasts
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import int32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import (
     adjoint,
@@ -36,6 +37,7 @@ _LuWithInfo = result_type("_lu_with_info", "LU", "pivots", "info")
 class LuFactor(Op):
     """A = P L U as L (without its ones) and U in one array, pivots counted from 1, and info."""
 
+    layout = column_major
     label = "LinalgLuFactorEx"
     nondifferentiable = (1, 2)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
-from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out, write_out
+from tensorflow_lite_clone.autograd.inplace import apply_inplace
+from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -83,7 +84,7 @@ class Dot(Op):
 other_layouts: list[Callable[[Tensor, Tensor], Tensor]] = []
 
 
-@public("torch", "method", "linalg")
+@public("torch", "method", "linalg", flat=True)
 @calls_cast_operands("matmul")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product of the last two axes; vectors and broadcasting as in NumPy.
@@ -189,7 +190,7 @@ export(_matmul_operator, "method", name="__matmul__")
 export(_reflected_matmul, "method", name="__rmatmul__")
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @with_out
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices, (n, k) and (k, m)."""
@@ -201,7 +202,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return matmul(input, mat2)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @with_out
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices, (b, n, k) and (b, k, m)."""
@@ -433,13 +434,17 @@ def linear_backward(F, g, x, w):
     return F.linear_backward_input(g, w), *F.linear_backward_weight(g, x)
 
 
-@public("functional")
+@public("functional", flat=True)
 @calls_cast_operands("linear")
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """``input @ weight.T + bias``: (..., in), (out, in), (out,) give (..., out).
 
     A one-dimensional weight gives (...). Raises RuntimeError when sizes or dtypes do not fit.
     """
+    if out is not None:
+        return write_out("linear", out, linear(input, weight, bias), (input, weight, bias))
     if autocast:
         input, weight, bias = cast_operands(linear, input, weight, bias)
     try:

@@ -17,9 +17,11 @@ from tensorflow_lite_clone.core.strides import (
     channels_last_3d,
     contiguous_format,
     dense_strides,
+    expect_format,
     extent,
     format_strides,
     has_format,
+    is_channels_last,
     preserve_format,
     sizes_of,
 )
@@ -55,7 +57,7 @@ def _copied(x: Tensor, strides: tuple) -> Tensor:
     return apply(Restride, x, strides=strides)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Tensor:
     """A copy; dense strides are kept unless `memory_format` says otherwise."""
     storage = storage_of("clone", input)
@@ -67,7 +69,7 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
     return _copied(input, dense_strides(shape, strides_of(storage)))
 
 
-@public("method")
+@public("method", flat=True)
 def is_contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) -> bool:
     """Whether the elements lie without gaps in the order of `memory_format`."""
     storage = self._storage
@@ -76,13 +78,14 @@ def is_contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format)
         return storage.__class__ is Free or storage.backend.is_contiguous(array)
     if memory_format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    expect_format(memory_format)
     if len(array.shape) != memory_format.ndim:
         return False
     wanted = format_strides(array.shape, memory_format)
     return has_format(array.shape, strides_of(storage), wanted)
 
 
-@public("method")
+@public("method", flat=True)
 def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) -> Tensor:
     """The tensor itself if it is contiguous in `memory_format`, else a copy that is."""
     storage = self._storage
@@ -95,7 +98,17 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     return apply(Restride, self, strides=format_strides(storage.laid.shape, memory_format))
 
 
-@public("method")
+def in_format_of(result: Tensor, like: Tensor) -> Tensor:
+    """`result`, or a copy of it, in the memory format of `like`: channels_last or row-major."""
+    storage = like._storage
+    shape = storage.laid.shape
+    if len(shape) in (4, 5) and is_channels_last(shape, strides_of(storage)):
+        wanted = channels_last if len(shape) == 4 else channels_last_3d
+        return contiguous(result, memory_format=wanted)
+    return contiguous(result)
+
+
+@public("method", flat=True)
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """How many elements lie between neighbours along each dimension, or along `dim`."""
     array, strides = self._storage.laid, strides_of(self._storage)
@@ -121,8 +134,8 @@ def data_ptr(self: Tensor) -> int:
     return storage.backend.F.address(storage.array) if storage.laid.size else 0
 
 
-@public("torch", "method", names=("numel",))
-@public("method", names=("nelement",))
+@public("torch", "method", names=("numel",), flat=True)
+@public("method", names=("nelement",), flat=True)
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return storage_of("numel", input).laid.size
@@ -140,7 +153,7 @@ def dim(self: Tensor) -> int:
     return self._storage.laid.ndim
 
 
-@public("method")
+@public("method", flat=True)
 def size(self: Tensor, dim: int | None = None) -> Any:
     """The shape, or the size of dimension `dim`."""
     shape = self._storage.laid.shape
@@ -177,11 +190,12 @@ def _adopt(target: Tensor, view: Tensor) -> Tensor:
     edges, mask = edges_of((target,)) if mode.grad else ((), 0)
     remembered, own = view._view, target._view
     assert remembered is not None
-    op, parameters, _ = remembered.chain[-1]
+    assert remembered.last is not None
+    _, (op, parameters, _) = remembered.last
     before = target._storage
     target._storage = view._storage
     if own is not None:
-        target._view = View(own.base, remembered.chain, remembered.version, own.restriction)
+        target._view = View(own.base, remembered.last, remembered.version, own.restriction)
     if mask:
         record(target, op, before.backend, edges, mask, (before,), parameters)
     nothing = lambda: None  # it counts as a write
@@ -214,7 +228,7 @@ export(EXPORTS["method"]["as_strided_"], "torch", name="as_strided_")
 
 
 @public("method")
-def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat | None = None) -> Tensor:
     """Give this tensor another shape, over its own memory if it is large enough.
 
     Elements beyond the present ones are undefined. Raises RuntimeError for tensors in a graph.
@@ -236,7 +250,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
 
 
 @public("torch", "method")
-def resize_as_(self: Tensor, tensor: Tensor, memory_format: Any = None) -> Tensor:
+def resize_as_(self: Tensor, tensor: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """Give this tensor `tensor`'s shape; see `resize_`."""
     return resize_(self, tuple(tensor._storage.laid.shape))
 

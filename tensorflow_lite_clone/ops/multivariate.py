@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, refuse
 from tensorflow_lite_clone.ops._formulas import conj, widened, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
@@ -77,6 +78,7 @@ copysign = _pair(
     zeros,
     "The size of `input` with the sign of `other`.",
     floating=True,
+    number_first=False,
 )
 nextafter = _pair(
     "nextafter",
@@ -123,6 +125,7 @@ def ldexp_(input: Tensor, other: Tensor) -> Tensor:
 class Frexp(Op):
     """Mantissa in [0.5, 1) and exponent of a power of two."""
 
+    layout = elementwise
     nondifferentiable = (1,)
 
     def forward(F, x):

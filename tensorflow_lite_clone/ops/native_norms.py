@@ -10,12 +10,13 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops import batch_norm as batch_norms
 from tensorflow_lite_clone.ops import normalization
-from tensorflow_lite_clone.ops.create import empty, empty_like
+from tensorflow_lite_clone.ops.create import empty, empty_like, ones_like
 from tensorflow_lite_clone.ops.generators import drawing
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -39,6 +40,7 @@ def batch_norm(
 
 
 @public("torch")
+@with_out
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -55,6 +57,9 @@ def native_batch_norm(
     """
     normalize_dim(1, input.ndim)
     batch_norms.expect_per_channel(input.shape[1], running_mean, running_var, weight, bias)
+    batch_norms.expect_floats(
+        "batch_norm", input, running_mean, running_var, weight, bias
+    )
     if not training:
         normed = batch_norms.batch_norm(
             input, running_mean, running_var, weight, bias, False, momentum, eps
@@ -67,6 +72,16 @@ def native_batch_norm(
     with no_grad():
         rstd = (variance + eps).rsqrt()
     return out, mean.to(input.dtype), rstd.to(input.dtype)
+
+
+@public("torch")
+@with_out
+def _native_batch_norm_legit(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, *others: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`native_batch_norm`, also without the two running statistics."""
+    statistics = (None, None) if isinstance(others[0], bool) else ()
+    return native_batch_norm(input, weight, bias, *statistics, *others)
 
 
 @public("torch")
@@ -104,9 +119,10 @@ def native_layer_norm(
     """
     shape = tuple(normalized_shape)
     normalization._check_normalized("native_layer_norm", input, shape, weight, bias)
+    batch_norms.expect_floats("layer_norm", input, weight, bias)
     parts = apply(normalization.LayerNorm, input, weight, bias, ndim=len(shape), eps=eps)
     outer = (*input.shape[: input.ndim - len(shape)], *(1,) * len(shape))
-    return parts[0], *[part.reshape(outer).to(input.dtype) for part in parts[1:]]
+    return parts[0], *[part.reshape(outer).to(input.dtype).contiguous() for part in parts[1:]]
 
 
 @public("torch")
@@ -132,6 +148,8 @@ def native_group_norm(
         )
     if input.numel() != N * C * HxW:
         raise RuntimeError(f"Expected an input of {N * C * HxW} elements, got {input.numel()}")
+    normalization.expect_affine(C, input, weight, bias)
+    batch_norms.expect_floats("group_norm", input, weight, bias)
     parts = apply(normalization.GroupNorm, input, weight, bias, groups=group, eps=eps)
     return parts[0], *[part.reshape(N, group).to(input.dtype) for part in parts[1:]]
 
@@ -145,7 +163,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     if not input.numel():
         return input.clone(), input.new_ones(input.shape)
     if train is False:
-        return input.clone(), input.new_ones(input.shape, dtype=bool_)
+        return input.clone(), ones_like(input, dtype=bool_)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={1 - p}")
     input = drawing(input)

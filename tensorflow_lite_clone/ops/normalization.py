@@ -15,8 +15,17 @@ from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import image
+from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.ops._single import apply_for_first
-from tensorflow_lite_clone.ops.batch_norm import batch_norm, by_channel, channel_sum, like, wide
+from tensorflow_lite_clone.ops.batch_norm import (
+    batch_norm,
+    by_channel,
+    channel_sum,
+    expect_floats,
+    expect_per_channel,
+    like,
+)
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -123,6 +132,7 @@ class GroupNorm(Op):
     Source: Wu and He, "Group normalization" (2018).
     """
 
+    layout = image
     label = "NativeGroupNorm"
     nondifferentiable = (1, 2)
     hints = (1, 2)
@@ -207,6 +217,7 @@ def layer_norm(
     """Normalise over the trailing dimensions `normalized_shape`, then scale and shift."""
     shape = tuple(normalized_shape)
     _check_normalized("layer_norm", input, shape, weight, bias)
+    expect_floats("layer_norm", input, weight, bias)
     return apply_for_first(LayerNorm, input, weight, bias, {"ndim": len(shape), "eps": eps})
 
 
@@ -225,6 +236,19 @@ def rms_norm(
     if eps is None:
         eps = 2.0**-52 if input.dtype.name in ("float64", "complex128") else 2.0**-23
     return apply(RmsNorm, input, weight, ndim=len(shape), eps=eps)[0]
+
+
+def expect_affine(
+    channels: int, input: Tensor, weight: Tensor | None, bias: Tensor | None
+) -> None:
+    """Raise RuntimeError unless weight and bias have an element per channel."""
+    for name, tensor in (("weight", weight), ("bias", bias)):
+        if tensor is not None and tensor.shape != (channels,):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in "
+                f"input, but got {name} of shape {list(tensor.shape)} and input of shape "
+                f"{list(input.shape)}"
+            )
 
 
 @public("torch")
@@ -248,13 +272,8 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input "
             f"of shape {list(input.shape)} and num_groups={num_groups}"
         )
-    for name, tensor in (("weight", weight), ("bias", bias)):
-        if tensor is not None and tensor.shape != (channels,):
-            raise RuntimeError(
-                f"Expected {name} to be a vector of size equal to the number of channels in "
-                f"input, but got {name} of shape {list(tensor.shape)} and input of shape "
-                f"{list(input.shape)}"
-            )
+    expect_affine(channels, input, weight, bias)
+    expect_floats("group_norm", input, weight, bias)
     return apply_for_first(GroupNorm, input, weight, bias, {"groups": num_groups, "eps": eps})
 
 
@@ -268,8 +287,10 @@ def group_norm_of_several(
 ) -> Tensor:
     """`group_norm`, which raises ValueError for one value a group in a batch of one."""
     shape = input.shape
-    if input.ndim >= 2 and num_groups > 0 and (
-        shape[0] * shape[1] // num_groups * prod(shape[2:]) == 1
+    if (
+        input.ndim >= 2
+        and num_groups > 0
+        and (shape[0] * shape[1] // num_groups * prod(shape[2:]) == 1)
     ):
         raise ValueError(
             "Expected more than 1 value per channel when training, got input size "
@@ -294,16 +315,17 @@ def instance_norm(
     Without `use_input_stats` the running statistics are used, as in `batch_norm`.
     """
     if not use_input_stats:
-        return batch_norm(
-            input, running_mean, running_var, weight, bias, False, momentum, eps
-        )
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     size = prod(input.shape[2:])
     if size == 1:
         raise ValueError(
             f"Expected more than 1 spatial element when training, got input size {input.shape}"
         )
     channels = input.shape[1]
-    output, mean, rstd = apply(GroupNorm, input, weight, bias, groups=channels, eps=eps)
+    expect_per_channel(channels, running_mean, running_var, weight, bias)
+    expect_floats("instance_norm", input, running_mean, running_var, weight, bias)
+    rows = input.contiguous()
+    output, mean, rstd = apply(GroupNorm, rows, weight, bias, groups=channels, eps=eps)
     if running_mean is not None or running_var is not None:
         with no_grad():
             if running_mean is not None:
@@ -349,6 +371,8 @@ def _channel_sums(squares: Tensor, size: int) -> Tensor:
         shifted[:, low:high] = squares[:, low + offset : high + offset]
         total = shifted if total is None else total + shifted
     assert total is not None
+    if total.dtype.kind in "iu":  # means of integers are integers
+        total = total // size * size
     return total
 
 

@@ -280,4 +280,4 @@ def normalize(
 ) -> Tensor:
     """``input / max(|input|_p, eps)`` along `dim`."""
     size = vector_norm(input, p, dim, True)
-    return delivered("normalize", input / size.clamp_min(eps), out)
+    return delivered("normalize", input / size.clamp_min(eps), out, (input,))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn
 
-from tensorflow_lite_clone.core.device import sparse_coo, strided
+from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._operands import cast
@@ -91,7 +91,7 @@ def to_sparse(
     self: Tensor,
     sparse_dim: int | None = None,
     *,
-    layout: Any = None,
+    layout: Layout | None = None,
     blocksize: Any = None,
     dense_dim: int | None = None,
 ) -> Tensor:

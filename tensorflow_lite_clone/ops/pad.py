@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.ops.gather import index_select
+from tensorflow_lite_clone.ops.memory import in_format_of
 from tensorflow_lite_clone.ops.rearrange import ConstantPad
 from tensorflow_lite_clone.ops.slices import narrow
 from tensorflow_lite_clone.tensor import Tensor
@@ -28,7 +29,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
 
 
 @public("torch")
-def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Tensor:
+def constant_pad_nd(input: Tensor, pad: Any, value: complex = 0) -> Tensor:
     """`nn.functional.pad` with mode ``constant``."""
     return _padded(input, pad, "constant", value)
 
@@ -85,7 +86,9 @@ def _prolonged(input: Tensor, first: int, pairs: list, mode: str) -> Tensor:
     result = input
     for axis, (low, high) in enumerate(pairs, first):
         result = _continued(result, axis, low, high, mode, input.shape)
-    return result.clone() if all([low <= 0 and high <= 0 for low, high in pairs]) else result
+    if all([low <= 0 and high <= 0 for low, high in pairs]):
+        result = result.clone()
+    return result.contiguous() if mode == "circular" else in_format_of(result, input)
 
 
 #: What autocast knows as several functions, by mode and number of dimensions.

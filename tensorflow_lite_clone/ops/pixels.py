@@ -6,6 +6,7 @@ import math
 
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._views import storage_of
+from tensorflow_lite_clone.ops.memory import in_format_of
 from tensorflow_lite_clone.ops.shape import permute, reshape
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -35,7 +36,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     count = math.prod(batch)
     x = reshape(input, (count, channels // (r * r), r, r, height, width))
     x = permute(x, (0, 1, 4, 2, 5, 3))
-    return reshape(x, (*batch, channels // (r * r), height * r, width * r))
+    x = reshape(x, (*batch, channels // (r * r), height * r, width * r))
+    return in_format_of(x, input)
 
 
 @public("torch", "functional")
@@ -56,7 +58,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         return input.clone()  # as PyTorch: the shape stays
     x = reshape(input, (count, channels, height // r, r, width // r, r))
     x = permute(x, (0, 1, 3, 5, 2, 4))
-    return reshape(x, (*batch, channels * r * r, height // r, width // r))
+    return in_format_of(reshape(x, (*batch, channels * r * r, height // r, width // r)), input)
 
 
 @public("torch", "functional")
@@ -77,4 +79,4 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"{groups} groups."
         )
     x = reshape(input, (shape[0], groups, shape[1] // groups, math.prod(shape[2:])))
-    return reshape(permute(x, (0, 2, 1, 3)), shape)
+    return in_format_of(reshape(permute(x, (0, 2, 1, 3)), shape), input)

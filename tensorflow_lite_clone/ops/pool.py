@@ -15,7 +15,9 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.windows import (
     Ints,
     int_tuple,
@@ -24,6 +26,7 @@ from tensorflow_lite_clone.core.windows import (
     window_slices,
 )
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.dispatch.result_layout import windows
 from tensorflow_lite_clone.ops._formulas import widened
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._windows import padded
@@ -58,6 +61,7 @@ def _by_axes(F: Any, combine: Any, x: Any, count: Any, kernel: Any, stride: Any,
 class MaxPool(Op):
     """The largest value of every window of x (n, c, *space); and a hint at who won, or nothing."""
 
+    layout = windows
     any_layout = True
     label = "MaxPool2DWithIndices"
     nondifferentiable = (1,)
@@ -151,6 +155,7 @@ class MaxPoolPick(Op):
 class MaxPoolIndices(Op):
     """Where each window's maximum lies, as an index into the flattened space of x; int64."""
 
+    layout = windows
     any_layout = True
 
     def forward(F, x, y, *, kernel, stride, padding, dilation):
@@ -201,6 +206,9 @@ def _averaged(
 
 class AvgPool(Op):
     """The mean of every window of x (n, c, *space)."""
+
+    def layout(shape, operands, parameters):
+        return windows(shape, operands, parameters) if len(shape) < 5 else contiguous_strides(shape)
 
     any_layout = True
     label = "AvgPool2D"
@@ -349,6 +357,8 @@ def _max_pool(ndim: int) -> Any:
             ceil_mode=bool(ceil_mode),
         )[0]  # fmt: skip
         if not return_indices:
+            if ndim == 1 and not y.requires_grad:
+                y = y.contiguous()  # PyTorch has another function for it
             return y if batched else y.squeeze(0)
         indices = apply(
             MaxPoolIndices, x, y, kernel=kernel, stride=stride, padding=padding, dilation=dilation
@@ -446,7 +456,7 @@ def _avg_pool(ndim: int) -> Any:
         "Padding counts as zeros unless `count_include_pad` is false; `divisor_override` replaces "
         "the count."
     )
-    return public("functional", names=(name,))(avg_pool)
+    return public("functional", names=(name,))(with_out(avg_pool))
 
 
 avg_pool2d, avg_pool3d = map(_avg_pool, (2, 3))

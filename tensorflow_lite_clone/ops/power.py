@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import autocasts, calls_cast_operands, cast_operands
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._elementwise import (
@@ -112,6 +112,8 @@ def _write_power(input: Tensor, exponent: Any) -> Any:
 
 
 def _reflected_power(self: Tensor, base: Any) -> Any:
+    if isinstance(base, Tensor):
+        return _pow(base, self)
     number = as_number(base)
     return NotImplemented if number is None else _pow(number, self)
 
@@ -121,7 +123,7 @@ export(_reflected_power, "method", name="__rpow__")
 export(_write_power, "method", name="__ipow__")
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent``, either of them a number or a tensor.
 
@@ -133,10 +135,10 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
             raise wrong_operands("pow", input, exponent)
     else:
         result = _pow(input, exponent)
-    return result if out is None else write_out("pow", out, result)
+    return result if out is None else write_out("pow", out, result, (input, exponent))
 
 
-@public("method")
+@public("method", flat=True)
 def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place form of `pow`."""
     result = _write_power(input, exponent)
@@ -161,8 +163,8 @@ def _in_double(input: Any, exponent: Any) -> tuple[Any, Any]:
 @public("torch", "method")
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent`` in float64, or complex128 for complex operands."""
-    base, exponent = _in_double(input, exponent)
-    return pow(base, exponent, out=out)
+    result = pow(*_in_double(input, exponent))
+    return result if out is None else write_out("float_power", out, result, (input, exponent))
 
 
 @public("method")
@@ -199,7 +201,7 @@ reciprocal = unary(
 _square = unary("square", x=lambda F, g, x: g * conj(F, 2 * x), label="Pow", places=())
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @autocasts("pow")
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * input``; booleans give int64."""

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
@@ -66,8 +66,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     if uneven:  # an axis of length one stands for as many equal values as the other has
         wide_a = [i for i, j in uneven if b.shape[j] == 1]
         wide_b = [j for i, j in uneven if a.shape[i] == 1]
-        a = a.sum(wide_a, keepdim=True) if wide_a else a
-        b = b.sum(wide_b, keepdim=True) if wide_b else b
+        a = a.sum(wide_a, keepdim=True, dtype=a.dtype) if wide_a else a
+        b = b.sum(wide_b, keepdim=True, dtype=b.dtype) if wide_b else b
     rest_a = [i for i in range(a.ndim) if i not in left]
     rest_b = [j for j in range(b.ndim) if j not in right]
     count = math.prod(a.shape[i] for i in left)
@@ -220,7 +220,9 @@ def _multiply(chain: list[Tensor], split: dict, i: int, j: int) -> Tensor:
 
 def _combined(input: Tensor, term: Tensor, beta: Any, alpha: Any) -> Tensor:
     """``beta * input + alpha * term``; at beta 0 `input` counts for nothing, NaN included."""
-    if term.dtype.kind in "iu":
+    if term.dtype.kind == "b":
+        beta, alpha = bool(beta), bool(alpha)
+    elif term.dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)
     term = times(term, alpha)
     return term if beta == 0 else times(input, beta) + term
@@ -286,7 +288,8 @@ def addbmm(
     expect_expandable(input, (rows, columns))
     # the sum over the batch is part of one product of wide matrices
     left = batch1.transpose(0, 1).reshape(rows, count * size)
-    return _combined(input, matmul(left, batch2.reshape(count * size, columns)), beta, alpha)
+    result = matmul(left, batch2.reshape(count * size, columns))
+    return _combined(input, result, beta, alpha).contiguous()
 
 
 def _inplace(name: str, function: Any, *places: str) -> None:

@@ -9,16 +9,15 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.inplace import with_out, write_filled
+from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core import dtypes
-from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
+from tensorflow_lite_clone.core.device import Layout
+from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.create import finish
 from tensorflow_lite_clone.tensor import Tensor
-
-_with_out: Any = functools.partial(with_out, write=write_filled)
 
 _WIDE = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}
 
@@ -32,14 +31,14 @@ def _number(name: str, value: Any) -> Any:
 
 
 @public("torch")
-@_with_out
+@functools.partial(with_new_out, fills=True)
 def arange(
     start: Any = None,
     end: Any = None,
     step: Any = 1,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -74,14 +73,14 @@ def arange(
 
 
 @public("torch", names=("range",))
-@_with_out
+@functools.partial(with_new_out, fills=True)
 def closed_range(
     start: Any,
     end: Any,
     step: Any = 1,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -118,7 +117,7 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
 
 
 def _refuse(name: str, dtype: DType | None, kinds: str) -> None:
-    if dtype is not None and as_dtype(dtype).kind in kinds:
+    if dtype is not None and (as_dtype(dtype).kind in kinds or dtype in FLOAT8):
         word = as_dtype(dtype).short_name
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{word}'")
 
@@ -165,14 +164,14 @@ def _spaced(start: Any, end: Any, steps: int, dtype: DType | None, backend: Any)
 
 
 @public("torch")
-@_with_out
+@functools.partial(with_new_out, fills=True)
 def linspace(
     start: Any,
     end: Any,
     steps: int,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -185,7 +184,7 @@ def linspace(
 
 
 @public("torch")
-@_with_out
+@functools.partial(with_new_out, fills=True)
 def logspace(
     start: Any,
     end: Any,
@@ -193,7 +192,7 @@ def logspace(
     base: float = 10.0,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,

@@ -24,19 +24,19 @@ def is_tensor(obj: Any, /) -> bool:
     return isinstance(obj, Tensor)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
     return input.dtype.kind == "f"
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
     return input.dtype.kind == "c"
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype can hold negative numbers."""
     return input.dtype.is_signed
@@ -66,7 +66,7 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
     return operand_dtype(tensor1, tensor2)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def get_device(input: Tensor) -> int:
     """The CUDA device's index, -1 for other devices."""
     index = input.device.index

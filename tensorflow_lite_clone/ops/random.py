@@ -10,13 +10,15 @@ from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_writable,
     record_inplace,
-    with_out,
     write,
 )
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.outputs import with_new_out, with_out
 from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import expect_tensor
@@ -54,7 +56,7 @@ def _sampler(name: str, draw: str, document: str) -> None:
         size: Any = None,
         generator: Generator | None = None,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
         pin_memory: bool = False,
@@ -67,10 +69,10 @@ def _sampler(name: str, draw: str, document: str) -> None:
         *,
         generator: Generator | None = None,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
-        memory_format: Any = None,
+        memory_format: MemoryFormat | None = None,
     ) -> Tensor:
         expect_tensor(f"{name}_like", input)
         result = empty_like(drawing(input), dtype=dtype, device=device, memory_format=memory_format)
@@ -80,7 +82,7 @@ def _sampler(name: str, draw: str, document: str) -> None:
     for function, exported in ((sample, name), (sample_like, f"{name}_like")):
         function.__name__ = function.__qualname__ = exported
         function.__doc__ = document
-        public("torch")(with_out(function) if function is sample else function)
+        public("torch")(with_new_out(function) if function is sample else function)
 
 
 _sampler("rand", "uniform", "Numbers drawn uniformly from [0, 1).")
@@ -88,7 +90,7 @@ _sampler("randn", "normal", "Numbers drawn from the standard normal distribution
 
 
 @public("torch")
-@with_out
+@with_new_out
 def randint(
     low: Any = None,
     high: Any = None,
@@ -96,7 +98,7 @@ def randint(
     *,
     generator: Generator | None = None,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -146,23 +148,26 @@ def randint_like(
     dtype: DType | None = None,
     device: Any = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
     **ignored: Any,
 ) -> Tensor:
     """Integers from [low, high) in `input`'s shape and dtype."""
+    expect_tensor("randint_like", input)
     if high is None:
         low, high = 0, low
-    place = device or input.device
-    return _randint(low, high, input.shape, dtype or input.dtype, place, requires_grad, None)
+    result = empty_like(drawing(input), dtype=dtype, device=device, memory_format=memory_format)
+    random_(result, _bound("low", low), _bound("high", high))
+    return result.requires_grad_() if requires_grad else result
 
 
 @public("torch")
-@with_out
+@with_new_out
 def randperm(
     n: int,
     *,
     generator: Generator | None = None,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -214,14 +219,18 @@ def _fill(target: Tensor, label: str, generator: Generator | None, draw: Any) ->
             write(target, drawn)
     else:
         check_writable(array)
-        strides = backend.strides(array)
-        order = sorted(range(array.ndim), key=lambda dim: -strides[dim])
-        part = backend.F.permute_dims(array, tuple(order))
+        part = backend.F.permute_dims(array, _memory_order(backend, array))
         backend.write(part, draw(source, part.shape, array.dtype))
         storage.bump()
     if mask:
         record_inplace(Sampled, target, backend, edges, mask, (storage,), {"label": label})
     return target
+
+
+def _memory_order(backend: Any, array: Any) -> tuple[int, ...]:
+    """The dimensions from the slowest to the fastest in memory."""
+    strides = backend.strides(array)
+    return tuple(sorted(range(array.ndim), key=lambda dim: -strides[dim]))
 
 
 def _sampled(array: Any, label: str, *inputs: Any) -> Tensor:
@@ -234,6 +243,8 @@ def _write_drawn(
     self: Tensor, draw: str, generator: Generator | None, *arguments: Any, **parameters: Any
 ) -> Tensor:
     """Fill `self` in place with what the generator's method `draw` gives."""
+    if draw == "normal":  # many row-major numbers are drawn otherwise than others
+        parameters["contiguous"] = self._storage.backend.is_contiguous(self._storage.array)
     return _fill(
         self,
         f"{''.join([part.capitalize() for part in draw.split('_')])}Backward0",
@@ -257,8 +268,7 @@ def normal_(
     """Fill with numbers drawn from the normal distribution."""
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-    contiguous = self._storage.backend.is_contiguous(self._storage.array)
-    return _write_drawn(self, "normal", generator, mean, std, contiguous=contiguous)
+    return _write_drawn(self, "normal", generator, mean, std)
 
 
 @public("method")
@@ -317,7 +327,14 @@ def random_(
 @public("method")
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with ones of probability `p` (a number, or a tensor of probabilities) and zeros."""
-    probability = p.to(self.device)._storage.array if isinstance(p, Tensor) else p
+    probability = p
+    if isinstance(p, Tensor):
+        probability = p.to(self.device)._storage.array
+        storage = self._storage
+        backend, array = storage.backend, storage.array
+        if not backend.is_contiguous(array):
+            F, order = backend.F, _memory_order(backend, array)
+            probability = F.permute_dims(F.broadcast_to(probability, array.shape), order)
     return _fill(
         self,
         f"BernoulliBackward{1 if isinstance(p, Tensor) else 2}",
@@ -374,7 +391,7 @@ def normal(
     *,
     generator: Generator | None = None,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,

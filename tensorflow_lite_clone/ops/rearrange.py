@@ -7,12 +7,15 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.inplace import apply_inplace, with_out
+from tensorflow_lite_clone.autograd.inplace import apply_inplace
+from tensorflow_lite_clone.autograd.outputs import with_out
+from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._indexing import Flip
 from tensorflow_lite_clone.ops._samples import per_sample
@@ -81,6 +84,7 @@ class ConstantPad(Op):
     """`value` around an array: `pads` has (before, after) per dimension; negative ones cut."""
 
     any_layout = True
+    layout = image
     label = "ConstantPadNd"
 
     def forward(F, x, *, pads, value):
@@ -344,7 +348,7 @@ def _triangle_indices(
 @public("torch")
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None,
-    layout: Any = None,
+    layout: Layout | None = None,
 ) -> Tensor:  # fmt: skip
     """Row and column numbers of a lower triangle, in two rows."""
     return _triangle_indices("tril", row, col, offset, dtype, device)
@@ -353,7 +357,7 @@ def tril_indices(
 @public("torch")
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None,
-    layout: Any = None,
+    layout: Layout | None = None,
 ) -> Tensor:  # fmt: skip
     """Row and column numbers of an upper triangle, in two rows."""
     return _triangle_indices("triu", row, col, offset, dtype, device)

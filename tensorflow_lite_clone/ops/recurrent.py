@@ -13,6 +13,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import float32, uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.strides import dense_strides
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops.activation import relu
@@ -156,6 +157,9 @@ class GruCellStep(Op):
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (2014); h_n
     inside of r as in cuDNN.
     """
+
+    def layout(shape, operands, parameters):
+        return dense_strides(*operands[2])
 
     def forward(F, x_gates, h_gates, h):
         dtype = h.dtype

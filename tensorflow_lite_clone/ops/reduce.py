@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.core.dtypes import DType, int64, uint8
+from tensorflow_lite_clone.autograd.outputs import with_out
+from tensorflow_lite_clone.core.dtypes import DType, int64, uint8, uint64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._arguments import (
@@ -50,6 +51,8 @@ def sum(
     """The sum over `dim` (an int, several, or all); integers are summed as int64."""
     array = input._storage.laid
     shape = array.shape
+    if dtype is None and isinstance(out, Tensor):
+        dtype = out.dtype  # PyTorch sums in the dtype of `out`
     if dtype is None:
         if array.dtype.kind in "biu":
             dtype = int64
@@ -201,6 +204,8 @@ def prod(
     out: Tensor | None = None,
 ) -> Tensor:
     """The product over `dim` or of all elements; integers are multiplied as int64."""
+    if dtype is None and isinstance(out, Tensor):
+        dtype = out.dtype  # as for sums
     if dtype is None and is_integral(input):
         dtype = int64
     input = with_dtype(input, dtype)
@@ -260,6 +265,46 @@ def _truth(op: type[Op], input: Tensor, dim: Any, keepdim: bool, out: Tensor | N
     if array.dtype.kind == "u":
         result = cast(result, uint8)
     return result if out is None else delivered(op.name, result, out)
+
+
+class HashTensor(Op):
+    """The exclusive or of the bits of all elements, widened to 64 bits."""
+
+    def forward(F, x, *, axis, keepdims):
+        wide = F.astype(x, F.float64 if x.dtype.kind not in "biu" else F.int64)
+        bits = F.bitcast(F.copy(wide), F.int64)
+        for one in reversed(axis):
+            bits = F.moveaxis(bits, one, 0)
+            while len(bits) > 1:
+                half = len(bits) // 2
+                folded = F.bitwise_xor(bits[:half], bits[half : 2 * half])
+                bits = F.concat([folded, bits[2 * half :]], axis=0)
+            bits = F.moveaxis(bits, 0, one) if keepdims else bits[0]
+        return F.bitcast(F.copy(bits), F.uint64)
+
+
+@public("torch", "method")
+@with_out
+def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
+    """The exclusive or over `dim` of the elements' bits as float64 or int64; uint64.
+
+    `mode` is 0. Raises RuntimeError where there is nothing to reduce over `dim`.
+
+    >>> torch.hash_tensor(torch.tensor([1.0, 1.0, 2.0]))
+    tensor(4611686018427387904, dtype=torch.uint64)
+    """
+    if mode != 0:
+        raise RuntimeError(f"hash_tensor(): mode must be 0, got {mode}")
+    kind = input.dtype
+    if kind.kind == "c" or kind is uint64:
+        raise NotImplementedError(f"hash_tensor() is not implemented for '{kind.short_name}'")
+    shape = input._storage.laid.shape
+    axis = axes_of(dim, len(shape))
+    if not reduced_count(shape, axis):
+        raise (RuntimeError if len(axis) == len(shape) else IndexError)(
+            f"hash_tensor(): there are no elements to reduce in shape {list(shape)} over {axis}"
+        )
+    return apply(HashTensor, input, axis=axis, keepdims=keepdim)
 
 
 class CountNonzero(Op):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._matrices import adjoint
@@ -50,6 +51,7 @@ def _through_reflections(F: Any, gv: Any, gt: Any, x: Any, tau: Any, made: _Refl
 class HouseholderProduct(Op):
     """The first columns of I - V T V^H."""
 
+    layout = column_major
     label = "LinalgHouseholderProduct"
 
     def forward(F, x, tau):
@@ -72,6 +74,8 @@ class HouseholderProduct(Op):
 
 class Ormqr(Op):
     """``(I - V T V^H) y``, or ``y (I - V T V^H)``, or one of them with T^H."""
+
+    layout = column_major
 
     def forward(F, x, tau, y, *, left, transpose):
         v, t, _, _ = _reflections(F, x, tau)

@@ -166,7 +166,7 @@ def cumsum(
     input: Tensor, dim: int, *, dtype: DType | None = None, out: Tensor | None = None
 ) -> Tensor:
     """Running sums along `dim`; integers are summed as int64."""
-    return delivered("cumsum", _scan(Cumsum, _widened(input, dtype, out), dim), out)
+    return delivered("cumsum", _scan(Cumsum, _widened(input, dtype, out), dim), out, (input,))
 
 
 @public("method")
@@ -182,7 +182,7 @@ def cumprod(
     input: Tensor, dim: int, *, dtype: DType | None = None, out: Tensor | None = None
 ) -> Tensor:
     """Running products along `dim`; integers are multiplied as int64."""
-    return delivered("cumprod", _scan(Cumprod, _widened(input, dtype, out), dim), out)
+    return delivered("cumprod", _scan(Cumprod, _widened(input, dtype, out), dim), out, (input,))
 
 
 @public("method")
@@ -200,7 +200,7 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
         raise NotImplementedError(
             f"\"logcumsumexp_out_cpu\" not implemented for '{input.dtype.short_name}'"
         )
-    return delivered("logcumsumexp", _scan(Logcumsumexp, input, dim), out)
+    return delivered("logcumsumexp", _scan(Logcumsumexp, input, dim), out, (input,))
 
 
 class Cummax(Op):
@@ -303,4 +303,4 @@ def diff(
         later, earlier = result[part(axis, 1, None)], result[part(axis, None, -1)]
         boolean = result._storage.laid.dtype.kind == "b"
         result = later.logical_xor(earlier) if boolean else later - earlier
-    return delivered("diff", result.clone() if result is input else result, out)
+    return delivered("diff", result.clone() if result is input else result, out, (input,))

@@ -8,8 +8,10 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.strides import contiguous_format, preserve_format
 from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
 from tensorflow_lite_clone.ops._indexing import (
     IndexAdd,
@@ -39,9 +41,7 @@ def _line_of(x: Tensor) -> Tensor:
 
 def _expect_source(name: str, source: Any) -> None:
     if source is not None and not isinstance(source, Tensor):
-        raise TypeError(
-            f"{name}(): argument 'source' must be Tensor, not {type(source).__name__}"
-        )
+        raise TypeError(f"{name}(): argument 'source' must be Tensor, not {type(source).__name__}")
 
 
 def _nothing_written(input: Tensor, source: Any = None) -> Tensor:
@@ -146,6 +146,7 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 @public("torch", "method")
 @numpy_names
+@with_out
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Out-of-place form of `scatter_add_`."""
     expect_tensor("scatter_add", input)
@@ -153,7 +154,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
         return scatter_add_(copy_beside(input, index, src), dim, index, src)
     x, index, src, axis = _scatter_operands("scatter_add", input, dim, index, src, check=False)
     if not index.numel():
-        return _nothing_written(input.clone(), src)
+        return _nothing_written(input.clone(memory_format=contiguous_format), src)
     try:
         result = apply(ScatterAdd, x, index, src, axis=axis, checks=True)
     except IndexError as reason:
@@ -326,14 +327,16 @@ def index_reduce_(
     return input
 
 
-def _out_of_place(name: str, function_: Any) -> None:
+def _out_of_place(name: str, function_: Any, memory_format: Any = contiguous_format) -> None:
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         expect_tensor(name, input)
-        return function_(copy_beside(input, *args, *kwargs.values()), *args, **kwargs)
+        copy = copy_beside(input, *args, *kwargs.values(), memory_format=memory_format)
+        return function_(copy, *args, **kwargs)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Out-of-place form of `{name}_`."
-    public("torch", "method")(function)
+    takes_out = name != "index_fill"  # in PyTorch neither
+    public("torch", "method")(with_out(function) if takes_out else function)
 
 
 for _name, _function in {
@@ -341,7 +344,7 @@ for _name, _function in {
     "scatter_reduce": scatter_reduce_,
     "index_add": index_add_,
     "index_copy": index_copy_,
-    "index_fill": index_fill_,
     "index_reduce": index_reduce_,
 }.items():
     _out_of_place(_name, _function)
+_out_of_place("index_fill", index_fill_, preserve_format)

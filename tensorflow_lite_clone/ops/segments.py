@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._samples import holds, per_sample
@@ -23,7 +24,7 @@ _REDUCTIONS = {
 }
 
 
-@public("torch")
+@public("torch", names=("segment_reduce", "_segment_reduce"))
 def segment_reduce(
     data: Tensor,
     reduce: str,
@@ -96,7 +97,7 @@ def _reduced(data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: Any
     index = segment.reshape(*segment.shape, *trailing).expand(data.shape)
     shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
     begin = data.new_full(shape, start if initial is None else initial)
-    result = begin.scatter_reduce(axis, index, data, how).narrow(axis, 0, count)
+    result = begin.scatter_reduce(axis, index, data, how).narrow(axis, 0, count).contiguous()
     if reduce != "mean":
         return result
     sizes = lengths.reshape(*lengths.shape, *trailing)
@@ -106,6 +107,7 @@ def _reduced(data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: Any
 
 @public("torch", "method")
 @per_sample()
+@with_out
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The first `size` rows of `nonzero`, filled up with `fill_value`: (size, dimensions)."""
     expect_tensors("nonzero_static", input)

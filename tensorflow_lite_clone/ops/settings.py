@@ -15,7 +15,7 @@ from tensorflow_lite_clone.tensor import Tensor
 _MODES = ("default", "warn", "error")
 
 
-@public("torch")
+@public("torch", flat=True)
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for algorithms that give the same result every time; TypeError unless `mode` is a bool.
 
@@ -85,7 +85,7 @@ def _count(function: str, number: Any) -> int:
     return number
 
 
-@public("torch")
+@public("torch", flat=True)
 def set_num_threads(int: int, /) -> None:
     """How many threads an operation may use; RuntimeError unless positive."""
     import threadpoolctl
@@ -100,7 +100,7 @@ def get_num_threads() -> int:
     return flags.threads
 
 
-@public("torch")
+@public("torch", flat=True)
 def set_num_interop_threads(int: int, /) -> None:
     """Kept, and without effect: one operation runs at a time. RuntimeError the second time."""
     number = _count("set_num_interop_threads", int)
@@ -129,7 +129,7 @@ def set_flush_denormal(mode: bool, /) -> bool:
     return False
 
 
-@public("torch")
+@public("torch", flat=True)
 def set_warn_always(b: bool, /) -> None:
     """Kept: which warnings are repeated is the filters' matter. RuntimeError unless a bool."""
     if not isinstance(b, bool):

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.core.shape import (
     normalize_dim,
     normalize_dims,
 )
+from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import (
     expanded,
     sizes_of,
@@ -133,7 +134,7 @@ class Expand(Op):
         return g  # the engine sums over what was repeated
 
 
-@public("method")
+@public("method", flat=True)
 def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None) -> Tensor:
     """This memory in another shape (``view(2, -1)``), or read as another dtype.
 
@@ -192,7 +193,7 @@ def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
     return apply_view(ViewDtype, x, dtype=dtype)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
     """`input` in another shape: a view where the strides allow it, else a copy.
 
@@ -221,7 +222,7 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
     return view_of(View, input, part, {"shape": wanted, "source": source})
 
 
-@public("method")
+@public("method", flat=True)
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """This memory in `other`'s shape."""
     return view(self, tuple(other._storage.laid.shape))
@@ -269,14 +270,14 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     return view(input, (*shape[:place], *found, *shape[place + 1 :]))
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @numpy_names
 def ravel(input: Tensor) -> Tensor:
     """All elements in one contiguous dimension."""
     return reshape(input.contiguous(), (-1,))
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Dimensions in the order `dims`; RuntimeError unless each is named once."""
     array = storage_of("permute", input).array
@@ -308,7 +309,7 @@ def _exchanged(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
     return tuple(axes)
 
 
-@public("torch", "method", names=("transpose", "swapaxes", "swapdims"))
+@public("torch", "method", names=("transpose", "swapaxes", "swapdims"), flat=True)
 def transpose(
     input: Tensor, dim0: Any = None, dim1: Any = None, *, axis0: Any = None, axis1: Any = None
 ) -> Tensor:
@@ -316,6 +317,8 @@ def transpose(
     array = storage_of("transpose", input).array
     if dim0 is None or dim1 is None:
         dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
+    if type(dim0) is not int or type(dim1) is not int:
+        dim0, dim1 = whole_number("argument 'dim0'", dim0), whole_number("argument 'dim1'", dim1)
     return _ordered_view(Transpose, input, array, _exchanged(array.ndim, dim0, dim1))
 
 
@@ -329,7 +332,7 @@ def _ordered_view(op: type[Op], input: Tensor, array: Any, axes: tuple[int, ...]
     return view_of(op, input, call(array, axes=axes), {"axes": axes})
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; tensors of fewer dimensions as they are."""
     array = storage_of("t", input).array
@@ -411,7 +414,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return apply_view(Permute, input, axes=axes)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @numpy_names
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without its dimensions of size one, or only those of them that `dim` names."""
@@ -424,7 +427,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     return apply_view(Squeeze, input, axis=axes, shape=shape)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @numpy_names
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With a dimension of size one inserted before `dim`, at the end for -1."""
@@ -432,7 +435,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return apply_view(Unsqueeze, input, axis=normalize_dim(dim, ndim + 1))
 
 
-@public("method")
+@public("method", flat=True)
 def expand(self: Tensor, *args: Any, implicit: bool = False, **size: Any) -> Tensor:
     """Dimensions of size one repeated, and new leading ones, without a copy; -1 keeps a size."""
     storage = self._storage
@@ -445,7 +448,7 @@ def expand(self: Tensor, *args: Any, implicit: bool = False, **size: Any) -> Ten
     return view_of(Expand, self, part, {"shape": shape})
 
 
-@public("method")
+@public("method", flat=True)
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """This tensor expanded to `other`'s shape."""
     return expand(self, tuple(other._storage.laid.shape))

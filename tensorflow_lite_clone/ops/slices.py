@@ -7,16 +7,26 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.signature import whole_number
+from tensorflow_lite_clone.core.strides import (
+    dense_strides,
+    extent,
+    indexed,
+    may_overlap,
+    sizes_of,
+    unfolded,
+)
 from tensorflow_lite_clone.core.strides import (
     diagonal as diagonal_geometry,
 )
-from tensorflow_lite_clone.core.strides import extent, indexed, sizes_of, unfolded
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._views import storage_of
+from tensorflow_lite_clone.storage import strides_of
 from tensorflow_lite_clone.tensor import Tensor
 
 _ALL = slice(None)
@@ -159,7 +169,7 @@ class Unbind(Op):
         return F.stack(g if type(g) is tuple else (g,), axis=axis)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @numpy_names
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice number `index` along `dim`, without that dimension."""
@@ -176,14 +186,20 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return apply_view(Select, input, index=(_ALL,) * axis + (place, ...), shape=shape)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @numpy_names
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` elements of dimension `dim`, from `start` on."""
     shape = input._storage.laid.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    axis, first, length = normalize_dim(dim, len(shape)), as_int(start), as_int(length)
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.kind not in "iu"):
+        raise RuntimeError(
+            f"narrow(): start must be a 0-dim integral Tensor, but got {start.ndim}D of "
+            f"{start.dtype.short_name}"
+        )
+    axis = normalize_dim(dim, len(shape))
+    first, length = whole_number("start", start), whole_number("length", length)
     size = shape[axis]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
@@ -268,7 +284,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             "offset": start - offset_of(base),
             "source": (base.array.shape, backend.strides(base.array)),
         }
-        output._view.chain = ((AsStrided, parameters, None),)  # type: ignore[union-attr]
+        output._view.last = (None, (AsStrided, parameters, None))  # type: ignore[union-attr]
     return output
 
 
@@ -432,7 +448,9 @@ def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Te
         )
     if src.dtype is not input.dtype:
         src = src.to(input.dtype)
-    strides = contiguous_strides(storage.laid.shape)
+    shape, strides = storage.laid.shape, strides_of(storage)
+    if may_overlap(shape, strides):
+        strides = dense_strides(shape, strides)
     return apply(ViewScatter, input, src, chain=((op, parameters, None),), strides=strides)
 
 
@@ -450,6 +468,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 @public("torch", "method")
 @numpy_names
+@with_out
 def slice_scatter(
     input: Tensor,
     src: Tensor,

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._arguments import (
     as_floating,
@@ -173,7 +174,7 @@ def gumbel_softmax(
 
     With `hard` the result is one-hot, but its gradient is the softmax's.
     """
-    noise = -logits.detach().clone().exponential_().log()
+    noise = -logits.detach().clone(memory_format=contiguous_format).exponential_().log()
     soft = softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
@@ -190,7 +191,5 @@ def logsumexp(
     """``log(sum(exp(x)))`` over `dim` (an int or several); integers as the default dtype."""
     input = as_floating(input)
     shape = input._storage.laid.shape
-    result = apply(
-        Logsumexp, input, axis=axes_of(dim, len(shape)), keepdims=keepdim, shape=shape
-    )
+    result = apply(Logsumexp, input, axis=axes_of(dim, len(shape)), keepdims=keepdim, shape=shape)
     return delivered("logsumexp", result, out)

@@ -6,11 +6,12 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, normalize_dim
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import (
     adjoint,
@@ -37,6 +38,7 @@ class Solve(Op):
     gB = A⁻ᴴ gX, gA = -gB Xᴴ.
     """
 
+    layout = column_major
     label = "LinalgSolveEx"
     nondifferentiable = (1,)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.inplace import with_out
+from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import (
     adjoint,
@@ -32,6 +33,7 @@ class SolveTriangular(Op):
     gB = A⁻ᴴ gX, gA = -gB Xᴴ within the triangle.
     """
 
+    layout = column_major
     label = "LinalgSolveTriangular"
 
     def forward(F, a, b, *, upper, unitriangular):

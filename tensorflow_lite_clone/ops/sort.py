@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.dtypes import int32, promote_types
 from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.ops._arguments import axis_of, delivered, numpy_names
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._results import result_type
@@ -29,6 +30,7 @@ class Sort(Picked):
     """All elements along an axis in order, and their places."""
 
     name = "sort_with_indices"
+    layout = like_first
     label = "Sort"
 
     def forward(F, x, *, axis, keepdims, size, descending):
@@ -144,7 +146,7 @@ def argsort(
 @numpy_names
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements in order along the first dimension."""
-    return delivered("msort", sort(input, 0)[0], out)
+    return delivered("msort", sort(input, 0)[0], out, (input,))
 
 
 @public("torch", "method")
@@ -182,9 +184,7 @@ def kthvalue(
     shape = input._storage.laid.shape
     axis = axis_of(dim, len(shape))
     if not 1 <= k <= (shape[axis] if shape else 1):
-        raise RuntimeError(
-            f"kthvalue(): selected number k out of range for dimension {axis}"
-        )
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
     return delivered("kthvalue", pick(Kthvalue, _Kthvalue, input, dim, keepdim, k=k), out)
 
 
@@ -218,9 +218,7 @@ def _share_one(F: Any, g: Any, x: Any, out: Any) -> Any:
 
 def _require_numbers(name: str, input: Tensor) -> None:
     if input._storage.laid.dtype.kind in "bc":
-        raise NotImplementedError(
-            f"\"{name}_cpu\" not implemented for '{input.dtype.short_name}'"
-        )
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{input.dtype.short_name}'")
 
 
 def _median(name: str, op: Any, whole: Any, kind: Any, input: Any, dim: Any, keepdim: bool) -> Any:
@@ -238,9 +236,7 @@ def _median(name: str, op: Any, whole: Any, kind: Any, input: Any, dim: Any, kee
 
 @public("torch", "method")
 @numpy_names
-def median(
-    input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None
-) -> Any:
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The lower median of all, or along `dim` as (values, indices); NaN if there is one."""
     result = _median("median", Median, MedianOfAll, _Median, input, dim, keepdim)
     return delivered("median", result, out)
@@ -327,9 +323,7 @@ def bucketize(
 ) -> Tensor:
     """Which of the sorted `boundaries` each value would be inserted before."""
     if boundaries.ndim != 1:
-        raise RuntimeError(
-            f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})"
-        )
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     values = _values_like(boundaries, input)
     return _search(boundaries, values, None, right, out_int32, out)
 
@@ -356,4 +350,3 @@ def _search(
     side = "right" if right else "left"
     result = apply(Searchsorted, cast(rows, dtype), cast(values, dtype), sorter, side=side)
     return delivered("searchsorted", cast(result, int32) if out_int32 else result, out)
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.inplace import write_out
+from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops._formulas import widened
@@ -109,7 +109,7 @@ def _polygamma(n: int, input: Tensor, inplace: bool) -> Tensor:
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The `n`-th derivative of `digamma`."""
     result = _polygamma(n, input, False)
-    return result if out is None else write_out("polygamma", out, result)
+    return result if out is None else write_out("polygamma", out, result, (input,))
 
 
 @public("method", names=("polygamma",))

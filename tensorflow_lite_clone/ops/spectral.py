@@ -7,6 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import mode as modes
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import adjoint, expect_square, removed
 from tensorflow_lite_clone.ops._results import result_type
@@ -48,6 +49,7 @@ class Eigh(Op):
     algorithmic differentiation", 2008.
     """
 
+    layout = column_major
     label = "LinalgEigh"
 
     def forward(F, x):
@@ -79,6 +81,7 @@ class Eig(Op):
     beamforming", 2017.
     """
 
+    layout = column_major
     label = "LinalgEig"
 
     def forward(F, x):

@@ -13,8 +13,9 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.ops import complex_numbers
-from tensorflow_lite_clone.ops._arguments import expect_tensor, whole_number
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._samples import of_all_samples
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.create import ones

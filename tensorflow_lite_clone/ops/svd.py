@@ -9,6 +9,7 @@ from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import adjoint, expect_matrices, expect_square
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -50,6 +51,7 @@ class Svd(Op):
     value are arbitrary and take no part.
     """
 
+    layout = column_major
     label = "LinalgSvd"
 
     def forward(F, x, *, full_matrices):

@@ -6,11 +6,15 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from tensorflow_lite_clone.autograd.inplace import check_inplace
+from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.slices import as_strided
 from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
+from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -148,6 +152,73 @@ def storage(self: Tensor) -> TypedStorage:
 def _typed_storage(self: Tensor) -> TypedStorage:
     """`storage` without its warning."""
     return TypedStorage(self)
+
+
+@public("method")
+def set_(
+    self: Tensor,
+    source: Tensor | UntypedStorage | TypedStorage | None = None,
+    storage_offset: int | None = None,
+    size: Any = None,
+    stride: Any = None,
+) -> Tensor:
+    """Make this tensor show other memory: a storage, or a tensor's; without `source` none.
+
+    `size`, `stride` (by default row-major) and `storage_offset` (from the storage's first element,
+    or the tensor's) say what of it, by default all. Writes through either are seen in both; they
+    count their versions apart. A gradient does not flow through.
+
+    Raises RuntimeError for another dtype than this tensor's, for elements that lie outside of the
+    memory, and for a leaf that requires a gradient.
+
+    >>> x = torch.empty(0).set_(torch.arange(6.0).untyped_storage(), 1, (2, 2), (3, 1))
+    >>> x
+    tensor([[1., 2.],
+            [4., 5.]])
+    """
+    check_inplace(self, False)
+    shown = _shown(self, source)
+    if size is not None:
+        size = tuple(size)
+        start = shown.storage_offset() + (storage_offset or 0)
+        stride = contiguous_strides(size) if stride is None else stride
+        shown = as_strided(shown, size, stride, start)
+    elif storage_offset is not None:
+        raise TypeError("set_(): a storage offset needs a size")
+    backend, root = shown._storage.backend, shown._storage.root or shown._storage
+    version = self._storage.current_version() + 1
+    self._storage.bump()
+    # The version counter is this tensor's own.
+    memory = Storage(root.array, backend)
+    memory.version = version
+    if root is not shown._storage:
+        memory = Storage(shown._storage.array, backend, memory)
+    self._storage = memory
+    if self._edge is None or not isinstance(self._edge[0], Leaf):
+        self._edge = self._view = None
+    else:
+        self._edge[0].adopt(self)
+    return self
+
+
+def _shown(target: Tensor, source: Any) -> Tensor:
+    """All of `source` as a tensor of the target's dtype."""
+    if source is None:
+        return target.new_empty((0,))
+    if isinstance(source, UntypedStorage):
+        line = source._line()
+        whole = line.numel() // target.element_size() * target.element_size()
+        return line[:whole].view(target.dtype)
+    if not isinstance(source, (Tensor, TypedStorage)):
+        raise TypeError(
+            f"set_(): argument 'source' must be Tensor or Storage, not {type(source).__name__}"
+        )
+    if source.dtype is not target.dtype:
+        raise RuntimeError(
+            f"set_(): expected a source of dtype {target.dtype.short_name}, got "
+            f"{source.dtype.short_name}"
+        )
+    return source.detach() if isinstance(source, Tensor) else source._line
 
 
 @public("method")

@@ -6,10 +6,12 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.attributes import detach
-from tensorflow_lite_clone.autograd.inplace import ViewScatter, write_out
+from tensorflow_lite_clone.autograd.inplace import ViewScatter
+from tensorflow_lite_clone.autograd.outputs import delivered
+from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
-from tensorflow_lite_clone.core.strides import sizes_of
+from tensorflow_lite_clone.core.strides import contiguous_format, sizes_of
 from tensorflow_lite_clone.ops import rearrange, slices
 from tensorflow_lite_clone.ops import shape as views
 from tensorflow_lite_clone.ops._matrices import expect_tensor
@@ -22,13 +24,11 @@ from tensorflow_lite_clone.tensor import Tensor
 def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
     def copied(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
+        if out is not None:
+            return delivered(name, result, out)
         if isinstance(result, tuple):
-            if out is None:
-                return tuple([part.clone() for part in result])
-            for target, part in zip(out, result):
-                write_out(name, target, part)
-            return None
-        return result.clone() if out is None else write_out(name, out, result)
+            return tuple([part.clone(memory_format=contiguous_format) for part in result])
+        return result.clone(memory_format=contiguous_format)
 
     copied.__name__ = copied.__qualname__ = name
     copied.__doc__ = f"A copy of what `{function.__name__.strip('_')}` shows."
@@ -121,11 +121,11 @@ def slice_inverse(
     end: int | None = None,
     step: int = 1,
 ) -> Tensor:
-    """Of a tensor that is a slice, a view of its memory in `src`'s shape, as contiguous.
+    """Of a tensor that is a slice, a view of its memory with `src`'s shape and strides.
 
     Raises RuntimeError when the memory is too small.
     """
-    return slices.as_strided(input, tuple(src.shape), contiguous_strides(tuple(src.shape)), 0)
+    return slices.as_strided(input, tuple(src.shape), src.stride(), 0)
 
 
 @public("method")
@@ -136,6 +136,8 @@ def sum_to_size(self: Tensor, *args: Any, **size: Any) -> Tensor:
     if offset < 0 or any([n != m and n != 1 for n, m in zip(wanted, shape[offset:])]):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
     axes = reduced_axes(shape, wanted)
+    if not wanted:
+        return self.sum()
     return views.view(self.sum(axes, True), wanted) if axes else self
 
 
@@ -144,6 +146,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The coordinates, a tensor per dimension, of places in a flat tensor of `shape`."""
     if indices.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    indices = indices.to(int64)
     sizes = sizes_of((shape,), "shape")
     steps = contiguous_strides(sizes)
     return tuple(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops.create import finish
@@ -62,7 +63,7 @@ def _public(name: str, values: Callable[..., Any], formula: str) -> Callable[...
         periodic: bool = True,
         *,
         dtype: DType | None = None,
-        layout: Any = None,
+        layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
         pin_memory: bool = False,
@@ -94,7 +95,7 @@ def hamming_window(
     beta: float = 0.46,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
@@ -111,7 +112,7 @@ def kaiser_window(
     beta: float = 12.0,
     *,
     dtype: DType | None = None,
-    layout: Any = None,
+    layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,

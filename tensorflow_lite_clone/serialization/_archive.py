@@ -10,6 +10,7 @@ import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -22,6 +23,11 @@ MAGIC = b"PK\x03\x04"
 _LOCAL_HEADER = 30
 _ZIP64_FIELDS = 20  # what zipfile puts behind our padding in the header of a record of 2 GiB
 _PADDING_TAG = b"FB"
+_PIECE = 1 << 20  # bytes that are checked and written at a time
+_END = b"PK\x05\x06"
+_END_SIZE = 22
+_LOCATOR_SIZE = 20
+_LARGE_END_SIZE = 56 + _LOCATOR_SIZE  # what stands before the end where 32 bits do not suffice
 _MALFORMED = (
     zipfile.BadZipFile, NotImplementedError, struct.error, ValueError, OverflowError, EOFError,
     OSError,
@@ -29,22 +35,40 @@ _MALFORMED = (
 
 
 class _Counted:
-    """A stream that is only written forwards, and how far that is."""
+    """A stream that is only written forwards, and how far that is; nothing after an error.
+
+    A ZipFile writes its directory when it goes, also after an error, where that would fail again
+    or end a file that is not complete.
+    """
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self.flush = getattr(file, "flush", lambda: None)
         self.position = 0
+        self.abandoned = False
 
     def write(self, data: Any) -> int:
         """Write all of `data`."""
-        count = write_all(self._file, data)
+        if self.abandoned:
+            return memoryview(data).nbytes
+        try:
+            count = write_all(self._file, data)
+        except BaseException:
+            self.abandoned = True
+            raise
         self.position += count
         return count
 
+    def flush(self) -> None:
+        """Let the file flush, if it can."""
+        if not self.abandoned and hasattr(self._file, "flush"):
+            self._file.flush()
+
 
 class ArchiveWriter:
-    """Writes records one after the other; `close` adds the last ones and the directory."""
+    """Writes records one after the other, in a block.
+
+    Its end adds the last records and the directory; an error in it leaves them out.
+    """
 
     def __init__(self, file: Any, folder: str) -> None:
         self._stream = _Counted(file)
@@ -53,6 +77,16 @@ class ArchiveWriter:
         self._folder = folder
         self._checksum = 0
         self._names = blake2b(digest_size=8)
+
+    def __enter__(self) -> ArchiveWriter:
+        return self
+
+    def __exit__(self, kind: Any, *error: Any) -> None:
+        if kind is None:
+            self._close()
+        else:
+            self._stream.abandoned = True
+            self._zip.close()
 
     def write(self, name: str, data: Any, checked: bool = True) -> None:
         """Add a record of bytes; without a checksum unless it is to be `checked`."""
@@ -65,13 +99,14 @@ class ArchiveWriter:
         info.extra = _PADDING_TAG + struct.pack("<H", padding) + b"Z" * padding
         with self._zip.open(info, "w") as record:
             info.extra = b""  # the directory needs no padding
-            record.write(data)
+            for piece in pieces(data):
+                record.write(piece)
         if not checked:
             info.CRC = 0
         self._checksum = zlib.crc32(info.CRC.to_bytes(4, "little"), self._checksum)
         self._names.update(name.encode())
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Add the version, an id made of names and contents, and the directory."""
         self.write("version", b"3\n")
         names = int.from_bytes(self._names.digest(), "little")
@@ -84,11 +119,12 @@ class ArchiveReader:
 
     def __init__(self, file: Any, path: Any = None, map_file: bool = False) -> None:
         self._file = file
-        start = file.tell()
-        self.size = file.seek(0, os.SEEK_END) - start
-        file.seek(start)
+        self._start = file.tell()
+        self.end = _end_of_archive(file, self._start)
+        self.size = self.end - self._start
+        window: Any = _Window(file, self._start, self.end)
         try:
-            directory = zipfile.ZipFile(file)
+            directory = zipfile.ZipFile(window)
         except _MALFORMED as error:
             raise _broken(str(error)) from error
         entries = directory.infolist()
@@ -115,11 +151,11 @@ class ArchiveReader:
     def bytes_of(self, name: str, filled: bool = True) -> Any:
         """A record as an array of uint8; over the mapped file if there is one.
 
-        With `filled` False memory of the record's size, whose contents are arbitrary.
+        With `filled` False zeros instead of its contents.
         """
         entry, start = self._find(name)
         if not filled:
-            return np.empty(entry.file_size, np.uint8)
+            return np.zeros(entry.file_size, np.uint8)
         if self._memory is not None:
             return self._memory[start : start + entry.file_size]
         return self._filled(entry, start)
@@ -134,8 +170,9 @@ class ArchiveReader:
             raise _broken(f"{full} is compressed")
         if entry.flag_bits & 1:
             raise _broken(f"{full} is encrypted")
+        place = self._start + entry.header_offset
         try:
-            self._file.seek(entry.header_offset)
+            self._file.seek(place)
             header = self._file.read(_LOCAL_HEADER)
             name_size, extra_size = struct.unpack_from("<HH", header, 26)
             local = self._file.read(name_size)
@@ -143,19 +180,94 @@ class ArchiveReader:
             raise _broken(f"no header of {full}") from error
         if header[:4] != MAGIC or local != entry.orig_filename.encode():
             raise _broken(f"the header of {full} does not fit the directory")
-        start = entry.header_offset + _LOCAL_HEADER + name_size + extra_size
-        if start + entry.file_size > self._file.seek(0, os.SEEK_END):
+        start = place + _LOCAL_HEADER + name_size + extra_size
+        if start + entry.file_size > self.end:
             raise _broken(f"{full} ends beyond the file")
         return entry, start
 
     def _filled(self, entry: Any, start: int) -> Any:
-        array: Any = np.empty(entry.file_size, np.uint8)
+        array: Any = np.zeros(entry.file_size, np.uint8)
         self._file.seek(start)
         read_into(self._file, array)
         # 0 is what stands there where no checksum was taken
         if entry.CRC and options.checks_crc32 and zlib.crc32(array) != entry.CRC:
             raise _broken(f"{entry.filename} has another checksum than it was written with")
         return array
+
+
+class _Window:
+    """The bytes of a file from `start` to `end`, as a file of its own to read."""
+
+    def __init__(self, file: Any, start: int, end: int) -> None:
+        self._file = file
+        self._start = start
+        self._size = end - start
+        self._position = 0
+
+    def tell(self) -> int:
+        """Where the next byte is read."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to another place."""
+        origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        if origin + offset < 0:
+            raise ValueError("a place before the archive")
+        self._position = origin + offset
+        return self._position
+
+    def read(self, count: int = -1) -> bytes:
+        """The next bytes, all by default."""
+        left = max(self._size - self._position, 0)
+        self._file.seek(self._start + self._position)
+        data: bytes = self._file.read(left if count < 0 else min(count, left))
+        self._position += len(data)
+        return data
+
+
+def _end_of_archive(file: Any, start: int) -> int:
+    """Where the archive ends that begins at `start`; the end of the file when that is unknown.
+
+    Other things may follow, also other archives. An archive's last record says how long its
+    directory is, and where from the archive's beginning.
+    """
+    size = stop = file.seek(0, os.SEEK_END)
+    while stop > start:  # backwards, as a rule in one step
+        first = max(start, stop - _PIECE)
+        file.seek(first)
+        data = file.read(stop - first + _END_SIZE - 1)
+        place = data.rfind(_END)
+        while place >= 0:
+            if len(data) - place >= _END_SIZE:
+                length, offset, comment = struct.unpack_from("<IIH", data, place + 12)
+                end = first + place
+                if start + offset + length in (end, end - _LARGE_END_SIZE) or (
+                    0xFFFFFFFF in (offset, length) and _has_large_end(file, start, end)
+                ):
+                    return min(end + _END_SIZE + comment, size)
+            place = data.rfind(_END, 0, place + len(_END) - 1)
+        stop = first
+    return size
+
+
+def _has_large_end(file: Any, start: int, end: int) -> bool:
+    """Whether the records with 64-bit numbers stand before `end`, and are of this archive."""
+    file.seek(max(end - _LOCATOR_SIZE, start))
+    locator = file.read(_LOCATOR_SIZE)
+    if len(locator) < _LOCATOR_SIZE or locator[:4] != b"PK\x06\x07":
+        return False
+    return start + struct.unpack_from("<Q", locator, 8)[0] == end - _LARGE_END_SIZE
+
+
+def pieces(data: Any) -> Iterator[bytes]:
+    """Copies of the parts of `data`, which is read once, as other threads may write to it.
+
+    So a checksum is that of what is in the file. A copy begins where a number does, so that no
+    number is half an old and half a new one.
+    """
+    view = memoryview(data)
+    for place in range(0, view.nbytes, _PIECE):
+        yield bytes(view[place : place + _PIECE])
 
 
 def write_all(file: Any, data: Any) -> int:

@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tensorflow_lite_clone.serialization._archive import MAGIC
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
+#: How the names of files begin and end that are being written and not yet in their place.
+_ASIDE = (".tensorflow_lite_clone-", ".partial")
 
 
 def is_path(f: Any) -> bool:
@@ -73,20 +81,52 @@ def opened_to_write(f: Any) -> Iterator[Any]:
         with open(path, "wb") as file:
             yield file
         return
-    aside = os.path.join(folder, f".{os.path.basename(path)[:200]}.{os.urandom(6).hex()}.tmp")
+    _remove_abandoned(folder)
+    file, aside = _opened_aside(folder)
     try:
-        with open(aside, "xb") as file:
-            if mode is not None:
-                os.chmod(aside, stat.S_IMODE(mode))
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(aside, stat.S_IMODE(mode))
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        if fcntl is None:  # Windows renames no open file
+            file.close()
         os.replace(aside, path)
-    except BaseException:
-        if os.path.exists(aside):
-            os.unlink(aside)
+    except BaseException as error:
+        with suppress(OSError):  # what is left in the buffer may not fit on the disk either
+            file.close()
+        os.unlink(aside)
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            error.filename = path
         raise
+    file.close()
     _sync_folder(folder)
+
+
+def _opened_aside(folder: str) -> tuple[Any, str]:
+    """A new file to write, locked until it is closed or its process ends, and its name."""
+    while True:
+        name = os.path.join(folder, f"{_ASIDE[0]}{os.urandom(8).hex()}{_ASIDE[1]}")
+        file = open(name, "xb")  # noqa: SIM115  (the caller closes it)
+        if fcntl is None:
+            return file, name
+        with suppress(OSError):  # without locks in this file system nothing is removed there
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.path.exists(name):
+            return file, name
+        file.close()  # another process was faster, and has taken it for abandoned
+
+
+def _remove_abandoned(folder: str) -> None:
+    """Remove the files of writers that were killed: those that nobody has locked."""
+    if fcntl is None:
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(_ASIDE[0]) and entry.name.endswith(_ASIDE[1]):
+                with suppress(OSError), open(entry.path, "r+b") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(entry.path)
 
 
 def _sync_folder(folder: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ SYSTEM = {
 }
 
 
-def load_legacy(file: Any, unpickle: Callable[..., Any], restore: Restorer) -> Any:
+def load_legacy(file: Any, unpickle: Any, restore: Restorer) -> Any:
     """Read such a file; ``unpickle(file, persistent_load)`` reads the next pickle."""
     magic = unpickle(file, None)
     if type(magic) is not int or magic != MAGIC_NUMBER:
@@ -43,10 +42,11 @@ def load_legacy(file: Any, unpickle: Callable[..., Any], restore: Restorer) -> A
         room -= nbytes
         if room < 0:
             raise RuntimeError("the storages are larger than the file")
-        return np.empty(nbytes, np.uint8)
+        return np.zeros(nbytes, np.uint8)
 
-    loaded = Loaded(reserve, restore)
+    loaded = Loaded(reserve, restore, filled=False)
     result = unpickle(file, loaded.persistent_load)
+    unpickle.foreign.expect_none(result)
     keys = unpickle(file, None)
     known = type(keys) is list and all([type(key) is str for key in keys])
     if not known or sorted(keys) != sorted(loaded.parts):
@@ -67,6 +67,8 @@ def load_legacy(file: Any, unpickle: Callable[..., Any], restore: Restorer) -> A
             part.data[:] = swapped(part.data, part.kind.dtype)
         if part.array is not part.data:
             part.backend.write(part.array, part.backend.from_host(part.data))
+    for settle in loaded.late:
+        settle()
     return result
 
 

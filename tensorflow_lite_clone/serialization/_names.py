@@ -28,6 +28,7 @@ KNOWN: dict[tuple[str, str], Any] = {
     ("torch.nn.parameter", "Buffer"): Buffer,
     ("torch.storage", "UntypedStorage"): UNTYPED,
     ("torch.serialization", "_get_layout"): _rebuild.layout,
+    ("torch._utils", "_rebuild_sparse_tensor"): _rebuild.rebuild_sparse_tensor,
     ("torch._utils", "_rebuild_tensor"): _rebuild.rebuild_tensor,
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild.rebuild_tensor_v2,
     ("torch._utils", "_rebuild_tensor_v3"): _rebuild.rebuild_tensor_v3,
@@ -36,7 +37,7 @@ KNOWN: dict[tuple[str, str], Any] = {
     ("torch._tensor", "_rebuild_from_type_v2"): _rebuild.rebuild_from_type,
 }
 KNOWN.update({("torch", name): dtype for name, dtype in dtypes.NAMES.items()})
-KNOWN.update({("torch", dtype.name): dtype for dtype in dtypes.ALL})
+KNOWN.update({("torch", dtype.name): dtype for dtype in (*dtypes.ALL, *dtypes.FLOAT8)})
 _NAMES = {id(value): key for key, value in KNOWN.items() if not isinstance(value, DType)}
 for _class in (UninitializedBuffer, UninitializedParameter):
     _NAMES[id(_class)] = "torch.nn.parameter", _class.__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import threading
 from enum import Enum
 from typing import Any
 
@@ -15,11 +16,24 @@ class LoadEndianness(Enum):
     BIG = 3
 
 
+class _Skipping(threading.local):
+    """How many blocks of `skip_data` this thread has open."""
+
+    depth = 0
+
+
+_skipping = _Skipping()
+
+
 class _Options:
     endianness: LoadEndianness | None = None
     mmap_flags = getattr(mmap, "MAP_PRIVATE", None)
     checks_crc32 = True
-    skips_data = False
+
+    @property
+    def skips_data(self) -> bool:
+        """Whether this thread leaves out the tensors' bytes."""
+        return _skipping.depth > 0
 
     @property
     def shares_mapping(self) -> bool:
@@ -81,17 +95,16 @@ class set_default_mmap_options:  # noqa: N801  (PyTorch's name)
 
 
 class skip_data:  # noqa: N801  (PyTorch's name)
-    """A block in which `save` leaves out the tensors' bytes and `load` does not read them.
+    """A block in which `save` in this thread leaves out the tensors' bytes and `load` does not read them.
 
-    Files have the room for the bytes; loaded tensors have arbitrary values.
+    Files have the room for the bytes; loaded tensors are zeros.
     """
 
     def __init__(self, materialize_fake_tensors: bool = False) -> None:
         self.materialize_fake_tensors = materialize_fake_tensors
 
     def __enter__(self) -> None:
-        self._before = options.skips_data
-        options.skips_data = True
+        _skipping.depth += 1
 
     def __exit__(self, *exception: Any) -> None:
-        options.skips_data = self._before
+        _skipping.depth -= 1

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.serialization._kinds import KINDS, StorageKind
 from tensorflow_lite_clone.serialization._names import name_of
 from tensorflow_lite_clone.serialization._storages import Collected, Reference
+from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.parameter import Parameter
 from tensorflow_lite_clone.tensor.uninitialized import is_lazy
@@ -103,6 +104,12 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
         if state:
             return _rebuild.rebuild_parameter_with_state, (*arguments, state)
         return _rebuild.rebuild_parameter, arguments
+    if isinstance(tensor, SparseTensor):
+        parts = tensor._indices(), tensor._values().detach(), tensor.size(), tensor.is_coalesced()
+        pieces = tensor.layout, parts
+        if not state:
+            return _rebuild.rebuild_sparse_tensor, pieces
+        return _rebuild.rebuild_from_type, (_rebuild.rebuild_sparse_tensor, Tensor, pieces, state)
     storage = tensor._storage
     reference = storages.refer(storage.root or storage, tensor.dtype)
     make: Any = _rebuild.rebuild_tensor_v2

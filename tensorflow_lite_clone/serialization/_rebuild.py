@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.core.device import Layout, strided
-from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
+from tensorflow_lite_clone.core.dtypes import DType, int64
+from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import extent
+from tensorflow_lite_clone.ops.properties import _OWN
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
+from tensorflow_lite_clone.serialization._foreign import Foreign, spreading
+from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 from tensorflow_lite_clone.tensor.parameter import Parameter
+
+#: Storages whose bytes stand behind the pickle -> what is to be done when they have been read.
+unfilled: WeakKeyDictionary[Storage, list[Callable[[], None]]] = WeakKeyDictionary()
 
 
 def memory_of(storage: TypedStorage | UntypedStorage) -> Storage:
@@ -62,23 +72,47 @@ def _tensor(memory: Storage, dtype: DType, offset: Any, size: Any, stride: Any) 
     return new_tensor(Storage(array, backend, memory))
 
 
-def _settle(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
+def _settle(view: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
     """Carry out what PyTorch would do later: conjugate, negate; then `requires_grad`."""
-    for name, value in (metadata or {}).items():
-        if name not in ("conj", "neg"):
-            raise ValueError("tensors can be conjugates and negatives, and nothing else here")
-        if value:
+    names = [name for name, value in (metadata or {}).items() if value]
+    if set(metadata or ()) - {"conj", "neg"}:
+        raise ValueError("tensors can be conjugates and negatives, and nothing else here")
+
+    def settled() -> Tensor:
+        tensor = view
+        for name in names:
             tensor = tensor.conj() if name == "conj" else -tensor
+        return tensor
+
+    def settle_late() -> None:
+        with no_grad():
+            tensor.copy_(settled())
+
+    tensor = settled()
+    if names:
+        _when_filled([view], settle_late)
     if requires_grad:
         tensor.requires_grad_()
     return tensor
 
 
+def _when_filled(tensors: list[Tensor], function: Callable[[], None]) -> bool:
+    """Call `function` when the bytes of these tensors have been read, unless they are there."""
+    for tensor in tensors:
+        late = unfilled.get(tensor._storage.root or tensor._storage)
+        if late is not None:
+            late.append(function)
+            return True
+    return False
+
+
+@spreading
 def rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
     """A tensor over a typed storage."""
     return rebuild_tensor_v2(storage, storage_offset, size, stride, False, None)
 
 
+@spreading
 def rebuild_tensor_v2(
     storage: Any,
     storage_offset: int,
@@ -95,6 +129,7 @@ def rebuild_tensor_v2(
     return _settle(tensor, requires_grad, metadata)
 
 
+@spreading
 def rebuild_tensor_v3(
     storage: Any,
     storage_offset: int,
@@ -112,18 +147,57 @@ def rebuild_tensor_v3(
     return _settle(tensor, requires_grad, metadata)
 
 
-def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:
-    """A Parameter over `data`."""
+@spreading
+def rebuild_sparse_tensor(layout: Layout, data: tuple) -> SparseTensor:
+    """A sparse tensor of its indices, values and size, and whether it is coalesced."""
+    if layout is not sparse_coo:
+        raise ValueError(f"expected the layout {sparse_coo}, not {layout}")
+    indices, values, size, coalesced = data if len(data) == 4 else (*data, False)
+    shape = whole_numbers("sizes", size)
+    for part in (indices, values):
+        if not isinstance(part, Tensor) or part.layout is not strided:
+            raise TypeError("a sparse tensor needs strided indices and values")
+    tensor = SparseTensor(indices, values.detach(), Size(shape), bool(coalesced))
+    known = (
+        indices.dtype is int64
+        and indices.ndim == 2
+        and values.ndim >= 1
+        and values.shape[0] == indices.shape[1]
+        and len(indices) + values.ndim - 1 == len(shape)
+        and tuple(values.shape[1:]) == shape[len(indices) :]
+    )
+    if not known:
+        raise ValueError("the indices, values and size of a sparse tensor do not fit each other")
+    if not _when_filled([indices], lambda: _expect_inside(tensor)):
+        _expect_inside(tensor)
+    return tensor
+
+
+def _expect_inside(tensor: SparseTensor) -> None:
+    """RuntimeError for indices outside of the size."""
+    for row, length in zip(tensor._indices(), tensor.shape, strict=False):
+        if row.numel() and not (row.min().item() >= 0 and row.max().item() < length):
+            raise RuntimeError(f"a sparse tensor has an index outside of its size {tensor.shape}")
+
+
+@spreading
+def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
+    """A Parameter over `data`; none is sparse here."""
+    if isinstance(data, SparseTensor):
+        return Foreign("a sparse parameter")
     if not isinstance(data, Tensor):
         raise TypeError(f"expected a tensor, not {type(data).__name__}")
     return Parameter(data, bool(requires_grad))
 
 
+@spreading
 def rebuild_parameter_with_state(
     data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any
-) -> Parameter:
+) -> Any:
     """A Parameter over `data` that has attributes of its own."""
     parameter = rebuild_parameter(data, requires_grad, backward_hooks)
+    if type(parameter) is Foreign:
+        return parameter
     take_attributes(parameter, state)
     return parameter
 
@@ -131,9 +205,11 @@ def rebuild_parameter_with_state(
 def rebuild_from_type(make: Any, cls: type, arguments: tuple, state: Any) -> Any:
     """What ``make(*arguments)`` gives, as an instance of `cls` with attributes of its own."""
     tensor = make(*arguments)
+    if type(tensor) is Foreign:
+        return tensor
     if not isinstance(tensor, Tensor) or not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError("expected a tensor and a class of tensors")
-    if type(tensor) is not cls:
+    if not isinstance(tensor, cls):
         requires_grad, tensor = tensor.requires_grad, tensor.detach().as_subclass(cls)
         tensor.requires_grad_(requires_grad)
     take_attributes(tensor, state)
@@ -141,22 +217,41 @@ def rebuild_from_type(make: Any, cls: type, arguments: tuple, state: Any) -> Any
 
 
 def take_attributes(value: Any, state: Any) -> None:
-    """Give an object attributes of a file, but none that its class already means something by."""
-    if isinstance(state, tuple) and len(state) == 2:  # with those that lie in slots
-        state = {**(state[0] or {}), **(state[1] or {})}
-    for name in state or {}:
+    """Give an object attributes of a file, but none that anybody already means something by."""
+    cls = Tensor if isinstance(value, Tensor) else type(value)
+    for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
+        if part is None:
+            continue
+        for name in attribute_names(part):
+            if hasattr(cls, name) or hasattr(Parameter, name) or name in _OWN:
+                raise ValueError(f"a {type(value).__name__} does not take an attribute {name!r}")
+        vars(value).update(part)
+
+
+def attribute_names(state: Any) -> list[str]:
+    """The names in a dictionary of attributes; ValueError for such as Python gives a meaning.
+
+    NumPy and others ask objects for ``__array_interface__`` and more of that kind, and read the
+    memory that it names.
+    """
+    if not isinstance(state, dict):
+        raise TypeError(f"attributes must be a dict, not {type(state).__name__}")
+    for name in state:
         if type(name) is not str:
             raise ValueError("names of attributes must be text")
-        if hasattr(type(value), name):
-            raise ValueError(f"a {type(value).__name__} does not take an attribute {name!r}")
-    vars(value).update(state or {})
+        if name.startswith("__") and name.endswith("__"):
+            raise ValueError(f"a file cannot set the attribute {name!r}")
+    return list(state)
 
 
-def layout(name: str) -> Layout:
-    """The layout called `name`, of which there is one."""
-    if name != "torch.strided":
-        raise ValueError("there is no such layout here: all tensors are strided")
-    return strided
+_LAYOUTS = {repr(layout): layout for layout in (strided, sparse_coo)}
+
+
+def layout(name: str) -> Layout | Foreign:
+    """The layout called `name`."""
+    if type(name) is not str or not name.startswith("torch."):
+        raise ValueError("there is no such layout")
+    return _LAYOUTS.get(name) or Foreign(f"a tensor in the layout {name[:40]}")
 
 
 def storage_over(array: Any, backend: Any, dtype: DType | None) -> TypedStorage | UntypedStorage:

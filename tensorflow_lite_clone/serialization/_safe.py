@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,7 +15,9 @@ from tensorflow_lite_clone.serialization._names import KNOWN, full_name
 
 Global = Callable[..., Any] | tuple[Callable[..., Any], str]
 
-_added: list[Global] = []
+_lock = threading.Lock()
+_permanent: list[Global] = []
+_scoped: list[Global] = []  # an entry is there once for each open block that has it
 
 #: Modules whose names no list of a user's makes callable.
 BLOCKED = ("sys", "os", "posix", "nt")
@@ -23,33 +26,71 @@ BLOCKED = ("sys", "os", "posix", "nt")
 def add_safe_globals(safe_globals: list[Global]) -> None:
     """Let ``load(weights_only=True)`` use these functions and classes.
 
-    An entry is one of them, or a tuple of it and the full name under which files know it.
+    An entry is one of them, or a tuple of it and the full name under which files know it;
+    anything else is a TypeError or a ValueError.
     """
-    _added.extend([entry for entry in safe_globals if entry not in _added])
+    entries = _checked(safe_globals)
+    with _lock:
+        _permanent.extend([entry for entry in entries if entry not in _permanent])
 
 
 def get_safe_globals() -> list[Global]:
-    """What `add_safe_globals` has added."""
-    return list(_added)
+    """What `add_safe_globals` and open blocks have added."""
+    with _lock:
+        entries = [*_permanent, *_scoped]
+    return [entry for place, entry in enumerate(entries) if entry not in entries[:place]]
 
 
 def clear_safe_globals() -> None:
-    """Forget what `add_safe_globals` has added."""
-    _added.clear()
+    """Forget what `add_safe_globals` and open blocks have added."""
+    with _lock:
+        _permanent.clear()
+        _scoped.clear()
 
 
 class safe_globals:  # noqa: N801  (PyTorch's name)
-    """A block in which ``load(weights_only=True)`` may use these functions and classes, too."""
+    """A block in which ``load(weights_only=True)`` may use these functions and classes, too.
+
+    Blocks may overlap, in threads and generators as well: each takes back its own entries.
+    """
 
     def __init__(self, safe_globals: list[Global]) -> None:
-        self._entries = list(safe_globals)
+        self._entries = _checked(safe_globals)
 
     def __enter__(self) -> None:
-        self._before = list(_added)
-        add_safe_globals(self._entries)
+        with _lock:
+            _scoped.extend(self._entries)
 
     def __exit__(self, *exception: Any) -> None:
-        _added[:] = self._before
+        with _lock:
+            for entry in self._entries:
+                if entry in _scoped:  # else they have been cleared
+                    _scoped.remove(entry)
+
+
+def _checked(entries: Iterable[Any]) -> list[Global]:
+    """The entries of a list of safe names; TypeError or ValueError for what is none."""
+    checked = list(entries)
+    for entry in checked:
+        value, names = entry, ("__module__", "__qualname__")
+        if isinstance(entry, tuple):
+            if len(entry) != 2:
+                raise ValueError(
+                    "Expected tuple of length 2 (global, str of callable full path), but got tuple "
+                    f"of length: {len(entry)}"
+                )
+            value, names = entry[0], ()
+            if type(entry[1]) is not str:
+                raise TypeError(
+                    "Expected second item in tuple to be str of callable full path, but got: "
+                    f"{type(entry[1])}"
+                )
+        if not callable(value) or not all([hasattr(value, name) for name in names]):
+            raise TypeError(
+                "safe globals are functions and classes, or tuples of one and its name, but got: "
+                f"{value!r}"
+            )
+    return checked
 
 
 def added() -> dict[str, Any]:
@@ -58,7 +99,7 @@ def added() -> dict[str, Any]:
         entry[1] if isinstance(entry, tuple) else full_name(entry): (
             entry[0] if isinstance(entry, tuple) else entry
         )
-        for entry in _added
+        for entry in get_safe_globals()
     }
 
 
@@ -164,6 +205,7 @@ CALLABLE: tuple[Any, ...] = (
     _encode,
     _device,
     _rebuild.layout,
+    _rebuild.rebuild_sparse_tensor,
     _rebuild.rebuild_tensor,
     _rebuild.rebuild_tensor_v2,
     _rebuild.rebuild_tensor_v3,

@@ -14,9 +14,10 @@ from tensorflow_lite_clone.core.dtypes import DType, uint8
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
+from tensorflow_lite_clone.serialization._foreign import Foreign
 from tensorflow_lite_clone.serialization._kinds import KINDS, UNTYPED, StorageKind
 from tensorflow_lite_clone.serialization._locations import Restorer, location_tag
-from tensorflow_lite_clone.serialization._rebuild import memory_of, storage_over
+from tensorflow_lite_clone.serialization._rebuild import memory_of, storage_over, unfilled
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import new_tensor
 
@@ -37,6 +38,7 @@ class Collected:
     def __init__(self, behind: tuple = ()) -> None:
         self._behind = behind
         self._memories: list[Storage] = []
+        self._lines: list[Any] = []  # their arrays as they were when they were referred to
         self._references: dict[tuple[int, Any], Reference] = {}
         self._places: dict[int, tuple[str, DType | None]] = {}
 
@@ -58,8 +60,9 @@ class Collected:
         if id(memory) not in self._places:
             self._places[id(memory)] = key, dtype
             self._memories.append(memory)
+            self._lines.append(_line(memory))
         location = location_tag(UntypedStorage(new_tensor(memory)))
-        numel = _nbytes(memory) // kind.itemsize
+        numel = self.nbytes(int(key)) // kind.itemsize
         made = Reference(("storage", kind, key, location, numel, *self._behind))
         self._references[id(memory), kind] = made
         return made
@@ -74,20 +77,19 @@ class Collected:
 
     def bytes_of(self, key: int) -> Any:
         """The contents of storage number `key`: a host array of uint8."""
-        memory = self._memories[key]
-        backend, array = memory.backend, memory.array
-        line = backend.F.as_strided(array, (extent(array.shape, backend.strides(array)),), (1,))
-        host = np.ascontiguousarray(backend.to_host(line))
+        host = np.ascontiguousarray(self._memories[key].backend.to_host(self._lines[key]))
         return host.view(np.uint8)
 
     def nbytes(self, key: int) -> int:
         """How many bytes storage number `key` has."""
-        return _nbytes(self._memories[key])
+        line = self._lines[key]
+        return line.size * line.dtype.itemsize
 
 
-def _nbytes(memory: Storage) -> int:
-    array = memory.array
-    return extent(array.shape, memory.backend.strides(array)) * array.dtype.itemsize
+def _line(memory: Storage) -> Any:
+    """All elements of a storage in the order in which they lie."""
+    backend, array = memory.backend, memory.array
+    return backend.F.as_strided(array, (extent(array.shape, backend.strides(array)),), (1,))
 
 
 class Part(NamedTuple):
@@ -103,15 +105,21 @@ class Loaded:
     """The storages of a file, read when a pickle first refers to them.
 
     ``read(key, nbytes)`` gives a host array of uint8; `restore` puts it to its place; `swaps`
-    says that the file has the other byte order.
+    says that the file has the other byte order, `filled` that the bytes are there already.
     """
 
     def __init__(
-        self, read: Callable[[str, int], Any], restore: Restorer, swaps: bool = False
+        self,
+        read: Callable[[str, int], Any],
+        restore: Restorer,
+        swaps: bool = False,
+        filled: bool = True,
     ) -> None:
         self._read = read
         self._restore = restore
         self._swaps = swaps
+        self._filled = filled
+        self.late: list[Callable[[], None]] = []  # what waits for the bytes
         self._made: dict[str, Any] = {}
         self.parts: dict[str, Part] = {}
 
@@ -122,6 +130,8 @@ class Loaded:
         if not isinstance(name, tuple) or len(name) < 5 or _text(name[0]) != "storage":
             raise pickle.UnpicklingError("Unknown typename for persistent_load: not a storage")
         kind, key, location, numel = name[1], _text(name[2]), _text(name[3]), name[4]
+        if type(kind) is Foreign:
+            return kind
         if not isinstance(kind, StorageKind) or type(numel) is not int or numel < 0:
             raise pickle.UnpicklingError("a storage needs a kind and a number of elements")
         if key not in self._made:
@@ -142,7 +152,13 @@ class Loaded:
         if array.dtype != backend.native[uint8]:
             array = backend.F.bitcast(array, backend.native[uint8])
         self.parts[key] = Part(kind, data, array, backend)
-        return storage_over(array, backend, kind.dtype)
+        return self._waiting(storage_over(array, backend, kind.dtype))
+
+    def _waiting(self, storage: Any) -> Any:
+        """The storage, on whose bytes others wait if they are not there."""
+        if not self._filled:
+            unfilled[memory_of(storage)] = self.late
+        return storage
 
     def _window(self, made: Any, kind: StorageKind, view: Any) -> Any:
         """A part of another storage as a storage of its own: only the first files have them."""
@@ -153,7 +169,7 @@ class Loaded:
         if name not in self._made:
             memory = memory_of(made)
             array = memory.array[offset : offset + numel]
-            self._made[name] = TypedStorage(wrap(array, memory.backend))
+            self._made[name] = self._waiting(TypedStorage(wrap(array, memory.backend)))
         return self._made[name]
 
 

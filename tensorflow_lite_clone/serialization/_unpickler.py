@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.serialization import _rebuild
+from tensorflow_lite_clone.serialization._foreign import Foreign, Sightings
 from tensorflow_lite_clone.serialization._safe import (
     BLOCKED,
     CALLABLE,
@@ -25,6 +26,7 @@ from tensorflow_lite_clone.serialization._safe import (
     added,
     weigh,
 )
+from tensorflow_lite_clone.tensor import Tensor
 
 _LONGEST_LINE = 1000
 _ERRORS = (
@@ -77,8 +79,11 @@ class WeightsUnpickler:
     """Reads one pickle from `source`.
 
     `persistent_load` is given the names of storages; `room` is how many bytes the tensors of the
-    file may have, for those that must be copied.
+    file may have, for those that must be copied. `encoding` is that of the text that Python 2
+    wrote.
     """
+
+    encoding = "utf-8"
 
     def __init__(self, source: Source, persistent_load: Any = None, room: int = 0) -> None:
         self.source = source
@@ -88,6 +93,7 @@ class WeightsUnpickler:
         self.memo: dict[int, Any] = {}
         self.added = added()
         self.away = False  # whether a storage is being loaded
+        self.foreign = Sightings()
         self.budget = 1_000_000 + 16 * source.size + room
 
     def load(self) -> Any:
@@ -154,6 +160,9 @@ class WeightsUnpickler:
         elif module in IMPORT_MAPPING:
             module = IMPORT_MAPPING[module]
         full = f"{module}.{name}"
+        foreign = self.foreign.look_up(module, name)
+        if foreign is not None:
+            return foreign
         if (module, name) in DEFAULT:
             return DEFAULT[module, name]
         if module.partition(".")[0] in BLOCKED:
@@ -185,6 +194,8 @@ class WeightsUnpickler:
         """What a listed function gives."""
         if type(arguments) is not tuple:
             raise pickle.UnpicklingError("arguments must be a tuple")
+        if type(function) is Foreign:
+            return function
         if self.is_added(function):
             return function(*arguments)
         if not any([function is entry for entry in CALLABLE]):
@@ -196,6 +207,10 @@ class WeightsUnpickler:
             if len(arguments) > (7 if function is _rebuild.rebuild_tensor_v3 else 6):
                 sizes = _rebuild.whole_numbers("sizes", arguments[2])
                 self.spend(16 * math.prod(sizes))  # conjugated late in PyTorch, a copy here
+        elif function is _rebuild.rebuild_sparse_tensor:
+            _, (indices, *_) = arguments
+            if isinstance(indices, Tensor):  # they are all looked at, and may show one many times
+                self.spend(indices.numel())
         elif function is _rebuild.rebuild_from_type:
             make, cls, values, state = arguments
             made = self.call(make, values)
@@ -209,17 +224,17 @@ class WeightsUnpickler:
                 raise pickle.UnpicklingError("an OrderedDict's attributes must be a dict")
             _rebuild.take_attributes(value, state)
         elif self.is_added(type(value)):
-            if hasattr(value, "__setstate__"):
+            if hasattr(type(value), "__setstate__"):
                 value.__setstate__(state)
                 return
             slots = None
             if isinstance(state, tuple) and len(state) == 2:
                 state, slots = state
             if state:
-                vars(value).update(state)
-            for name, entry in (slots or {}).items():
-                setattr(value, name, entry)
-        else:
+                vars(value).update({name: state[name] for name in _rebuild.attribute_names(state)})
+            for name in _rebuild.attribute_names(slots or {}):
+                setattr(value, name, slots[name])
+        elif type(value) is not Foreign:
             raise pickle.UnpicklingError(
                 "Can only build Tensor, Parameter, OrderedDict or types allowlisted via "
                 f"`add_safe_globals`, but got {type(value)}"
@@ -425,6 +440,9 @@ def _numbers() -> None:
     def reads_text(form: str) -> _Handler:
         return lambda vm: vm.stack.append(vm.sized(form).decode("utf-8", "surrogatepass"))
 
+    def reads_old_text(form: str) -> _Handler:
+        return lambda vm: vm.stack.append(vm.sized(form).decode(vm.encoding, "surrogatepass"))
+
     def reads_bytes(form: str, kind: Any = bytes) -> _Handler:
         return lambda vm: vm.stack.append(kind(vm.sized(form)))
 
@@ -439,10 +457,10 @@ def _numbers() -> None:
         pickle.BINUNICODE: "<I",
         pickle.SHORT_BINUNICODE: "<B",
         pickle.BINUNICODE8: "<Q",
-        pickle.BINSTRING: "<i",  # text, as Python 2 wrote it
-        pickle.SHORT_BINSTRING: "<B",
     }.items():
         on(opcode)(reads_text(form))
+    for opcode, form in {pickle.BINSTRING: "<i", pickle.SHORT_BINSTRING: "<B"}.items():
+        on(opcode)(reads_old_text(form))
     for opcode, form in {
         pickle.BINBYTES: "<I",
         pickle.SHORT_BINBYTES: "<B",

@@ -14,6 +14,7 @@ from typing import Any
 from tensorflow_lite_clone.serialization import _legacy
 from tensorflow_lite_clone.serialization._archive import ArchiveReader
 from tensorflow_lite_clone.serialization._files import is_archive, is_path, opened_to_read
+from tensorflow_lite_clone.serialization._foreign import Sightings
 from tensorflow_lite_clone.serialization._locations import Restorer, mapper
 from tensorflow_lite_clone.serialization._names import find, is_torch
 from tensorflow_lite_clone.serialization._options import LoadEndianness, options
@@ -52,11 +53,14 @@ def load(
     `map_location` says where storages go: a device, a dictionary of tags such as ``{"cuda:0":
     "cpu"}``, or a function of a storage in host memory and its tag that gives a storage or None.
     With `mmap` the file, which must be a path, is mapped, and its parts are read when they are
-    used; checksums are not compared then. Raises RuntimeError for broken archives and for devices
-    that are not there, EOFError for files that end early.
+    used; checksums are not compared then.
+
+    ``TORCH_FORCE_WEIGHTS_ONLY_LOAD=1`` in the environment overrules `weights_only`, and
+    ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1`` makes it False where it is not given. Raises
+    RuntimeError for broken archives and for devices that are not there, EOFError for files that
+    end early.
     """
-    if weights_only is None:
-        weights_only = pickle_module is None
+    weights_only = _weights_only(weights_only, pickle_module is None)
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if weights_only is False:
@@ -81,6 +85,24 @@ def load(
                 "can load it and save it anew"
             )
         return _legacy.load_legacy(file, unpickle, restore)
+
+
+def _weights_only(given: bool | None, default: bool) -> bool:
+    """What `load` does by its argument and by the environment."""
+    forced, forbidden = [
+        os.environ.get(f"TORCH_FORCE_{name}", "").lower() in ("1", "y", "yes", "true")
+        for name in ("WEIGHTS_ONLY_LOAD", "NO_WEIGHTS_ONLY_LOAD")
+    ]
+    if forced and forbidden:
+        raise RuntimeError(
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` "
+            "should be set, but both were set."
+        )
+    if forced:
+        return True
+    if given is None and forbidden:
+        return False
+    return default if given is None else given
 
 
 def _is_tar(file: Any) -> bool:
@@ -113,7 +135,9 @@ def _load_archive(archive: ArchiveReader, unpickle: _Unpickling, restore: Restor
 
     loaded = Loaded(read, restore, order != sys.byteorder)
     pickled = archive.read("data.pkl")
-    return unpickle(io.BytesIO(pickled), loaded.persistent_load, archive.size)
+    result = unpickle(io.BytesIO(pickled), loaded.persistent_load, archive.size)
+    unpickle.foreign.expect_none(result)
+    return result
 
 
 _VERSIONS = {str(number).encode() for number in range(1, 11)}
@@ -126,24 +150,29 @@ class _Unpickling:
         self.weights_only = weights_only
         self.module = module
         self.arguments = arguments
-        self._classes: dict[int, Any] = {}
+        self.foreign = Sightings()
 
     def __call__(self, file: Any, persistent_load: Any, room: int = 0) -> Any:
         if self.weights_only:
             start = file.tell()
             left = file.seek(0, os.SEEK_END) - start
             file.seek(start)
+            machine = WeightsUnpickler(Source(file, left), persistent_load, room)
+            machine.foreign = self.foreign
             try:
-                return WeightsUnpickler(Source(file, left), persistent_load, room).load()
+                return machine.load()
             except pickle.UnpicklingError as error:
                 raise pickle.UnpicklingError(f"{_UNSAFE}{error}") from None
         base: Any = self.module.Unpickler
+        foreign = self.foreign
 
         class TrustingUnpickler(base):
             """Imports whatever the file names; PyTorch's names mean this package's."""
 
             def find_class(self, module: str, name: str) -> Any:
-                return find(module, name) if is_torch(module) else super().find_class(module, name)
+                if is_torch(module):
+                    return foreign.look_up(module, name) or find(module, name)
+                return super().find_class(module, name)
 
         unpickler = TrustingUnpickler(file, **self.arguments)
         if persistent_load is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.serialization._archive import ALIGNMENT, ArchiveWriter, write_all
+from tensorflow_lite_clone.serialization._archive import ALIGNMENT, ArchiveWriter, pieces, write_all
 from tensorflow_lite_clone.serialization._files import folder_name, opened_to_write
 from tensorflow_lite_clone.serialization._legacy import MAGIC_NUMBER, PROTOCOL_VERSION, SYSTEM
 from tensorflow_lite_clone.serialization._options import options
@@ -43,16 +43,15 @@ def save(
         if not _use_new_zipfile_serialization:
             _write_legacy(file, pickled, storages, pickle_module, pickle_protocol)
             return
-        archive = ArchiveWriter(file, folder_name(f))
-        archive.write("data.pkl", pickled)
-        archive.write(".format_version", b"1")
-        archive.write(".storage_alignment", str(ALIGNMENT).encode())
-        if not _disable_byteorder_record:
-            archive.write("byteorder", sys.byteorder.encode())
-        for key in range(len(storages)):
-            data = _contents(storages, key)
-            archive.write(f"data/{key}", data, checked=not options.skips_data)
-        archive.close()
+        with ArchiveWriter(file, folder_name(f)) as archive:
+            archive.write("data.pkl", pickled)
+            archive.write(".format_version", b"1")
+            archive.write(".storage_alignment", str(ALIGNMENT).encode())
+            if not _disable_byteorder_record:
+                archive.write("byteorder", sys.byteorder.encode())
+            for key in range(len(storages)):
+                data = _contents(storages, key)
+                archive.write(f"data/{key}", data, checked=not options.skips_data)
 
 
 def _contents(storages: Collected, key: int) -> Any:
@@ -72,4 +71,5 @@ def _write_legacy(
     for key in keys:
         data = _contents(storages, key)
         file.write(struct.pack("<q", data.size // storages.itemsize(key)))
-        write_all(file, data)
+        for piece in pieces(data):
+            write_all(file, piece)

@@ -28,6 +28,8 @@ class SparseTensor(Tensor):
     Places that come twice are summed, by `coalesce` for good.
     """
 
+    __slots__ = ("_coalesced", "_elements", "_places", "_size")
+
     _edge = None  # the graph is that of the values
     _view = None
 
@@ -221,9 +223,32 @@ class SparseTensor(Tensor):
             return f"torch.{place}sparse.{self.dtype.short_name}Tensor"
         return self.to(dtype)
 
+    def copy_(self, src: Tensor, non_blocking: bool = False) -> SparseTensor:
+        """Take the places and values of `src`, a sparse tensor of the same size."""
+        if not isinstance(src, SparseTensor) or src._size != self._size:
+            raise RuntimeError(
+                f"a sparse tensor of size {tuple(self._size)} copies sparse tensors of its size, "
+                f"not one of size {tuple(src.shape)} in {src.layout}"
+            )
+        self._places = src._places.to(self.device, copy=True)
+        self._elements = src._elements.to(self.device, self.dtype, copy=True)
+        self._coalesced = src._coalesced
+        return self
+
+    def __copy__(self) -> SparseTensor:
+        function, arguments = self.__reduce_ex__(2)
+        return function(*arguments)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
-        places, elements = copy.deepcopy((self._places, self._elements), memo)
-        return SparseTensor(places, elements, self._size, self._coalesced)
+        if id(self) not in memo:
+            places, elements = copy.deepcopy((self._places, self._elements), memo)
+            attributes = copy.deepcopy(vars(self), memo)
+            memo[id(self)] = _rebuilt(places, elements, self._size, self._coalesced, attributes)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        elements = self._elements.detach()
+        return _rebuilt, (self._places, elements, self._size, self._coalesced, vars(self))
 
     def to_sparse(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """The tensor itself."""
@@ -331,6 +356,15 @@ class SparseTensor(Tensor):
         return SparseTensor(source._places[kept], source._elements, size).coalesce()
 
 
+def _rebuilt(
+    places: Tensor, elements: Tensor, size: Size, coalesced: bool, attributes: dict[str, Any]
+) -> SparseTensor:
+    """What copies and pickles make: a sparse tensor with the attributes that it was given."""
+    tensor = SparseTensor(places, elements, size, coalesced)
+    vars(tensor).update(attributes)
+    return tensor
+
+
 def _text(prefix: str, part: Tensor) -> str:
     if not part.numel():
         return f"{prefix}([], size={tuple(part.shape)})"
@@ -341,7 +375,7 @@ def _text(prefix: str, part: Tensor) -> str:
         dtype=part.dtype,
         default_dtype=part.dtype,
         prefix=prefix,
-        fetch=storage.backend.to_host,
+        fetch=storage.backend.numbers,
     )
 
 

@@ -345,7 +345,7 @@ def tensor_repr(tensor: Any, *, tensor_contents: str | None = None) -> str:
         grad_fn=_grad_fn_name(tensor),
         prefix="tensor" if plain else kind.__name__,
         contents=tensor_contents,
-        fetch=storage.backend.to_host,
+        fetch=storage.backend.numbers,
     )
     if not plain and any(base.__name__ == "Parameter" for base in kind.__mro__):
         return f"Parameter({text})"
@@ -358,7 +358,7 @@ def contents_text(tensor: Any, indent: int) -> str:
         return "[]"
     storage = tensor._storage
     shape = tuple(tensor.shape)
-    return _contents(storage.array, shape, tensor.dtype, indent, storage.backend.to_host)
+    return _contents(storage.array, shape, tensor.dtype, indent, storage.backend.numbers)
 
 
 def tensor_format(tensor: Any, format_spec: str) -> str:

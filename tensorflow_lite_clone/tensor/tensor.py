@@ -14,21 +14,34 @@ from tensorflow_lite_clone.tensor import printing
 class View:
     """What a tensor that views another one remembers, so that in-place writes keep the graph.
 
-    `chain` holds the view ops that lead from `base` (itself no view) to the tensor, as (op,
-    parameters, output number or None); `version` is the memory's version for which the
-    tensor's edge is right.
+    `last` is the view op that made the tensor, (op, parameters, output number or None), behind
+    the `last` of the view that it was taken of, or None where that is `base` (itself no view): so
+    a view of a view adds one link, however many lead there. `version` is the memory's version for
+    which the tensor's edge is right.
     `restriction` says why a recorded write is refused: "multiple" for one of several views made
     by one call (split, unbind), "no_grad" for a view made while nothing was recorded, "function"
     for an input that a `Function` returned unchanged, or None.
     """
 
-    __slots__ = ("base", "chain", "restriction", "version")
+    __slots__ = ("base", "last", "restriction", "version")
 
-    def __init__(self, base: Tensor, chain: tuple, version: int, restriction: str | None) -> None:
+    def __init__(
+        self, base: Tensor, last: tuple | None, version: int, restriction: str | None
+    ) -> None:
         self.base = base
-        self.chain = chain
+        self.last = last
         self.version = version
         self.restriction = restriction
+
+    @property
+    def chain(self) -> tuple:
+        """The view ops that lead from `base` to the tensor, the first one first."""
+        links: list[tuple] = []
+        link = self.last
+        while link is not None:
+            link, step = link
+            links.append(step)
+        return tuple(links[::-1])
 
 
 class Tensor:

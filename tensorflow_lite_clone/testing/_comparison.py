@@ -120,7 +120,7 @@ def _comparison(actual: Any, expected: Any, options: _Options) -> Callable[[], N
     alike = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
     if not options.subclasses:
         alike = type(actual) is type(expected)
-    if alike and (isinstance(actual, Tensor) or hasattr(actual, "__array_interface__")):
+    if alike and (isinstance(actual, Tensor) or hasattr(type(actual), "__array_interface__")):
         return lambda: _compare_tensors(as_tensor(actual), as_tensor(expected), options)
     if actual is None or expected is None:
         return lambda: _compare_identity("None", actual, expected)

@@ -22,6 +22,16 @@ def pillow() -> Any:
     return PIL
 
 
+def open_image(file: Any, formats: tuple[str, ...]) -> Any:
+    """The PIL image in a file or stream, which must be of one of Pillow's formats named.
+
+    Left to itself Pillow asks all of its plugins. Some read far more than pictures, and the one
+    for EPS starts Ghostscript, a whole programming language: what a file may start must not be
+    the file's choice. Raises what Pillow raises.
+    """
+    return pillow().Image.open(file, formats=formats)
+
+
 @cache
 def has_pillow() -> bool:
     """Whether Pillow can be imported."""

@@ -13,7 +13,7 @@ import numpy as np
 from tensorflow_lite_clone.core.dtypes import uint8
 from tensorflow_lite_clone.ops.create import from_numpy
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.vision._pillow import pillow
+from tensorflow_lite_clone.vision._pillow import open_image, pillow
 from tensorflow_lite_clone.vision.transforms._convert import pil_to_tensor, to_pil_image
 
 __all__ = [
@@ -44,6 +44,8 @@ class ImageReadMode(Enum):
     RGBA = RGB_ALPHA
 
 
+# What `decode_image` reads, by Pillow's names: torchvision's formats, and no others.
+FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
 # Pillow's modes of those with that number of channels.
 PIL_MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
@@ -65,29 +67,46 @@ def decode_image(
     mode: ImageReadMode | str = ImageReadMode.UNCHANGED,
     apply_exif_orientation: bool = False,
 ) -> Tensor:
-    """The picture in a file's bytes (a uint8 tensor), or in a file of that path.
+    """The picture in a file's bytes (a uint8 tensor), or in a file of that path: JPEG, PNG, GIF
+    (its first frame) or WebP.
 
     `mode` is an `ImageReadMode` or its name. `apply_exif_orientation` turns a photograph the way
-    the camera was held. Raises RuntimeError for what is no picture.
+    the camera was held. Raises RuntimeError for what is no such picture, is damaged, or has more
+    than twice `PIL.Image.MAX_IMAGE_PIXELS` pixels (179 million): a few bytes can claim any size.
     """
-    if isinstance(input, Tensor):
-        if input.dtype != uint8 or input.ndim != 1:
-            raise RuntimeError(
-                f"Expected a 1-dimensional uint8 tensor, got {input.dtype} {input.shape}"
-            )
-        content = input.cpu().numpy().tobytes()
-    else:
-        content = Path(input).read_bytes()
-    wanted = ImageReadMode[mode.upper()] if isinstance(mode, str) else mode
+    content = _content(input) if isinstance(input, Tensor) else Path(input).read_bytes()
+    return _decoded(content, FORMATS, mode, apply_exif_orientation)
+
+
+def _content(input: Tensor) -> bytes:
+    """The bytes in a tensor (N,); RuntimeError for another."""
+    if input.dtype != uint8 or input.ndim != 1 or not len(input):
+        raise RuntimeError(
+            "Expected a non empty 1-dimensional uint8 tensor, got "
+            f"{input.dtype} {tuple(input.shape)}"
+        )
+    return input.cpu().numpy().tobytes()
+
+
+def _decoded(
+    content: bytes, formats: tuple[str, ...], mode: ImageReadMode | str, upright: bool
+) -> Tensor:
+    """The picture in bytes of one of Pillow's formats named."""
+    channels = ImageReadMode[mode.upper()] if isinstance(mode, str) else mode
     library = pillow()
     try:
-        image = library.Image.open(_io.BytesIO(content))
+        image = open_image(_io.BytesIO(content), formats)
         image.load()
-    except (OSError, SyntaxError) as error:
-        raise RuntimeError(f"the {len(content)} bytes are no picture: {error}") from error
-    if apply_exif_orientation:
-        image = library.ImageOps.exif_transpose(image)
-    return pil_to_tensor(_converted(image, wanted))
+        if upright:
+            image = library.ImageOps.exif_transpose(image)
+        image = _converted(image, channels)
+    except Exception as error:
+        # Damaged pictures make Pillow's plugins raise nearly anything: OSError, SyntaxError,
+        # ValueError, struct.error, DecompressionBombError, MemoryError, ...
+        raise RuntimeError(
+            f"the {len(content)} bytes are no picture ({', '.join(formats)}): {error}"
+        ) from error
+    return pil_to_tensor(image)
 
 
 def _converted(image: Any, mode: ImageReadMode) -> Any:
@@ -105,8 +124,8 @@ def decode_jpeg(
     device: Any = "cpu",
     apply_exif_orientation: bool = False,
 ) -> Tensor:
-    """`decode_image`, and the tensor on a device."""
-    return decode_image(input, mode, apply_exif_orientation).to(device)
+    """The picture in a JPEG file's bytes, on a device; RuntimeError for all else."""
+    return _decoded(_content(input), ("JPEG",), mode, apply_exif_orientation).to(device)
 
 
 def decode_png(
@@ -114,8 +133,8 @@ def decode_png(
     mode: ImageReadMode | str = ImageReadMode.UNCHANGED,
     apply_exif_orientation: bool = False,
 ) -> Tensor:
-    """`decode_image`."""
-    return decode_image(input, mode, apply_exif_orientation)
+    """The picture in a PNG file's bytes; RuntimeError for all else."""
+    return _decoded(_content(input), ("PNG",), mode, apply_exif_orientation)
 
 
 def read_image(

@@ -1,4 +1,4 @@
-"""Where autocast is on: threads, nested blocks, decorators, transforms, and dtypes that models mix."""
+"""Where autocast is on: threads, blocks, decorators, transforms; and dtypes that models mix."""
 
 from __future__ import annotations
 

@@ -1,17 +1,38 @@
-"""Two small language models in PyTorch's words: words (N, T) -> scores (N * T, `WORDS`)."""
+"""Language models in PyTorch's words: words (N, T) -> scores (N * T, vocabulary)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 WORDS = 2000
 LSTM_WIDTH, LSTM_LAYERS = 128, 2
-GPT_WIDTH, GPT_LAYERS, GPT_HEADS, GPT_LENGTH = 128, 4, 4, 64
+
+
+class Decoder(NamedTuple):
+    """The sizes of a decoder; `tied` where scores are products with the embedding's rows."""
+
+    vocabulary: int
+    width: int
+    layers: int
+    heads: int
+    length: int
+    tied: bool
+
+
+DECODERS = {
+    "gpt": Decoder(WORDS, 128, 4, 4, 64, False),
+    "gpt2": Decoder(50304, 768, 12, 12, 1024, True),  # 124 million; 50257 words, padded
+}
+
+
+def vocabulary(name: str) -> int:
+    """How many words a model knows."""
+    return DECODERS[name].vocabulary if name in DECODERS else WORDS
 
 
 def model(torch: Any, name: str) -> Any:
-    """``"lstm"`` or ``"gpt"`` over a library."""
-    return {"lstm": lstm, "gpt": gpt}[name](torch)
+    """``"lstm"``, ``"gpt"`` or ``"gpt2"`` over a library."""
+    return gpt(torch, DECODERS[name]) if name in DECODERS else lstm(torch)
 
 
 def lstm(torch: Any) -> Any:
@@ -32,23 +53,24 @@ def lstm(torch: Any) -> Any:
     return LanguageModel()
 
 
-def gpt(torch: Any) -> Any:
+def gpt(torch: Any, sizes: Decoder) -> Any:
     """A decoder as GPT-2's (Radford et al. 2019), without dropout."""
     nn = torch.nn
     F = nn.functional
+    width = sizes.width
 
     class Block(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.norm1, self.norm2 = nn.LayerNorm(GPT_WIDTH), nn.LayerNorm(GPT_WIDTH)
-            self.qkv = nn.Linear(GPT_WIDTH, 3 * GPT_WIDTH)
-            self.out = nn.Linear(GPT_WIDTH, GPT_WIDTH)
-            self.wide = nn.Linear(GPT_WIDTH, 4 * GPT_WIDTH)
-            self.narrow = nn.Linear(4 * GPT_WIDTH, GPT_WIDTH)
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv = nn.Linear(width, 3 * width)
+            self.out = nn.Linear(width, width)
+            self.wide = nn.Linear(width, 4 * width)
+            self.narrow = nn.Linear(4 * width, width)
 
         def forward(self, x: Any) -> Any:
-            n, t, width = x.shape
-            heads = self.qkv(self.norm1(x)).view(n, t, 3, GPT_HEADS, width // GPT_HEADS)
+            n, t, _ = x.shape
+            heads = self.qkv(self.norm1(x)).view(n, t, 3, sizes.heads, width // sizes.heads)
             q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)
             seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
             x = x + self.out(seen.transpose(1, 2).reshape(n, t, width))
@@ -57,14 +79,17 @@ def gpt(torch: Any) -> Any:
     class LanguageModel(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.words = nn.Embedding(WORDS, GPT_WIDTH)
-            self.places = nn.Embedding(GPT_LENGTH, GPT_WIDTH)
-            self.blocks = nn.Sequential(*[Block() for _ in range(GPT_LAYERS)])
-            self.norm = nn.LayerNorm(GPT_WIDTH)
-            self.head = nn.Linear(GPT_WIDTH, WORDS, bias=False)
+            self.words = nn.Embedding(sizes.vocabulary, width)
+            self.places = nn.Embedding(sizes.length, width)
+            self.blocks = nn.Sequential(*[Block() for _ in range(sizes.layers)])
+            self.norm = nn.LayerNorm(width)
+            self.head = nn.Linear(width, sizes.vocabulary, bias=False)
+            if sizes.tied:
+                self.head.weight = self.words.weight
 
         def forward(self, words: Any) -> Any:
-            x = self.words(words) + self.places(torch.arange(words.shape[1]))
+            places = torch.arange(words.shape[1], device=words.device)
+            x = self.words(words) + self.places(places)
             return self.head(self.norm(self.blocks(x))).flatten(0, 1)
 
     return LanguageModel()

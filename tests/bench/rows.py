@@ -37,12 +37,13 @@ class Row(NamedTuple):
     group: str = ""
 
 
-def _step(title: str, goal: float, name: str, batch: int, **options: Any) -> Row:
+def _step(title: str, goal: float | None, name: str, batch: int, **options: Any) -> Row:
     def work(lib: Any, **more: Any) -> Training:
         return training(lib, name, batch, **options, **more)
 
     unit = "bfloat16" if options else "tf32" if name.startswith("resnet") else "float32"
-    return Row(title, work, goal, is_step=True, pictures=name not in ("mlp", "vit"), unit=unit)
+    pictures = name not in ("mlp", "vit", "gpt2")
+    return Row(title, work, goal, is_step=True, pictures=pictures, unit=unit)
 
 
 def kernel(
@@ -149,6 +150,7 @@ ROWS: dict[str, Row] = {
         partial(of.attention, half=True), (80, 260),
         flops=(ATTENTION, 2.5 * ATTENTION), moved=(2 * QKV, 4 * QKV), unit="bfloat16",
     ),
+    "gpt2-bf16": _step("GPT-2 124M step 8x1024 bf16", None, "gpt2", 8, half=True),
     **_single("copy", "copy 8192x4096", of.copy, moved=2 * SCORES),
     **_memory("log-softmax", "log-softmax 8192x4096", of.log_softmax, SCORES, (5, 3)),
     **_memory(

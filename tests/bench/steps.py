@@ -11,7 +11,8 @@ from tests.bench.case import Wrap, as_it_is
 from tests.examples.both import names, network
 
 MODELS = ("mlp", "cnn", "vit")  # with pictures of digits
-SEQUENCES = {"lstm": (32, 32), "gpt": (8, 64)}  # of a language model: how many, and how long
+#: Of language models: how many sequences, and how long.
+SEQUENCES = {"lstm": (32, 32), "gpt": (8, 64), "gpt2": (8, 1024)}
 
 
 class Training(NamedTuple):
@@ -44,7 +45,7 @@ def _model(lib: Any, name: str) -> Any:
 def _batch(lib: Any, name: str, size: int) -> tuple[Any, Any]:
     """Random pictures and labels, or words of which each is to be foretold by those before it."""
     if name in SEQUENCES:
-        words = lib.randint(language.WORDS, (size, SEQUENCES[name][1] + 1))
+        words = lib.randint(language.vocabulary(name), (size, SEQUENCES[name][1] + 1))
         return words[:, :-1].contiguous(), words[:, 1:].reshape(-1)
     shape = (size, 1, 28, 28) if name in MODELS else (size, 3, 32, 32)
     return lib.rand(*shape), lib.randint(10, (size,))

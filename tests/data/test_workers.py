@@ -23,6 +23,7 @@ import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.utils.data as ours
 from tensorflow_lite_clone.utils.data._utils.channel import SHARED_BYTES, Channel
 from tests.data.test_datasets import plain
+from tests.processes import running
 
 LIBRARIES = ((tlc, ours), (torch, theirs))
 SIZE = 13
@@ -233,18 +234,17 @@ class Slow:
 for batch in DataLoader(Slow(), num_workers=2):
     print(*[child.pid for child in multiprocessing.active_children()], flush=True)
 """
-    running = subprocess.Popen(
+    with running(
         [sys.executable, "-c", program],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
-    )
-    workers = [int(pid) for pid in running.stdout.readline().split()]
-    assert len(workers) == 2
-    os.killpg(running.pid, signal.SIGINT)
-    _, errors = running.communicate(timeout=30)
-    assert running.returncode == -signal.SIGINT
+    ) as process:
+        workers = [int(pid) for pid in process.stdout.readline().split()]
+        assert len(workers) == 2
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == -signal.SIGINT
     assert errors.count("KeyboardInterrupt") == 1  # the workers say nothing
     assert not any(alive(pid) for pid in workers)
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
@@ -15,22 +16,24 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import distributed as d
 from tests.distributed import bad_calls
 from tests.distributed.worlds import ROOT, World, world
+from tests.processes import running
 
 
 @pytest.fixture(scope="module")
 def raised(tmp_path_factory):
     """What PyTorch and we raise, in each of two processes, by call."""
     meeting = f"file://{tmp_path_factory.mktemp('torch') / 'store'}"
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", bad_calls.__name__, meeting, str(rank)],
-            cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    ours = world(2).run(bad_calls.ours)
-    theirs = [json.loads(process.communicate(timeout=60)[0]) for process in processes]
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(running(
+                [sys.executable, "-m", bad_calls.__name__, meeting, str(rank)],
+                cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            ))
+            for rank in range(2)
+        ]  # fmt: skip
+        ours = world(2).run(bad_calls.ours)
+        theirs = [json.loads(process.communicate(timeout=60)[0]) for process in processes]
     return theirs, ours
 
 

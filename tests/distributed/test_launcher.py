@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from tensorflow_lite_clone.distributed.elastic.multiprocessing.api import Logs
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import (
     ChildFailedError,
 )
+from tests.processes import running
 from tests.tools.markdown import ROOT
 
 #: The environment variables that `torchrun` of PyTorch 2.13 sets.
@@ -58,14 +60,25 @@ def environment(**more):
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
+_open = ExitStack()
+
+
+@pytest.fixture(autouse=True)
+def no_launcher_is_left():
+    yield
+    _open.close()
+
+
 def start(*arguments, **more):
     command = [sys.executable, "-m", "tensorflow_lite_clone.distributed.run"]
-    return subprocess.Popen(
-        [*command, *map(str, arguments)],
-        env=environment(**more),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    return _open.enter_context(
+        running(
+            [*command, *map(str, arguments)],
+            env=environment(**more),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     )
 
 
@@ -149,7 +162,10 @@ def test_a_killed_worker_ends_all(turn, tmp_path):
 
 @pytest.mark.parametrize("sign", ["SIGTERM", "SIGINT", "SIGKILL"])
 def test_workers_end_with_the_launcher(sign, tmp_path):
-    launcher = start("--nproc_per_node=2", program(tmp_path, SLEEPER), tmp_path)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    source = program(tmp_path, SLEEPER)
+    launcher = start("--nproc_per_node=2", source, tmp_path, TMPDIR=str(temporary))
     pids = processes(tmp_path, 2)
     launcher.send_signal(signal.Signals[sign])
     status, _, err = result(launcher)
@@ -161,6 +177,7 @@ def test_workers_end_with_the_launcher(sign, tmp_path):
     else:
         assert status == 1 and f"the launcher got {sign}" in err
         assert have_gone(pids)
+    eventually(lambda: not os.listdir(temporary))
 
 
 def test_a_worker_that_ignores_signals_is_killed(tmp_path):

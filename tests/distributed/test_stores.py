@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 
 import pytest
@@ -20,6 +20,7 @@ import torch.distributed  # noqa: F401
 
 import tensorflow_lite_clone.distributed as dist
 from tensorflow_lite_clone.distributed.tcp_store import HELLO, LARGEST
+from tests.processes import running
 from tests.tools.markdown import ROOT
 
 SHORT = timedelta(milliseconds=60)
@@ -174,16 +175,17 @@ def test_processes_share_a_store(tmp_path):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WORKER, path, str(port), str(rank), "3"],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for rank in range(3)
-    ]  # fmt: skip
-    for worker in workers:
-        out, err = worker.communicate(timeout=60)
-        assert (out, err, worker.returncode) == ("60 20\n" * 2, "", 0)
+    with ExitStack() as stack:
+        workers = [
+            stack.enter_context(running(
+                [sys.executable, "-c", WORKER, path, str(port), str(rank), "3"],
+                cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            ))
+            for rank in range(3)
+        ]  # fmt: skip
+        for worker in workers:
+            out, err = worker.communicate(timeout=60)
+            assert (out, err, worker.returncode) == ("60 20\n" * 2, "", 0)
     assert not path.exists()  # the last one removes it
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -12,6 +16,7 @@ import torch
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.dropin import finder
 from tests.dropin.programs import printed, run
+from tests.tools.markdown import ROOT
 
 FORKED = Path(__file__).parent / "forked.py"
 SAME = """
@@ -75,6 +80,79 @@ def test_command_line(tmp_path):
         assert done.returncode == 2 and "usage" in done.stderr
     done = run("absent.py", cwd=tmp_path)
     assert done.returncode == 1 and "no file 'absent.py'" in done.stderr
+
+
+#: What the package, or a library that it uses, imports; and what Python has by then.
+SHADOWING = [
+    "numpy",
+    "random",
+    "typing",
+    "math",
+    "tempfile",
+    "ml_dtypes",
+    "enum",
+    "weakref",
+    "torch",
+]
+
+
+@pytest.fixture
+def shadows(tmp_path):
+    """A folder of modules that fail when they are imported, and a program beside it."""
+    folder = tmp_path / "current"
+    folder.mkdir()
+    for name in SHADOWING:
+        (folder / f"{name}.py").write_text(f"raise SystemExit('the current folder: {name}')")
+    (tmp_path / "elsewhere").mkdir()
+    text = (
+        "import sys, torch, random, typing, numpy\nprint(torch.__name__, sys.path[0], sys.argv)\n"
+    )
+    return folder, written(tmp_path / "elsewhere", text)
+
+
+def test_the_current_folder_is_not_on_the_path(shadows):
+    folder, path = shadows
+    expected = f"tensorflow_lite_clone {path.parent} {[str(path), 'x']}\n"
+    assert printed(path, "x", cwd=folder) == expected
+    assert "usage" in printed("--help", cwd=folder)
+    options = subprocess.run(
+        [sys.executable, "-W", "error", "-mtensorflow_lite_clone", str(path), "x"],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert options.stdout == expected, options.stderr
+
+
+def test_the_script_tlc(shadows):
+    """As an installer writes it, whose folder is none of the program's either."""
+    folder, path = shadows
+    script = path.with_name("tlc")
+    (path.parent / "bin").mkdir()
+    script = written(
+        path.parent / "bin",
+        "import sys\nfrom tensorflow_lite_clone.dropin.run import main\nsys.exit(main())\n",
+        "tlc",
+    )
+    expected = f"tensorflow_lite_clone {path.parent} {[str(path)]}\n"
+    assert printed(script, path, cwd=folder, here=False) == expected
+
+
+def test_a_module_is_found_in_the_current_folder(shadows):
+    folder, _ = shadows
+    written(folder, "import sys, torch\nprint(torch.__name__, sys.path[0])\n", "here.py")
+    assert printed("-m", "here", cwd=folder) == f"tensorflow_lite_clone {folder}\n"
+
+
+def test_a_safe_path_stays_safe(tmp_path):
+    """Under ``python -P`` no folder of a program is on the path, and no other entry is lost."""
+    path = written(tmp_path, "import sys\nprint(sys.path)\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
+    done = {}
+    for command in ([], ["-m", "tensorflow_lite_clone"]):
+        line = [sys.executable, *command, str(path)]
+        output = subprocess.check_output(line, env=environment, cwd=tmp_path, text=True)
+        done[len(command)] = ast.literal_eval(output)
+    assert [entry for entry in done[2] if entry in done[0]] == done[0]
+    assert str(tmp_path) not in done[2]
 
 
 def test_an_error_shows_the_program_alone(tmp_path):

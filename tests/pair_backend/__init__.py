@@ -7,9 +7,6 @@ slow, or wrong. Views may be taken anywhere.
 
 from __future__ import annotations
 
-from tensorflow_lite_clone import backends
 from tests.pair_backend.backend import backend
-
-backends.register("pair", backend)
 
 __all__ = ["backend"]

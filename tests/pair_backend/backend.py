@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.numpy import kit as numpy_kit
 from tensorflow_lite_clone.backends.numpy.backend import NATIVE
@@ -170,6 +171,9 @@ class _Generator:
 
     def set_state(self, state: Any) -> None:
         self._source.set_state(state)
+
+
+backends.register("pair", lambda index: backend(index))  # before its device is named
 
 
 class PairBackend(StrictBackend):

@@ -11,12 +11,11 @@ from tensorflow_lite_clone.serialization._archive import ArchiveWriter
 def archive(pickled: bytes, **storages: bytes) -> io.BytesIO:
     """An archive around a pickle; storages by key, with an underscore before it."""
     stream = io.BytesIO()
-    writer = ArchiveWriter(stream, "archive")
-    writer.write("data.pkl", pickled)
-    writer.write("byteorder", b"little")
-    for key, data in storages.items():
-        writer.write(f"data/{key[1:]}", data)
-    writer.close()
+    with ArchiveWriter(stream, "archive") as writer:
+        writer.write("data.pkl", pickled)
+        writer.write("byteorder", b"little")
+        for key, data in storages.items():
+            writer.write(f"data/{key[1:]}", data)
     stream.seek(0)
     return stream
 

@@ -177,7 +177,7 @@ def test_killed_a_hundred_times(tmp_path):
         finally:
             writer.kill()
     assert last > 0  # some were written between the kills
-    assert len(os.listdir(tmp_path)) > 1  # and some kills came in the middle
+    assert len(os.listdir(tmp_path)) <= 2  # what the last kill left: the next save removes it
     assert torch.load(path)["number"] == last
 
 

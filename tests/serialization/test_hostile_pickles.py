@@ -95,7 +95,7 @@ REFUSED = {
     ),
     "BUILD of __class__": (
         b"\x80\x02ccollections\nOrderedDict\n)R}" + text("__class__") + b"K\x01sb.",
-        "does not take an attribute '__class__'",
+        "cannot set the attribute '__class__'",
     ),
     "BUILD with a setter": (
         b"\x80\x02ccollections\nOrderedDict\n)R}" + text("__setstate__") + b"cos\nsystem\nsb.",

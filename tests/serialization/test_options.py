@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -388,6 +389,23 @@ def test_skip_data():
         assert tlc.load(stream, map_location="cpu")[0].shape == (3,)
     stream.seek(0)
     assert tlc.load(stream, map_location="cpu")[0].tolist() == [1, 1, 1]
+
+
+def test_skip_data_is_a_matter_of_one_thread():
+    """And of the outermost of several blocks, which may be of one object."""
+
+    def saved_elsewhere():
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(saved, [tlc.ones(3)]).result()
+
+    block = tlc.serialization.skip_data()
+    with block:
+        with block:
+            stream = saved_elsewhere()
+        skipped = saved([tlc.ones(3)])
+    after = saved([tlc.ones(3)])
+    for data, values in ((stream, [1, 1, 1]), (skipped, [0, 0, 0]), (after, [1, 1, 1])):
+        assert tlc.load(data, map_location="cpu")[0].tolist() == values
 
 
 def test_settings():

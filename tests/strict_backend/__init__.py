@@ -7,9 +7,6 @@ methods. Code that runs on it runs on a device whose arrays are not NumPy's.
 
 from __future__ import annotations
 
-from tensorflow_lite_clone import backends
 from tests.strict_backend.backend import backend
-
-backends.register("strict", backend)
 
 __all__ = ["backend"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.numpy import kit as numpy_kit
 from tensorflow_lite_clone.backends.numpy.backend import NATIVE
@@ -56,6 +57,9 @@ class _LiftedGenerator:
 
     def set_state(self, state: Any) -> None:
         self._source.set_state(state)
+
+
+backends.register("strict", lambda index: backend(index))  # before its device is named
 
 
 class StrictBackend(Backend):

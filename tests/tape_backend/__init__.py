@@ -7,9 +7,6 @@ into the same memory. What torch.compile does on the host can so be tested anywh
 
 from __future__ import annotations
 
-from tensorflow_lite_clone import backends
 from tests.tape_backend.backend import backend
-
-backends.register("tape", backend)
 
 __all__ = ["backend"]

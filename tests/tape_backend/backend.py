@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.numpy import kit as numpy_kit
 from tensorflow_lite_clone.backends.numpy.backend import NATIVE
 from tensorflow_lite_clone.backends.numpy.random import Generator
@@ -176,6 +177,9 @@ class TapeGraphs:
 
     def cloner(self, array: TapeArray) -> Callable[[], TapeArray]:
         return lambda: TapeArray(array._hidden.copy(order="K"))
+
+
+backends.register("tape", lambda index: backend(index))  # before its device is named
 
 
 class TapeBackend(StrictBackend):

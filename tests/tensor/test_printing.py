@@ -77,7 +77,7 @@ class Stand:
         self.requires_grad = tensor.requires_grad
         self.grad_fn = tensor.grad_fn
 
-    def to_host(self, array: np.ndarray) -> np.ndarray:
+    def numbers(self, array: np.ndarray) -> np.ndarray:
         self.copied.append(array.size)
         return array
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,6 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorflow_lite_clone.utils import runs
+from tensorflow_lite_clone.utils.runs.purges import without_purged
+from tensorflow_lite_clone.utils.runs.reader import Event
+from tests.processes import running
 from tests.tools.markdown import ROOT
 
 
@@ -214,41 +218,71 @@ def test_a_purge_hides_what_was_before(tmp_path):
         assert len(seen.scalars()["other"]["a"]) == 4
 
 
+def test_purges_among_events_of_several_runs(tmp_path):
+    """Purged all at once is what purging one after the other leaves."""
+    draw = random.Random(0)
+    for _ in range(50):
+        events, left, purges = [], [], []
+        for now in range(120):
+            run, step, then = draw.choice("ab"), draw.randrange(9), now - draw.choice([0, 0, 30])
+            event = Event(run, "purge" if draw.random() < 0.2 else "scalar", "t", step, then, 1.0)
+            if event.kind == "purge":
+                purges.append((len(events), event))
+                left = [e for e in left if e.run != run or e.step < step or e.time > then]
+            else:
+                events.append(event)
+                left.append(event)
+        assert without_purged(events, purges) == left
+
+
+def test_many_purges_take_no_longer_than_many_lines(tmp_path):
+    """A file of a few thousand purges must not keep the page's server from answering."""
+    record = '{{"kind": "{}", "tag": "", "step": {}, "time": {}, "value": {}}}\n'.format
+    (tmp_path / "a.jsonl").write_text(
+        "".join(record("scalar", step, 1, 1) for step in range(40_000))
+        + "".join(record("purge", 40_000 - step, 2, "null") for step in range(20_000))
+    )
+    begin = time.process_time()
+    reader = polled(tmp_path)
+    assert len(reader.events) == 20_001 and reader.generation == 1
+    assert time.process_time() - begin < 10  # it is half a second; each by itself would be 90
+
+
 def test_tensorboards_files_are_named(tmp_path):
     (tmp_path / "events.out.tfevents.1.host").touch()
     assert "tensorboard --logdir" in polled(tmp_path).problems[0]
 
 
 WRITER = """
+import time
 from tensorflow_lite_clone.utils import runs
 
-class Slow:
-    def __init__(self, file): self.file = file
-    def write(self, data): return self.file.write(bytes(data[:9]))
+class Stuck:
+    def __init__(self, file): self.file, self.lines = file, 0
+    def write(self, data):
+        self.lines += 1
+        if self.lines <= 20:
+            return self.file.write(data)
+        self.file.write(bytes(data[:9]))
+        print("within a line", flush=True)
+        time.sleep(600)
 
 writer = runs.SummaryWriter("run", max_queue=1)
-writer.file_writer._file = Slow(writer.file_writer._file)
-step = 0
-while True:
+writer.file_writer._file = Stuck(writer.file_writer._file)
+for step in range(30):
     writer.add_scalar("loss", step, step)
-    step += 1
 """
 
 
 def test_a_writer_that_is_killed_within_a_line(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    reader = runs.Reader(tmp_path)
-    for _ in range(5):  # a kill may hit the end of a line
-        process = subprocess.Popen([sys.executable, "-c", WRITER], cwd=tmp_path, env=environment)
-        deadline = time.monotonic() + 30
-        begun = len(reader.events)
-        while len(reader.events) < begun + 20 and time.monotonic() < deadline:
-            reader.poll()
+    command = [sys.executable, "-c", WRITER]
+    with running(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"within a line\n"
+        reader = polled(tmp_path)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        reader.poll()
-        if reader.problems:
-            break
+    reader.poll()
     assert reader.problems[0].endswith("the last line has no end yet")
     (path,) = [p for p in tmp_path.rglob("*.jsonl") if not p.read_bytes().endswith(b"\n")]
     whole = path.read_bytes().count(b"\n")

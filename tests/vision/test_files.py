@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import builtins
 import io
+import os
+import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +110,7 @@ def test_draw_segmentation_masks(name, options):
     assert_same(*made(call, ARRAYS[name]), levels=1, floats=1e-6)
 
 
-@pytest.mark.parametrize("ending", ["png", "jpg", "bmp", "gif"])
+@pytest.mark.parametrize("ending", ["png", "jpg", "webp", "gif"])
 @pytest.mark.parametrize("mode", ["UNCHANGED", "GRAY", "RGB", "RGB_ALPHA", "gray_alpha"])
 def test_read_image(tmp_path, ending, mode):
     path = tmp_path / f"file.{ending}"
@@ -154,6 +157,109 @@ def test_no_pictures(tmp_path):
         vision_io.write_png(tlc.zeros(3, 4, 4), tmp_path / "other.png")
     with pytest.raises(ValueError, match="between 1 and 100"):
         vision_io.encode_jpeg(tlc.from_numpy(PLANES.copy()), 101)
+
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
+DECODERS = [vision_io.decode_image, vision_io.decode_jpeg, vision_io.decode_png]
+
+
+@pytest.fixture
+def ghostscript(tmp_path, monkeypatch):
+    """A program `gs` on the path; the file that is there once it was started."""
+    started, program = tmp_path / "started", tmp_path / "gs"
+    program.write_text(f"#!/bin/sh\ntouch {started}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)  # where Pillow remembers what it has
+    return started
+
+
+def test_the_program_that_must_not_start_would_start(ghostscript):
+    with pytest.raises(OSError):
+        _pillow.pillow().Image.open(io.BytesIO(EPS)).load()
+    assert ghostscript.exists()
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+def test_no_file_starts_a_program(ghostscript, decode):
+    with pytest.raises(RuntimeError, match="no picture"):
+        decode(tlc.tensor(list(EPS), dtype=tlc.uint8))
+    assert not ghostscript.exists()
+
+
+@pytest.mark.parametrize("read", [vision_io.read_image, vision_io.decode_image])
+def test_no_file_of_another_name_starts_a_program(tmp_path, ghostscript, read):
+    path = tmp_path / "file.png"
+    path.write_bytes(EPS)
+    with pytest.raises(RuntimeError, match="no picture"):
+        read(path)
+    with pytest.raises(_pillow.pillow().UnidentifiedImageError):
+        datasets.folder.pil_loader(path)
+    assert not ghostscript.exists()
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "ICO", "EPS"])
+def test_formats_are_torchvisions(decode, kind):
+    stream = io.BytesIO()
+    PILS["RGB"].save(stream, kind)
+    content = tlc.frombuffer(bytearray(stream.getvalue()), dtype=tlc.uint8)
+    read = {
+        vision_io.decode_image: ("PNG", "JPEG", "GIF", "WEBP"),
+        vision_io.decode_jpeg: ("JPEG",),
+        vision_io.decode_png: ("PNG",),
+    }[decode]
+    if kind in read:
+        assert decode(content).shape == (3, *PIXELS.shape[:2])
+    else:
+        with pytest.raises(RuntimeError, match="no picture"):
+            decode(content)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
+def test_damaged_pictures(kind):
+    """Cut anywhere, or with a byte changed: a picture or RuntimeError, and nothing else."""
+    stream = io.BytesIO()
+    PILS["RGB"].save(stream, kind)
+    whole = np.frombuffer(stream.getvalue(), np.uint8)
+    draw, refused = np.random.default_rng(0), 0
+    for place in draw.integers(0, len(whole), 60):
+        changed = whole.copy()
+        changed[place] = draw.integers(256)
+        for content in (whole[:place].copy(), changed):
+            try:
+                vision_io.decode_image(tlc.from_numpy(content))
+            except RuntimeError:
+                refused += 1
+    assert refused >= 50
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF"])
+def test_a_claim_of_many_pixels_is_refused(kind):
+    stream = io.BytesIO()
+    PILS["RGB"].save(stream, kind)
+    content = bytearray(stream.getvalue())
+    height, width = PIXELS.shape[:2]
+    order, size = ("<", "H") if kind == "GIF" else (">", "I" if kind == "PNG" else "H")
+    sides = (height, width) if kind == "JPEG" else (width, height)
+    claim, many = (struct.pack(f"{order}2{size}", *pair) for pair in (sides, (65_500, 65_500)))
+    assert claim in content
+    content = content.replace(claim, many)
+    if kind == "PNG":  # whose header has a sum
+        content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    with pytest.raises(RuntimeError, match="no picture.*decompression bomb"):
+        vision_io.decode_image(tlc.frombuffer(content, dtype=tlc.uint8))
+
+
+@pytest.mark.parametrize("decode", DECODERS)
+def test_bytes_of_another_kind(decode):
+    for wrong in (
+        tlc.zeros(3),
+        tlc.zeros(3, 3, dtype=tlc.uint8),
+        tlc.zeros(0, dtype=tlc.uint8),
+    ):
+        with pytest.raises(RuntimeError, match="uint8 tensor, got"):
+            decode(wrong)
 
 
 @pytest.fixture

@@ -13,26 +13,27 @@ import pytest
 
 from tensorflow_lite_clone.dropin import run
 from tensorflow_lite_clone.watch import Server, command
+from tests.processes import running
 from tests.tools.markdown import ROOT
 
 
 @pytest.mark.parametrize("options", [(), ("--host", "0.0.0.0")])
 def test_it_serves_until_it_is_interrupted(tmp_path, options):
     words = [sys.executable, "-m", "tensorflow_lite_clone", "watch", "runs", "--port", "0"]
-    process = subprocess.Popen(
+    with running(
         [*words, *options],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    said = process.stdout.readline() + process.stdout.readline()
-    port = re.search(r"http://[\d.]+:(\d+)/", said)[1]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
-        assert b"Training runs" in answer.read()
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=10)
+    ) as process:
+        said = process.stdout.readline() + process.stdout.readline()
+        port = re.search(r"http://[\d.]+:(\d+)/", said)[1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+            assert b"Training runs" in answer.read()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=10)
     assert "runs is not there yet" in said
     assert process.returncode == 0
     assert errors.count("warning: everybody who reaches") == len(options) // 2

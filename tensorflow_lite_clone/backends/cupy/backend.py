@@ -26,7 +26,7 @@ from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16
 from tensorflow_lite_clone.dispatch import capture, hooks
-from tensorflow_lite_clone.dispatch.op import TABLE, is_op
+from tensorflow_lite_clone.dispatch.op import TABLE, is_op, multiplies_matrices
 from tensorflow_lite_clone.dispatch.table import overrides
 
 #: Ops that compute nothing, or by words that sum in float32 themselves
@@ -130,9 +130,13 @@ class CupyBackend(Backend):
     def adapted(self, op: Any, generic: Callable[..., Any]) -> Callable[..., Any]:
         """bfloat16 formulas run in float32 and are rounded once, as PyTorch's kernels do.
 
-        CuPy would widen them half-way, wherever a Python float occurs.
+        CuPy would widen them half-way, wherever a Python float occurs. What is composed of matrix
+        products is not a formula: it runs as it is written, and each primitive in it takes the
+        operands' dtype.
         """
         if getattr(op, "view", False) or op in [TABLE[name] for name in _AS_THEY_ARE]:
+            return generic
+        if multiplies_matrices(op):
             return generic
         kept = getattr(op, "hints", ())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.backends.numpy.backend import NATIVE
+from tensorflow_lite_clone.backends.numpy.backend import NATIVE as _OF_HOST
+from tensorflow_lite_clone.core.dtypes import FLOAT8, Natives
 
-__all__ = ["NATIVE"]
+NATIVE = Natives({d: native for d, native in _OF_HOST.items() if d not in FLOAT8})

@@ -15,6 +15,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.numpy import kit, memory
 from tensorflow_lite_clone.backends.numpy.blocks import in_parts
+from tensorflow_lite_clone.backends.numpy.float8 import FLOAT8_NATIVE
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
@@ -43,6 +44,7 @@ NATIVE = dtypes.Natives(
         for dtype in dtypes.ALL
     }
 )
+NATIVE.update(FLOAT8_NATIVE)
 kit.NATIVE.update(NATIVE)
 # Whether kernels are compiled, see the folder `compiled`.
 _NUMBA = os.environ.get("TENSORFLOW_LITE_CLONE_NUMBA") != "0" and find_spec("numba") is not None
@@ -129,6 +131,8 @@ class NumpyBackend(Backend):
         return np.empty(shape, NATIVE[dtype])
 
     def write(self, target: Any, value: Any) -> None:
+        if target.dtype.names is not None:  # a dtype of eight bits
+            value = kit.astype(np.asarray(value), target.dtype)
         target[...] = value
 
     def constant(self, value: complex, native_dtype: Any) -> Any:
@@ -142,7 +146,10 @@ class NumpyBackend(Backend):
         except KeyError:
             pass
         try:
-            array = np.array(value, native_dtype)
+            if native_dtype.names is None:
+                array = np.array(value, native_dtype)
+            else:
+                array = kit.astype(np.array(value), native_dtype)
         except OverflowError:  # torch lets integers wrap around, if they have 64 bits at most
             array = np.array(value, np.int64).astype(native_dtype)
         array.setflags(write=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.backends.numpy import kit_fft as fft  # noqa: F401
+from tensorflow_lite_clone.backends.numpy.float8 import stored as _stored
 from tensorflow_lite_clone.backends.numpy.kit_airy import airy_ai  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_bessel import (  # noqa: F401
     i0,
@@ -121,6 +122,10 @@ from tensorflow_lite_clone.backends.numpy.native import NATIVE
 
 def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: F811
     native = NATIVE.get(dtype, dtype)
+    if getattr(native, "names", None) is not None and native != x.dtype:
+        return _stored(x, native)
+    if x.dtype.names is not None and native != x.dtype:
+        x = x.astype("float32")
     if x.dtype.kind == "c" and native.kind == "b":
         return x != 0
     if x.dtype.kind == "c" and native.kind != "c":

@@ -57,6 +57,8 @@ Shape = int | tuple[int, ...]
 def describe(native: Any) -> tuple[np.dtype, DType]:
     """Anything NumPy takes for a dtype, as NumPy's dtype and as ours."""
     dtype = np.dtype(native)
+    if dtype.names is not None:
+        raise unsupported("random", dtype_by_name(dtype[0].name))
     return dtype, dtype_by_name(dtype.name)
 
 

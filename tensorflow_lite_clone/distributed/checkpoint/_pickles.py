@@ -51,7 +51,9 @@ def loads(data: bytes) -> Any:
     """
     machine = WeightsUnpickler(Source(io.BytesIO(data), len(data)))
     machine.added = {**machine.added, **_allowed}
-    return machine.load()
+    value = machine.load()
+    machine.foreign.expect_none(value)
+    return value
 
 
 allow(

@@ -18,7 +18,7 @@ from tensorflow_lite_clone.distributed.distributed_c10d import get_world_size
 from tensorflow_lite_clone.distributed.objects import all_gather_object
 from tensorflow_lite_clone.distributed.tensor import DTensor
 from tensorflow_lite_clone.distributed.tensor._utils import compute_local_shape_and_global_offset
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create import zeros
 from tensorflow_lite_clone.tensor import Tensor
 
 Offsets = tuple[int, ...]
@@ -78,7 +78,7 @@ def shards_of(value: Any) -> Shards:
     if hasattr(type(value), "__shards__"):
         shape, shards = value.__shards__()
         if not prod(shape):  # nobody has a box of it, and it is to be saved all the same
-            return [((0,) * len(shape), empty(shape, dtype=value.dtype))]
+            return [((0,) * len(shape), zeros(shape, dtype=value.dtype))]
         return [(tuple(offsets), local) for offsets, local in shards]
     if not isinstance(value, DTensor):
         return [((0,) * value.ndim, value)]
@@ -108,7 +108,7 @@ def full_tensor(value: Any) -> Tensor:
     gathered: list[Any] = [None] * get_world_size()
     own = shards_of(value)
     all_gather_object(gathered, [(offsets, local.detach().cpu()) for offsets, local in own])
-    full = empty(shape_of(value), dtype=value.dtype, device=own[0][1].device if own else None)
+    full = zeros(shape_of(value), dtype=value.dtype, device=own[0][1].device if own else None)
     for offsets, local in [box for boxes in gathered for box in boxes]:
         narrowed(full, offsets, local.shape).copy_(local)
     return full

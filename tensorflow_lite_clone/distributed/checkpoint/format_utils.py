@@ -26,7 +26,7 @@ from tensorflow_lite_clone.distributed.checkpoint.state_dict_loader import load
 from tensorflow_lite_clone.distributed.checkpoint.state_dict_saver import save
 from tensorflow_lite_clone.distributed.checkpoint.storage import StorageReader
 from tensorflow_lite_clone.futures import Future
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create import zeros
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -43,7 +43,7 @@ def dcp_to_torch_save(
     """Write all that a checkpoint of any number of processes has to one file, in this process."""
     metadata = FileSystemReader(dcp_checkpoint_dir).read_metadata()
     flat: dict[str, Any] = {
-        name: empty(stored.size, dtype=stored.properties.dtype)
+        name: zeros(stored.size, dtype=stored.properties.dtype)
         if isinstance(stored, TensorStorageMetadata)
         else None
         for name, stored in metadata.state_dict_metadata.items()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from multiprocessing import spawn
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from tensorflow_lite_clone.distributed.elastic import call
 from tensorflow_lite_clone.distributed.elastic.agent import Job, launch
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, Logs
+from tensorflow_lite_clone.multiprocessing._folder import TemporaryFolder
 
 __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
@@ -89,8 +90,12 @@ def launch_agent(
         DistError: The launchers did not meet.
     """
     logs = config.logs_specs or DefaultLogsSpecs()
-    folder = Path(tempfile.mkdtemp(prefix=f"{config.run_id}_", dir=logs.log_dir))
-    try:
+    prefix = f"{config.run_id}_"
+    with ExitStack() as stack:
+        if logs.log_dir is None:
+            folder = Path(stack.enter_context(closing(TemporaryFolder(prefix))).path)
+        else:
+            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=logs.log_dir))
         if isinstance(entrypoint, str):
             command, program = [entrypoint, *map(str, args)], entrypoint
         else:
@@ -100,9 +105,6 @@ def launch_agent(
         if isinstance(entrypoint, str):
             return dict.fromkeys(folders)
         return {rank: call.result(place) for rank, place in folders.items()}
-    finally:
-        if logs.log_dir is None:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _calling(function: Callable[..., Any], args: Sequence[Any], folder: Path) -> list[str]:

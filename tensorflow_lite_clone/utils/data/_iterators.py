@@ -88,6 +88,11 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
+        if self._timeout != 0:
+            raise AssertionError(
+                "timeout limits the wait for a worker, and num_workers is 0: expected timeout=0, "
+                f"got {self._timeout}"
+            )
         self._fetch = _DatasetKind.create_fetcher(
             self._dataset_kind,
             self._dataset,

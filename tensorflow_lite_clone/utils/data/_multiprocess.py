@@ -29,6 +29,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         self._prefetch_factor: int = loader.prefetch_factor  # type: ignore[assignment]
+        if self._prefetch_factor <= 0:
+            raise AssertionError(
+                f"prefetch_factor must be greater than 0 with workers, got {self._prefetch_factor}"
+            )
         self._in_order = loader.in_order
         setup = Setup(
             self._dataset_kind,

@@ -245,7 +245,7 @@ def check_workers(
 def refuse_order(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
     """Raises ValueError if an order is asked of an IterableDataset, which has its own."""
     for name, value in [
-        ("shuffle", shuffle or None),
+        ("shuffle", None if shuffle in {False, None} else shuffle),
         ("sampler", sampler),
         ("batch_sampler", batch_sampler),
     ]:

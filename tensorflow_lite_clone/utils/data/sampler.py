@@ -19,8 +19,13 @@ DRAWS = 32
 
 
 def home(generator: Generator | None) -> Any:
-    """Where to draw: the generator's device, whatever the default device is."""
-    return "cpu" if generator is None else generator.device
+    """Where to draw: the generator's device, whatever the default device is. TypeError for what
+    is no generator."""
+    if generator is None:
+        return "cpu"
+    if not isinstance(generator, Generator):
+        raise TypeError(f"generator must be a torch.Generator or None, got {generator!r}")
+    return generator.device
 
 
 def draw_seed(generator: Generator | None = None) -> int:
@@ -89,7 +94,8 @@ class RandomSampler(Sampler[int]):
         self.replacement = replacement
         self.generator = generator
         self._num_samples = num_samples
-        positive("num_samples", self.num_samples)
+        if self.num_samples is not True:  # which PyTorch takes for 1, here alone
+            positive("num_samples", self.num_samples)
 
     @property
     def num_samples(self) -> int:
@@ -101,11 +107,12 @@ class RandomSampler(Sampler[int]):
         if generator is None:
             generator = Generator()
             generator.manual_seed(draw_seed())
+        device = home(generator)
         n = len(self.data_source)
         if self.replacement:
             for start in range(0, self.num_samples, DRAWS):
                 size = (min(DRAWS, self.num_samples - start),)
-                drawn = randint(0, n, size, generator=generator, device=generator.device)
+                drawn = randint(0, n, size, generator=generator, device=device)
                 yield from drawn.tolist()
             return
         passes, rest = divmod(self.num_samples, n)

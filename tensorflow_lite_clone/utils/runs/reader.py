@@ -10,6 +10,8 @@ import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tensorflow_lite_clone.utils.runs.purges import without_purged
+
 _NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _EXACT = 2**53  # below it every integer is a number of JSON's readers
 _LONGEST = 1 << 26  # bytes of a line; what is longer is no record
@@ -125,6 +127,7 @@ class Reader:
         self.events: list[Event] = []
         self.generation = 0
         self._files: dict[str, _File] = {}
+        self._purges: list[tuple[int, Event]] = []  # with the number of events before each
         self._unreadable: dict[str, str] = {}
         self._foreign = 0
 
@@ -144,6 +147,7 @@ class Reader:
                     self._read(path, self._files[path])
                 except OSError as error:
                     self._note(error)
+        self._purge()
 
     def _find(self) -> dict[str, tuple[str, os.stat_result]]:
         """The files there are: path -> run and status."""
@@ -206,17 +210,14 @@ class Reader:
             known.malformed += 1
         else:
             if event.kind == "purge":
-                self._purge(event)
+                self._purges.append((len(self.events), event))
             else:
                 self.events.append(event)
 
-    def _purge(self, purge: Event) -> None:
-        """Leave out what the run has written before from a step on."""
-        left = [
-            e
-            for e in self.events
-            if e.run != purge.run or e.step < purge.step or e.time > purge.time
-        ]
+    def _purge(self) -> None:
+        """Leave out what purges among the lines just read take away, all of them at once."""
+        left = without_purged(self.events, self._purges) if self._purges else self.events
+        self._purges.clear()
         if len(left) < len(self.events):
             self.events = left
             self.generation += 1

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.serialization._unpickler import Source, WeightsUnpickler
 from tensorflow_lite_clone.vision._pillow import pillow
 from tensorflow_lite_clone.vision.datasets.utils import download_and_extract_archive
 from tensorflow_lite_clone.vision.datasets.vision import Path, VisionDataset
@@ -17,33 +18,89 @@ __all__ = ["CIFAR10", "CIFAR100"]
 
 HEIGHT = WIDTH = 32
 CHANNELS = 3
-# What a pickled array names; older files call the package numpy.core. Nothing else is built.
-NAMED_BY_ARRAYS = {
-    ("numpy", "dtype"),
-    ("numpy", "ndarray"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy._core.numeric", "_frombuffer"),
-    ("_codecs", "encode"),
+# What stands for the class of arrays and for its dtype; nothing is made of them by their names.
+ARRAY, BYTES = np.ndarray, np.dtype(np.uint8)
+
+
+def empty(kind: Any, shape: Any, code: Any) -> Any:
+    """The array whose contents come with its state."""
+    return np.zeros(0, np.uint8)
+
+
+def bytes_of(text: str, encoding: str) -> bytes:
+    """Bytes that were written as text."""
+    if encoding != "latin1":
+        raise ValueError(f"text in latin1 expected, got {encoding}")
+    return text.encode("latin1")
+
+
+def array_of(content: Any, dtype: Any, shape: tuple[int, ...], order: str) -> Any:
+    """The array over bytes that were read."""
+    return np.frombuffer(content, dtype).reshape(shape, order=order)
+
+
+def dtype_of(name: str, align: bool = False, copy: bool = True) -> Any:
+    """The one dtype that there is."""
+    if name != "u1":
+        raise ValueError(f"pictures are of dtype u1, not {name}")
+    return BYTES
+
+
+# What pickles of arrays name; older files call the package numpy.core.
+NAMED = {
+    "numpy.dtype": dtype_of,
+    "numpy.ndarray": ARRAY,
+    "numpy._core.multiarray._reconstruct": empty,
+    "numpy._core.numeric._frombuffer": array_of,
+    "_codecs.encode": bytes_of,
 }
 
 
-class ArrayUnpickler(pickle.Unpickler):
-    """Reads plain values and arrays; UnpicklingError for all else, so that no file runs code."""
+class ArrayUnpickler(WeightsUnpickler):
+    """Reads plain values and arrays of bytes; UnpicklingError for all else.
 
-    def find_class(self, module: str, name: str) -> Any:
-        module = module.replace("numpy.core.", "numpy._core.")
-        if (module, name) not in NAMED_BY_ARRAYS:
-            raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of pictures")
-        return super().find_class(module, name)
+    No file runs code, and none asks for more memory than it is long.
+    """
+
+    encoding = "latin1"  # the files were written by Python 2, whose strings are bytes
+
+    def find(self, module: str, name: str) -> Any:
+        """What a name stands for."""
+        full = f"{module.replace('numpy.core.', 'numpy._core.')}.{name}"
+        if full not in NAMED:
+            raise pickle.UnpicklingError(f"{full} has no place in a file of pictures")
+        return NAMED[full]
+
+    def call(self, function: Any, arguments: Any) -> Any:
+        """What a function of `NAMED` gives."""
+        known = any([function is entry for entry in NAMED.values()])
+        if type(arguments) is not tuple or function is ARRAY or not known:
+            raise pickle.UnpicklingError("a call that has no place in a file of pictures")
+        if function is bytes_of:
+            self.spend(len(arguments[0]))
+        return function(*arguments)
+
+    def build(self, value: Any, state: Any) -> None:
+        """Give an array its contents, of which it takes a copy."""
+        if value is BYTES:
+            return
+        if type(value) is not ARRAY:
+            raise pickle.UnpicklingError(f"a {type(value).__name__} takes no state")
+        version, shape, dtype, columns_first, content = state
+        if dtype is not BYTES:
+            raise pickle.UnpicklingError("an array of something else than bytes")
+        if isinstance(content, str):
+            content = content.encode("latin1")
+        self.spend(len(content))
+        value.__setstate__((version, shape, dtype, columns_first, content))
 
 
 def read_batch(path: str) -> dict[str, Any]:
     """The dict in a pickled file; RuntimeError, which names the file, if it holds anything else."""
     try:
         with open(path, "rb") as file:
-            # The files were written by Python 2, whose strings are bytes.
-            batch = ArrayUnpickler(file, encoding="latin1").load()
-    except (OSError, EOFError, pickle.UnpicklingError, ValueError, TypeError) as error:
+            batch = ArrayUnpickler(Source(file, os.path.getsize(path))).load()
+    except (OSError, EOFError, pickle.UnpicklingError) as error:
         raise RuntimeError(f"{path} cannot be read: {error}") from error
     if not isinstance(batch, dict):
         raise RuntimeError(f"{path} holds a {type(batch).__name__}, not a dict")
@@ -61,8 +118,8 @@ class CIFAR10(VisionDataset):
             checked then, and only then.
 
     `data` is a uint8 array (N, 32, 32, 3), `targets` a list of ints, `classes` the names. The
-    pickled files are read by an unpickler that builds arrays and nothing else. Raises RuntimeError
-    when files are missing, or hold something else.
+    pickled files are read by an unpickler that builds arrays of bytes and nothing else. Raises
+    RuntimeError when files are missing, or hold something else.
     """
 
     base_folder = "cifar-10-batches-py"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.vision._pillow import pillow
+from tensorflow_lite_clone.vision._pillow import open_image
 from tensorflow_lite_clone.vision.datasets.vision import Path, VisionDataset
 
 __all__ = [
@@ -22,6 +22,8 @@ __all__ = [
 ]
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+# Pillow's names of the formats that those names promise, and GIF.
+FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
 
 
 def has_file_allowed_extension(filename: str, extensions: str | tuple[str, ...]) -> bool:
@@ -86,9 +88,12 @@ def make_dataset(
 
 
 def pil_loader(path: Path) -> Any:
-    """The picture in a file, as a PIL image in RGB."""
+    """The picture in a file, as a PIL image in RGB.
+
+    It must be one of `FORMATS`, whatever its name says; else Pillow's UnidentifiedImageError.
+    """
     with open(path, "rb") as file:
-        return pillow().Image.open(file).convert("RGB")
+        return open_image(file, FORMATS).convert("RGB")
 
 
 def default_loader(path: Path) -> Any:

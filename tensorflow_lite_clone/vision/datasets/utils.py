@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import os
-import shutil
-import tarfile
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from tensorflow_lite_clone.core.archives import COMPRESSED, decompress, extract_tar, extract_zip
 
 __all__ = [
     "calculate_md5",
@@ -27,7 +24,6 @@ __all__ = [
 ]
 
 AnyPath = str | os.PathLike
-PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz")
 
 
@@ -83,49 +79,35 @@ def extract_archive(
     """Unpacks an archive into the folder `to_path`, by default the one it lies in; returns it.
 
     The name's end says the format: .zip, .tar and packed tars, or one file packed as .gz, .bz2 or
-    .xz, of which `to_path` is then the unpacked file. Raises RuntimeError for other names, and
-    for an archive with a member that would be written outside the folder; nothing of that
-    is unpacked then.
+    .xz, of which `to_path` is then the unpacked file. Raises RuntimeError for other names, for an
+    archive with a member that would be written outside the folder, and for one that would unpack
+    to more than 256 MiB and more than 200 times its size; nothing of them is unpacked then.
     """
     source = Path(from_path)
     name = source.name.lower()
-    if name.endswith(TAR_ENDINGS) or name.endswith(".zip"):
-        target = Path(to_path) if to_path is not None else source.parent
-        (_extract_zip if name.endswith(".zip") else _extract_tar)(source, target)
-    elif source.suffix.lower() in PACKED:
-        target = Path(to_path) if to_path is not None else source.with_suffix("")
-        with PACKED[source.suffix.lower()](source, "rb") as packed, target.open("wb") as file:
-            shutil.copyfileobj(packed, file)
-    else:
+    is_archive = name.endswith((*TAR_ENDINGS, ".zip"))
+    if not is_archive and source.suffix.lower() not in COMPRESSED:
         raise RuntimeError(
             f"{source} is no archive by its name: expected .zip, {', '.join(TAR_ENDINGS)}, "
-            f"{', '.join(PACKED)}"
+            f"{', '.join(COMPRESSED)}"
         )
+    if to_path is not None:
+        target = Path(to_path)
+    else:
+        target = source.parent if is_archive else source.with_suffix("")
+    try:
+        if name.endswith(".zip"):
+            with zipfile.ZipFile(source) as archive:
+                extract_zip(archive, str(target))
+        elif is_archive:
+            extract_tar(str(source), str(target))
+        else:
+            decompress(str(source), str(target))
+    except ValueError as error:
+        raise RuntimeError(f"{source} is refused: {error}") from error
     if remove_finished:
         source.unlink()
     return to_path if to_path is not None else str(target)
-
-
-def _extract_tar(source: Path, target: Path) -> None:
-    """Unpacks a tar whose members all lie below the target and are plain files or folders."""
-    with tarfile.open(source) as archive:
-        members = archive.getmembers()
-        try:
-            for member in members:
-                tarfile.data_filter(member, str(target))
-        except tarfile.FilterError as error:
-            raise RuntimeError(f"{source} is refused: {error}") from error
-        archive.extractall(target, members, filter="data")
-
-
-def _extract_zip(source: Path, target: Path) -> None:
-    """Unpacks a zip whose members all lie below the target."""
-    folder = target.resolve()
-    with zipfile.ZipFile(source) as archive:
-        for name in archive.namelist():
-            if not (folder / name).resolve().is_relative_to(folder):
-                raise RuntimeError(f"{source} is refused: {name!r} would be outside {target}")
-        archive.extractall(target)
 
 
 def download_and_extract_archive(

@@ -123,8 +123,8 @@ def collate_numpy_array_fn(batch: Sequence, *, collate_fn_map: Rules | None = No
 
 
 def collate_numpy_scalar_fn(batch: Sequence, *, collate_fn_map: Rules | None = None) -> Tensor:
-    """A 1-d tensor of the scalars' own dtype."""
-    return as_tensor(np.asarray(batch))
+    """A 1-d tensor of the scalars' own dtype; Python's numbers among them are weaker."""
+    return as_tensor(batch)
 
 
 def collate_float_fn(batch: Sequence, *, collate_fn_map: Rules | None = None) -> Tensor:

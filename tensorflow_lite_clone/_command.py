@@ -1,0 +1,24 @@
+"""The start of ``python -m tensorflow_lite_clone``, before anything else is imported.
+
+Python puts the current folder at the head of the path then. A `numpy.py` or `random.py` that
+happens to lie there is none of the program that is to run, which may lie anywhere, so the folder
+goes before this package imports anything. (What Python itself imports to find the package,
+`contextlib` and `functools` among it, has been taken by then; ``python -P`` is the way out.)
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def _names_package() -> bool:
+    """Whether the module that ``python -m`` is looking for just now is this package."""
+    if sys.argv[:1] != ["-m"]:
+        return False
+    word = sys.orig_argv[len(sys.orig_argv) - len(sys.argv)]
+    package = __name__.rpartition(".")[0]
+    return word == package or (word.startswith("-") and word.endswith(f"m{package}"))
+
+
+if _names_package() and not sys.flags.safe_path:
+    del sys.path[0]

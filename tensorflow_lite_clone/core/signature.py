@@ -1,0 +1,170 @@
+"""Arguments checked against a function's own annotations, as PyTorch's argument parser does.
+
+A parameter annotated ``dim: int`` refuses True and 1.5, ``input: Tensor`` refuses lists and NumPy
+arrays, before any work is done; ``| None`` admits None. Parameters annotated otherwise are the
+function's own business.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from numbers import Number, Real
+from typing import Any
+
+from tensorflow_lite_clone.core.dtypes import DType
+
+#: Classes of higher rooms that annotations name; entered by these rooms.
+classes: dict[str, type] = {}
+
+
+def _is_single(value: Any, kinds: str) -> bool:
+    """Whether `value` is a tensor of one element without dimensions, of a dtype of `kinds`."""
+    return isinstance(value, classes["Tensor"]) and not value.ndim and value.dtype.kind in kinds
+
+
+def is_int(value: Any) -> bool:
+    """Whether PyTorch takes `value` for an int: no bool, but a zero-dim tensor of integers."""
+    if isinstance(value, classes["Tensor"]):
+        return _is_single(value, "iu")
+    return hasattr(value, "__index__") and not is_bool(value)
+
+
+def whole_number(what: str, value: Any) -> int:
+    """`value` as an int; TypeError for what PyTorch does not take for one."""
+    if not is_int(value):
+        raise TypeError(f"{what} must be int, not {type(value).__name__}")
+    return value.__index__()
+
+
+def is_bool(value: Any) -> bool:
+    """Whether `value` is a bool, of Python or NumPy."""
+    return isinstance(value, bool) or (
+        type(value).__name__ in ("bool", "bool_") and hasattr(value, "dtype")
+    )
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Real) or is_bool(value) or _is_single(value, "biuf")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number) or is_bool(value) or _is_single(value, "biufc")
+
+
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, DType) or value in (bool, int, float, complex)
+
+
+#: annotation -> (how torch calls it, what is of that kind)
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "Tensor": ("Tensor", lambda value: isinstance(value, classes["Tensor"])),
+    "int": ("int", is_int),
+    "bool": ("bool", is_bool),
+    "float": ("float", _is_float),
+    "complex": ("Number", _is_number),
+    "str": ("str", lambda value: isinstance(value, str)),
+    "DType": ("torch.dtype", _is_dtype),
+    "Generator": ("torch.Generator", lambda value: isinstance(value, classes["Generator"])),
+    "Layout": ("torch.layout", lambda value: isinstance(value, classes["Layout"])),
+    "MemoryFormat": (
+        "torch.memory_format", lambda value: isinstance(value, classes["MemoryFormat"])
+    ),
+}
+
+
+def has_kinds(function: Any) -> bool:
+    """Whether there is something to check: a method's own tensor is one in any case."""
+    return not hasattr(function, "checked") and any(
+        [
+            name != "self" and str(annotation).split(" | ")[0] in _KINDS
+            for name, annotation in inspect.unwrap(function).__annotations__.items()
+            if name != "return"
+        ]
+    )
+
+
+#: Flags that PyTorch reads in Python, where any truth value will do.
+_TRUTHS = ("inplace", "size_average", "reduce")
+#: Values that are of a kind by their type alone, so that a call like an earlier one is not read.
+_BY_TYPE = (bool, int, float, complex, str, type(None), DType)
+
+
+class Signature:
+    """What the parameters of a function are annotated with."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.name = function.__name__
+        function = inspect.unwrap(function)
+        code = function.__code__
+        count = code.co_argcount
+        self.names = code.co_varnames[:count]
+        keywords = code.co_varnames[: count + code.co_kwonlyargcount]
+        admits_none = {
+            name
+            for name, value in zip(
+                reversed(self.names), reversed(function.__defaults__ or ()), strict=False
+            )
+            if value is None
+        }
+        admits_none.update(
+            [name for name, value in (function.__kwdefaults__ or {}).items() if value is None]
+        )
+        self.kinds: dict[str, tuple[str, Callable[[Any], bool], bool]] = {}
+        for name in keywords:
+            parts = str(function.__annotations__.get(name, "")).split(" | ")
+            kind = None if name in _TRUTHS else _KINDS.get(parts[0])
+            if kind is not None and parts[1:] in ([], ["None"]):
+                self.kinds[name] = (*kind, len(parts) > 1 or name in admits_none)
+
+    def check(self, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """Raise torch's TypeError for a value of a wrong kind; say if types settle the question."""
+        settled = True
+        for position, (name, value) in enumerate(zip(self.names, args, strict=False), 1):
+            settled &= self._check(name, value, f" (position {position})")
+        for name, value in kwargs.items():
+            settled &= self._check(name, value, "")
+        return settled
+
+    def _check(self, name: str, value: Any, where: str) -> bool:
+        kind = self.kinds.get(name)
+        if kind is None:
+            return True
+        called, fits, admits_none = kind
+        if value is None and admits_none:
+            return True
+        if not fits(value):
+            raise TypeError(
+                f"{self.name}(): argument '{name}'{where} must be {called}, not "
+                f"{type(value).__name__}"
+            )
+        return called == "Tensor" or isinstance(value, _BY_TYPE)
+
+
+def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> Any:
+    """`function`, whose arguments are checked by their annotations before it is called.
+
+    `translated` gives keyword arguments the function's own names before they are looked at.
+    """
+    signature: Signature | None = None
+    known: set[tuple] = set()  # types of arguments that have passed
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        nonlocal signature
+        if kwargs:
+            if translated is not None:
+                kwargs = translated(kwargs)
+            types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+        else:
+            types = (*map(type, args),)
+        if types not in known:
+            if signature is None:
+                signature = Signature(function)
+            if signature.check(args, kwargs) and len(known) < 64:
+                known.add(types)
+        return function(*args, **kwargs)
+
+    wrapper.checked = True  # type: ignore[attr-defined]
+    return wrapper

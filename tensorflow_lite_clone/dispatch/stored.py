@@ -1,0 +1,76 @@
+"""Dtypes in which numbers are stored only: what happens when an op is to calculate with them.
+
+NumPy refuses to, with a TypeError. So whoever calls an op comes here in that case alone, and
+nothing else is slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, float32
+
+#: What PyTorch calculates with such tensors, too: in float32.
+_SERVED = {"abs", "addmm", "all", "any", "eq", "isnan", "linear", "mm", "ne"}
+_UNSIGNED = {"all", "any", "eq", "isnan", "ne"}
+#: What NumPy does with them and PyTorch does not.
+REFUSED = frozenset(
+    "count_nonzero cumprod cummax cummin cumsum digamma equal_all erf erfc erfcx erfinv gather "
+    "histc i0 i0e i1 i1e igamma igammac kthvalue lgamma log_ndtr logcumsumexp logical_and "
+    "logical_or logical_xor masked_fill median_of_all median_with_indices mode nanmedian_of_all "
+    "nanmedian_with_indices ndtri search_sorted sort_with_indices topk tril triu unique_rows "
+    "zeta".split()
+)
+
+
+def unserved(name: str, dtype: DType) -> NotImplementedError:
+    """The error for an op that does not serve a dtype."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
+
+
+def refusing(name: str, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call`, but NotImplementedError for arrays of such a dtype."""
+
+    def checked(*arrays: Any, **parameters: Any) -> Any:
+        dtype = arrays[0].dtype
+        if getattr(dtype, "names", None) is not None:
+            raise unserved(name, backend.dtypes[dtype])
+        return call(*arrays, **parameters)
+
+    return checked
+
+
+def calculated(
+    op: Any, backend: Any, call: Callable[..., Any], arrays: Any, parameters: dict | None = None
+) -> Any:
+    """What an op gives to which NumPy has said TypeError; NotImplementedError for most.
+
+    Where no array is of such a dtype the TypeError is raised again.
+    """
+    kinds = _dtypes_of(backend, arrays)
+    dtype = next((kind for kind in kinds if kind in FLOAT8), None)
+    if dtype is None:
+        raise  # noqa: PLE0704  (the TypeError that brought us here)
+    served = op.name in (_SERVED if dtype.is_signed else _UNSIGNED)
+    if not served and not (op.name == "mul" and all([array.ndim for array in arrays])):
+        raise unserved(op.name, dtype) from None
+    F = backend.F
+    wide = [
+        F.astype(array, float32) if kind in FLOAT8 else array
+        for array, kind in zip(arrays, kinds, strict=True)
+    ]
+    result = call(*wide, **(parameters or {}))
+    return F.astype(result, dtype) if result.dtype.kind == "f" else result
+
+
+def refuse_in_place(op: Any, backend: Any, arrays: Any) -> NoReturn:
+    """NotImplementedError for an op in place to which NumPy has said TypeError, as above."""
+    for dtype in _dtypes_of(backend, arrays):
+        if dtype in FLOAT8:
+            raise unserved(f"{op.name}_", dtype) from None
+    raise  # noqa: PLE0704
+
+
+def _dtypes_of(backend: Any, arrays: Any) -> list[DType | None]:
+    return [backend.dtypes.get(getattr(array, "dtype", None)) for array in arrays]

@@ -1,0 +1,5 @@
+"""``torch.signal``: window functions."""
+
+from tensorflow_lite_clone.signal import windows as windows
+
+__all__ = ["windows"]

@@ -1,0 +1,341 @@
+"""What is compared of an operator: one function per kind, which raises where the sides differ."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+import tensorflow_lite_clone as tlc
+from tests.operator_samples.translate import (
+    Missing,
+    name_of,
+    operator,
+    to_ours,
+    to_ours_callable,
+    to_torch,
+)
+
+SEED = 1234
+#: Of PyTorch's dtypes those that are not here: NumPy has no complex numbers of four bytes.
+ABSENT = (torch.complex32,)
+#: Results whose values nobody promises.
+UNDEFINED = frozenset(
+    """
+    empty empty_like empty_permuted empty_strided new_empty new_empty_strided resize_ resize_as_
+    """.split()
+)
+
+
+class Difference(Exception):
+    """The sides disagree."""
+
+
+class Nothing(Exception):
+    """PyTorch has no sample of this kind on the CPU."""
+
+
+def _seeded(function: Callable[..., Any], seed: Callable[[int], Any], *args: Any, **kwargs: Any):
+    seed(SEED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args, **kwargs)
+
+
+def _theirs(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return _seeded(function, torch.manual_seed, *args, **kwargs)
+
+
+def _ours(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return _seeded(function, tlc.manual_seed, *args, **kwargs)
+
+
+def _plain(value: Any) -> Any:
+    """Tuples of all kinds as lists; sparse results dense; others as they are."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach()
+        return value.to_dense() if value.layout is not torch.strided else value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def compare(ours: Any, theirs: Any, values: bool = True) -> None:
+    """Equal structure, dtypes, shapes and, within PyTorch's tolerances for the dtype, values."""
+    got, wanted = to_torch(ours), _plain(theirs)
+    if isinstance(wanted, list):
+        if not isinstance(got, list) or len(got) != len(wanted):
+            raise Difference(f"{got!r:.60} for {wanted!r:.60}")
+        for left, right in zip(got, wanted, strict=True):
+            compare(left, right, values)
+    elif isinstance(wanted, torch.Tensor):
+        if not isinstance(got, torch.Tensor):
+            raise Difference(f"{type(got).__name__} for a tensor")
+        if got.dtype != wanted.dtype:
+            raise Difference(f"dtype {got.dtype} for {wanted.dtype}")
+        if got.shape != wanted.shape:
+            raise Difference(f"shape {tuple(got.shape)} for {tuple(wanted.shape)}")
+        if values:
+            options = _tolerance(wanted)
+            if wanted.dtype.itemsize == 1 and wanted.dtype.is_floating_point:
+                got, wanted = got.float(), wanted.float()
+            torch.testing.assert_close(
+                got, wanted, equal_nan=True, check_device=False, check_stride=False, **options
+            )
+    elif isinstance(wanted, (float, complex)):
+        torch.testing.assert_close(got, wanted, equal_nan=True)
+    elif got != wanted:
+        raise Difference(f"{got!r:.60} for {wanted!r:.60}")
+
+
+def _tolerance(wanted: torch.Tensor) -> dict[str, float]:
+    """PyTorch's tolerances for the dtype, or 16 units in the last place of the largest element:
+    where terms cancel, both sides are off by that much."""
+    if not (wanted.is_floating_point() or wanted.is_complex()) or not wanted.numel():
+        return {}
+    sizes = wanted.abs().double()
+    sizes = sizes[sizes.isfinite()]
+    largest = sizes.max().item() if sizes.numel() else 0.0
+    relative, absolute = torch.testing._comparison.default_tolerances(wanted.dtype)
+    ulps = 16 if wanted.dtype.itemsize > 2 or wanted.is_complex() else 4
+    return {
+        "rtol": relative,
+        "atol": max(absolute, ulps * torch.finfo(wanted.dtype).eps * largest),
+    }
+
+
+def _samples(op: Any, dtype: torch.dtype, gradient: bool = False) -> list[Any]:
+    torch.manual_seed(SEED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return list(op.sample_inputs("cpu", dtype, requires_grad=gradient))
+        except Exception as error:  # the table itself is not whole for every dtype
+            raise Nothing(str(error)) from error
+
+
+def _calls(op: Any, dtype: torch.dtype, gradient: bool = False) -> Iterator[tuple[Any, ...]]:
+    """(sample, our arguments, our keywords, PyTorch's result).
+
+    Our inputs are made before PyTorch runs, which may write to its own.
+    """
+    for sample in _samples(op, dtype, gradient):
+        args, kwargs = to_ours((sample.input, *sample.args)), to_ours(sample.kwargs)
+        try:
+            theirs = _theirs(op.op, sample.input, *sample.args, **sample.kwargs)
+        except Exception:
+            continue  # an entry that PyTorch itself marks as failing
+        yield sample, args, kwargs, theirs
+
+
+def _processed(sample: Any, ours: Any, theirs: Any) -> tuple[Any, Any]:
+    """Both without what is free to differ, such as the signs of singular vectors."""
+    process = sample.output_process_fn_grad
+    return to_ours_callable(process)(ours), process(theirs)
+
+
+def default_dtype(op: Any) -> torch.dtype:
+    """float32 where the operator takes it, else the first it takes."""
+    supported = op.supported_dtypes("cpu")
+    for dtype in (torch.float32, torch.complex64, torch.int64, torch.bool):
+        if dtype in supported:
+            return dtype
+    raise Nothing("no dtype on the CPU")
+
+
+def names(op: Any) -> None:
+    """The function is here."""
+    default_dtype(op)
+    operator(op)
+
+
+def forward(op: Any, dtype: torch.dtype | None = None) -> None:
+    """Every sample gives PyTorch's result."""
+    function = operator(op)
+    count = 0
+    for sample, args, kwargs, theirs in _calls(op, dtype or default_dtype(op)):
+        count += 1
+        ours = _ours(function, *args, **kwargs)
+        compare(*_processed(sample, ours, theirs), values=op.name not in UNDEFINED)
+    if not count:
+        raise Nothing("no sample runs")
+
+
+def dtypes(op: Any) -> None:
+    """The same for every dtype that PyTorch's CPU serves."""
+    failed = {}
+    for dtype in sorted(op.supported_dtypes("cpu").difference(ABSENT), key=str):
+        try:
+            forward(op, dtype)
+        except Nothing:
+            continue
+        except Exception as error:
+            failed[name_of(dtype)] = error
+    if failed:
+        raise Difference("; ".join(f"{name}: {brief(error)}" for name, error in failed.items()))
+
+
+def brief(error: BaseException) -> str:
+    """An error in one line."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {' '.join(lines[:4])[:200]}"
+
+
+def _leaves(value: Any, kind: type) -> list[Any]:
+    if isinstance(value, kind):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in _leaves(item, kind)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in _leaves(item, kind)]
+    return []
+
+
+def _directions(shapes: list[Any], seed: int) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, dtype=dtype, generator=generator) for shape, dtype in shapes]
+
+
+def _gradients(module: Any, outputs: Any, inputs: list[Any], order: int) -> list[list[Any]]:
+    """Gradients of orders 1 to `order` along directions that both sides share."""
+    level = [x for x in _leaves(outputs, module.Tensor) if x.requires_grad]
+    found = []
+    for number in range(1, order + 1):
+        shapes = [(tuple(x.shape), getattr(torch, str(x.dtype).split(".")[-1])) for x in level]
+        ups = _directions(shapes, number)
+        ups = ups if module is torch else to_ours(ups)
+        if not level:
+            return found
+        found.append(
+            list(
+                module.autograd.grad(
+                    level, inputs, ups, create_graph=number < order, allow_unused=True
+                )
+            )
+        )
+        level = [g for g in found[-1] if g is not None and g.requires_grad]
+    return found
+
+
+def _order(op: Any, order: int) -> None:
+    if not op.supports_autograd or (order == 2 and not op.supports_gradgrad):
+        raise Nothing("no gradient in PyTorch")
+    function = operator(op)
+    count = 0
+    for dtype in (torch.float64, torch.complex128):
+        if dtype not in op.supported_backward_dtypes("cpu"):
+            continue
+        for sample, args, kwargs, theirs in _calls(op, dtype, gradient=True):
+            inputs = [
+                x
+                for x in _leaves([sample.input, sample.args, sample.kwargs], torch.Tensor)
+                if x.requires_grad and x.is_leaf
+            ]
+            mine = [x for x in _leaves([args, kwargs], tlc.Tensor) if x.requires_grad]
+            ours = _ours(function, *args, **kwargs)
+            ours, theirs = _processed(sample, ours, theirs)
+            try:
+                wanted = _theirs(_gradients, torch, theirs, inputs, order)
+            except Exception:
+                continue
+            if len(wanted) < order or all(g is None for g in wanted[-1]):
+                continue
+            count += 1
+            got = _ours(_gradients, tlc, ours, mine, order)
+            if len(got) < order:
+                raise Difference("the result requires no gradient")
+            for left, right, x in zip(got[-1], wanted[-1], inputs, strict=True):
+                right = torch.zeros_like(x) if right is None else right
+                left = to_ours(torch.zeros_like(x.detach())) if left is None else left
+                compare(left, right)
+    if not count:
+        raise Nothing("no gradient in PyTorch")
+
+
+def gradients(op: Any) -> None:
+    """First gradients, in float64 and complex128, along random directions."""
+    _order(op, 1)
+
+
+def second_gradients(op: Any) -> None:
+    """Second gradients."""
+    _order(op, 2)
+
+
+def errors(op: Any) -> None:
+    """Every error sample raises PyTorch's type."""
+    if op.error_inputs_func is None:
+        raise Nothing("no error samples")
+    function = operator(op)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = list(op.error_inputs("cpu"))
+    count = 0
+    for case in found:
+        sample = case.sample_input
+        try:
+            args, kwargs = to_ours((sample.input, *sample.args)), to_ours(sample.kwargs)
+        except Missing:
+            continue
+        try:
+            _theirs(op.op, sample.input, *sample.args, **sample.kwargs)
+        except Exception as error:
+            wanted = error
+        else:
+            continue
+        count += 1
+        try:
+            _ours(function, *args, **kwargs)
+        except Exception as error:
+            if (
+                not isinstance(error, type(wanted))
+                and type(error).__name__ != type(wanted).__name__
+            ):
+                raise Difference(
+                    f"{type(error).__name__} for {type(wanted).__name__}: {str(error)[:80]} "
+                    f"({str(wanted)[:80]})"
+                ) from error
+        else:
+            raise Difference(f"nothing raised for {type(wanted).__name__}: {str(wanted)[:120]}")
+    if not count:
+        raise Nothing("no error samples")
+
+
+def out(op: Any) -> None:
+    """`out=`: the result is written there, into other shapes too, and other dtypes are refused."""
+    if not op.supports_out:
+        raise Nothing("no out=")
+    function = operator(op)
+    count = 0
+    for _, args, kwargs, theirs in _calls(op, default_dtype(op)):
+        expected = _leaves(theirs, torch.Tensor)
+        single = isinstance(theirs, torch.Tensor)
+        if not expected:
+            continue
+        count += 1
+        for shape in (None, (0,)):
+            made = [
+                to_ours(torch.full_like(x if shape is None else x.new_empty(shape), 3))
+                for x in expected
+            ]
+            target = made[0] if single else tuple(made)
+            found = _ours(function, *args, **kwargs, out=target)
+            returned = [found] if single else list(found)
+            if any(x is not y for x, y in zip(returned, made, strict=True)):
+                raise Difference("out= is not what is returned")
+            compare(made, expected, values=op.name not in UNDEFINED)
+    if not count:
+        raise Nothing("no sample runs")
+
+
+KINDS: dict[str, Callable[[Any], None]] = {
+    "names": names,
+    "forward": forward,
+    "dtypes": dtypes,
+    "gradients": gradients,
+    "second_gradients": second_gradients,
+    "errors": errors,
+    "out": out,
+}
