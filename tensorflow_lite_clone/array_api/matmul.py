@@ -30,4 +30,4 @@ def tensordot(
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sums of ``conj(x1) * x2`` over `axis`, which is negative; other axes broadcast."""
     x1, x2 = promoted_pair(x1, x2)
-    return cast(_matmul.vecdot(x1, x2, dim=axis), x1.dtype)  # PyTorch's sums are of int64
+    return cast(_products.vecdot(x1, x2, dim=axis), x1.dtype)  # PyTorch's sums are of int64

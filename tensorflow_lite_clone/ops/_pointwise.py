@@ -340,8 +340,8 @@ def binary(
                 return result
         raise wrong_operands(f"{name}_", input, other)
 
-    function.with_numbers = with_numbers  # type: ignore[attr-defined]
-    function.reflected = reflected  # type: ignore[attr-defined]
+    function.with_numbers = with_numbers
+    function.reflected = reflected
     if operators is not None:
         normal, mirrored, augmented = operators
         export(operator, "method", name=normal)
