@@ -48,7 +48,7 @@ class _Bounded:
 
     def read(self, count: int) -> bytes:
         self._room_for(self._place + count)
-        data = self._file.read(count)
+        data: bytes = self._file.read(count)
         self._place += len(data)
         return data
 

@@ -118,28 +118,38 @@ class Signature:
             if kind is not None and parts[1:] in ([], ["None"]):
                 self.kinds[name] = (*kind, len(parts) > 1 or name in admits_none)
 
-    def check(self, args: tuple, kwargs: dict[str, Any]) -> bool:
-        """Raise torch's TypeError for a value of a wrong kind; say if types settle the question."""
-        settled = True
-        for position, (name, value) in enumerate(zip(self.names, args, strict=False), 1):
-            settled &= self._check(name, value, f" (position {position})")
-        for name, value in kwargs.items():
-            settled &= self._check(name, value, "")
-        return settled
+    def read(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any], bool]:
+        """Arguments with numbers for zero-dim tensors, and whether their types alone say they fit.
 
-    def _check(self, name: str, value: Any, where: str) -> bool:
+        Raises torch's TypeError for a value of a wrong kind.
+        """
+        values, settled = list(args), True
+        for place, name in enumerate(self.names[: len(args)]):
+            values[place], by_type = self._read(name, args[place], f" (position {place + 1})")
+            settled &= by_type
+        named = {}
+        for name, value in kwargs.items():
+            named[name], by_type = self._read(name, value, "")
+            settled &= by_type
+        return tuple(values), named, settled
+
+    def _read(self, name: str, value: Any, where: str) -> tuple[Any, bool]:
         kind = self.kinds.get(name)
         if kind is None:
-            return True
+            return value, True
         called, fits, admits_none = kind
         if value is None and admits_none:
-            return True
+            return value, True
         if not fits(value):
             raise TypeError(
                 f"{self.name}(): argument '{name}'{where} must be {called}, not "
                 f"{type(value).__name__}"
             )
-        return called == "Tensor" or isinstance(value, _BY_TYPE)
+        if called == "Tensor":
+            return value, True
+        if isinstance(value, classes["Tensor"]):
+            return value.item(), False
+        return value, isinstance(value, _BY_TYPE)
 
 
 def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> Any:
@@ -162,7 +172,8 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
         if types not in known:
             if signature is None:
                 signature = Signature(function)
-            if signature.check(args, kwargs) and len(known) < 64:
+            args, kwargs, settled = signature.read(args, kwargs)
+            if settled and len(known) < 64:
                 known.add(types)
         return function(*args, **kwargs)
 

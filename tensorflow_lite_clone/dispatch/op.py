@@ -25,7 +25,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeGuard
 
-from tensorflow_lite_clone.dispatch.result_layout import Rule, row_major
+from tensorflow_lite_clone.dispatch.result_layout import row_major
 
 #: name -> op or composite
 TABLE: dict[str, type[Op] | Callable[..., Any]] = {}
@@ -84,7 +84,7 @@ class Op:
     hints: tuple[int, ...] = ()  # saved outputs that a recorded backward gets as None
     renewable = False  # saved outputs that were written to since are calculated again from inputs
     any_layout = False  # it takes inputs as they lie, and PyTorch's result lies as they do
-    layout: Rule | None = row_major  # how results lie; None: as they are made
+    layout: Any = row_major  # the `Rule` by which results lie; None: as they are made
     word: str | None = None  # forward is just this word of F
     deferrable = False  # a joint `backward` that touches arrays only by one composite of its own
     by_strides = False  # what a view shows depends on its input's strides (as_strided)

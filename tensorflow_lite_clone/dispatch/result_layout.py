@@ -31,7 +31,7 @@ Rule = Callable[[Shape, tuple[Geometry, ...], dict[str, Any]], Shape]
 _reordering: set[Rule] = set()
 
 
-def reordering(rule: Rule) -> Rule:
+def reordering(rule: Any) -> Any:
     """Let a rule be asked for row-major operands too."""
     _reordering.add(rule)
     return rule
@@ -75,7 +75,7 @@ def windows_with_weight(shape: Shape, operands: tuple[Geometry, ...], parameters
     """channels_last where the first operand or the second, a weight, is; of lines the second."""
     if len(shape) == 3:
         return _of_lines(shape, operands[1:2])
-    if len(shape) == 5 and _is_small(*operands[:2], parameters["groups"]):
+    if len(shape) == 5 and _is_small(operands[0], operands[1], parameters["groups"]):
         return contiguous_strides(shape)
     return _of_lines(shape, operands[:2])
 

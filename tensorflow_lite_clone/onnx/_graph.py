@@ -107,6 +107,12 @@ class Graph:
         """A zero-dim constant of a value's dtype."""
         return self.constant(value, like.dtype)
 
+    def scalar(self, size: Any, like: Value) -> str:
+        """A zero-dim value of another's dtype: a number, or a dynamic size."""
+        if not isinstance(size, Varying):
+            return self.number(size, like)
+        return self.cast(self.squeeze(self.size(size), [0]), like.dtype)
+
     def integers(self, values: Any) -> str:
         """A constant line of int64."""
         return self.constant(list(values), np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorflow_lite_clone.onnx import rules  # noqa: F401  enters the rules
 from tensorflow_lite_clone.onnx._graph import RULES, Graph, Traced
-from tensorflow_lite_clone.onnx._sizes import Symbol, Twins, Varying, expression, varies
+from tensorflow_lite_clone.onnx._sizes import Symbol, Twins, Varying, expression, paired, varies
 from tensorflow_lite_clone.onnx._trace import Call, Trace, Value
 from tensorflow_lite_clone.onnx.errors import (
     OnnxExporterError,
@@ -187,19 +187,33 @@ class _Emission:
         every = np.concatenate([constant.ravel() for constant in constants])
         if every.size and (every == every[0]).all():
             return graph.node("Expand", graph.constant(every[0]), graph.shape_of(shape))
-        longest = max(constants, key=len)
-        if longest.ndim == 1 and len(longest) > 1:
-            start, step = longest[0], longest[1] - longest[0]
-            if all([equal(start + step * np.arange(len(c)), c) for c in constants]):
-                count = graph.cast(graph.squeeze(graph.shape_of(shape), [0]), value.dtype)
-                reach = graph.node("Mul", count, graph.number(step, value))
-                end = graph.node("Add", reach, graph.number(start, value))
-                begin, by = graph.number(start, value), graph.number(step, value)
-                return graph.node("Range", begin, end, by)
+        if first.ndim == 1:
+            pieces = [_progressions(constant) for constant in constants]
+            alike = len(set(map(len, pieces))) == 1 and len(pieces[0]) > 0
+            if alike and first.dtype.kind not in "iu":
+                alike = len({piece[0][:2] for piece in pieces}) == 1
+            if alike:
+                parts = [self._progression(value, paired(list(runs))) for runs in zip(*pieces)]
+                return parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=0)
         raise OnnxExporterError(
             f"a constant of shape {list(first.shape)} depends on a dynamic size in a way that "
             "cannot be exported"
         )
+
+    def _progression(self, value: Value, piece: tuple) -> str:
+        """``start + step * arange(count)``, where start and count may be dynamic sizes."""
+        graph = self.graph
+        start, step, count = piece
+        if not varies(piece):
+            return graph.constant(start + step * np.arange(count), value.dtype)
+        if isinstance(step, Varying):  # of a single element the step is free
+            raise OnnxExporterError("the step of a constant depends on a dynamic size")
+        begin = graph.scalar(start, value)
+        if not step:
+            return graph.node("Expand", begin, graph.shape_of([count]))
+        by = graph.scalar(step, value)
+        reach = graph.node("Mul", graph.scalar(count, value), by)
+        return graph.node("Range", begin, graph.node("Add", reach, begin), by)
 
     def _number(self, value: Value, constants: list[Any]) -> str:
         """A constant of one shape and several values: a size, or what the inputs' values give."""
@@ -210,6 +224,26 @@ class _Emission:
                 return graph.cast(graph.squeeze(graph.size(size), [0]), value.dtype)
         warnings.warn(FROZEN, OnnxExporterWarning, stacklevel=2)
         return graph.constant(constants[0])
+
+
+def _progressions(line: Any) -> list[tuple]:
+    """(start, step, count) of the arithmetic progressions that a line is made of, one by one.
+
+    A line of floats is one progression or has none.
+    """
+    step = line[1] - line[0] if len(line) > 1 else 1
+    if line.dtype.kind not in "iu":
+        whole = len(line) > 1 and equal(line[0] + step * np.arange(len(line)), line)
+        return [(float(line[0]), float(step), len(line))] if whole else []
+    found = []
+    while len(line):
+        step = int(line[1] - line[0]) if len(line) > 1 else 1
+        count = 1 + int((np.cumprod(np.diff(line) == step)).sum())
+        if count == 2 and abs(step) > 1:  # rather where the next one begins
+            step, count = 1, 1
+        found.append((int(line[0]), step, count))
+        line = line[count:]
+    return found
 
 
 def equal(first: Any, second: Any) -> bool:

@@ -83,6 +83,10 @@ def paired(values: Sequence[Any]) -> Any:
         return type(first)(*entries) if hasattr(first, "_fields") else type(first)(entries)
     if isinstance(first, dict):
         return {key: paired([value[key] for value in values]) for key in first}
+    if type(first) is float and any([value != first for value in values]) and first == first:
+        raise OnnxExporterError(
+            f"a number that an op is given depends on a dynamic size: it was {values} in the runs"
+        )
     if isinstance(first, slice):
         return slice(*[paired(part) for part in zip(*[(v.start, v.stop, v.step) for v in values])])
     return first

@@ -40,6 +40,14 @@ def expect_tensors(name: str, *values: Any) -> None:
             )
 
 
+def expect_one_dtype(name: str, *tensors: Tensor | None) -> None:
+    """Raise RuntimeError for dtypes that differ."""
+    dtypes = {tensor.dtype: tensor for tensor in tensors if tensor is not None}
+    if len(dtypes) > 1:
+        first, second, *_ = [dtype.short_name for dtype in dtypes]
+        raise RuntimeError(f"{name}(): expected scalar type {first} but found {second}")
+
+
 def _different(inputs: tuple) -> RuntimeError:
     names = [_CPP_NAMES[tensor.dtype.name] for tensor in inputs if tensor is not None]
     if len(names) == 2:

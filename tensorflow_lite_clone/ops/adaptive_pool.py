@@ -241,7 +241,8 @@ def _max_unpool(ndim: int) -> Any:
         count = math.prod(input.shape[-ndim:])
         zeros = input.new_zeros((*leading, room))
         flat = zeros.scatter(-1, indices.reshape(*leading, count), input.reshape(*leading, count))
-        return flat.reshape(*leading, *size)
+        result = flat.reshape(*leading, *size)
+        return in_format_of(result, input) if ndim == 2 else result
 
     max_unpool.__name__ = max_unpool.__qualname__ = name
     max_unpool.__doc__ = (

@@ -261,7 +261,7 @@ def rsub(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
     return _sub(other, _scaled(other, input, alpha))
 
 
-@public("torch", "method", flat=True)
+@public("torch", "method")
 def positive(input: Tensor) -> Tensor:
     """`input` itself; RuntimeError for booleans."""
     if _is_bool(input):

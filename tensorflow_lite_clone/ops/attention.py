@@ -8,7 +8,8 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides
+from tensorflow_lite_clone.core.strides import dense_strides
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.ops.generators import drawing
@@ -28,6 +29,13 @@ class Attention(Op):
     label = "ScaledDotProductAttention"
     nondifferentiable = (1,)
     hints = (1,)
+
+    def layout(shape, operands, parameters):
+        q, k, v, *_ = operands
+        fused = len(shape) == 4 and shape == q[0] and k[0][:2] == q[0][:2]
+        if fused and all([own[-1] == 1 or strides[-1] == 1 for own, strides in (q, k, v)]):
+            return dense_strides(*q)  # as PyTorch's fused form leaves it
+        return contiguous_strides(shape)
 
     def forward(F, q, k, v, mask, *, scale, causal, groups):
         return _forward(F, q, k, v, mask, scale, causal, groups, None)[:2]

@@ -111,7 +111,7 @@ def _strided(size: tuple, strides: tuple | None, dtype: DType, backend: Any) -> 
                 f"Storage size calculation overflowed with sizes={list(size)}"
             ) from None
         raise OutOfMemoryError(
-            f"can't allocate memory: you tried to allocate {number} bytes."
+            f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {number} bytes."
         ) from None
 
 

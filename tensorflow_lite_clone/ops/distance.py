@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops._products import expect_one_dtype
 from tensorflow_lite_clone.ops.norms import vector_norm
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -32,6 +33,12 @@ def cdist(
     if x1.ndim < 2 or x2.ndim < 2:
         which, ndim = ("X1", x1.ndim) if x1.ndim < 2 else ("X2", x2.ndim)
         raise RuntimeError(f"cdist only supports at least 2D tensors, {which} got: {ndim}D")
+    for which, tensor in (("X1", x1), ("X2", x2)):
+        if tensor.dtype.kind != "f":
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {which} got: {tensor.dtype.short_name}"
+            )
+    expect_one_dtype("cdist", x1, x2)
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: "

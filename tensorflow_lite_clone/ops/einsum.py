@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from string import ascii_letters
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._products import expect_one_dtype, expect_tensors
 from tensorflow_lite_clone.ops.matmul import matmul
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -46,6 +48,10 @@ def einsum(*args: Any) -> Tensor:
         labels.append(named)
     _check_sizes(tensors, labels)
     order = _output_labels(output, labels, inputs)
+    counts = Counter([label for named in labels for label in named])
+    summed = any([count > 1 and label not in order for label, count in counts.items()])
+    if summed and not autocast:  # what is no product is promoted; autocast casts for products
+        expect_one_dtype("einsum", *tensors)
     dtype = tensors[0].dtype
     for tensor in tensors:
         dtype = promote_types(dtype, tensor.dtype)
@@ -219,7 +225,7 @@ def _contract(tensors: list[Tensor], labels: list[list], order: list) -> Tensor:
     x, have = tensors[0], labels[0]
     for position in range(1, len(tensors)):
         later = set(order).union(*labels[position + 1 :])
-        x, have = _multiply(x, have, tensors[position], labels[position], later)
+        x, have = _multiply(x, have, tensors[position], labels[position], later, order)
     summed = [axis for axis, label in enumerate(have) if label not in order]
     if summed:
         x = x.sum(summed)
@@ -228,8 +234,13 @@ def _contract(tensors: list[Tensor], labels: list[list], order: list) -> Tensor:
     return x if axes == list(range(len(axes))) else x.permute(*axes)
 
 
-def _multiply(x: Tensor, left: list, y: Tensor, right: list, later: set) -> tuple[Tensor, list]:
-    """The product of two operands, summed over the labels they share that are not in `later`."""
+def _multiply(
+    x: Tensor, left: list, y: Tensor, right: list, later: set, order: list
+) -> tuple[Tensor, list]:
+    """The product of two operands, summed over the labels they share that are not in `later`.
+
+    Labels of `order`, the output's, come in that order within the rows and the columns.
+    """
     x, left = _presummed(x, left, set(right) | later)
     y, right = _presummed(y, right, set(left) | later)
     x_size, y_size = dict(zip(left, x.shape)), dict(zip(right, y.shape))
@@ -243,10 +254,11 @@ def _multiply(x: Tensor, left: list, y: Tensor, right: list, later: set) -> tupl
         y = _unsqueezed(y, right, wide)
         left = [*left, *[c for c in wide if c not in left]]
         right = [*right, *[c for c in wide if c not in right]]
-        return _multiply(x, left, y, right, later)
-    batch = [c for c in shared if c in later]
-    rows = [c for c in left if c not in y_size]
-    columns = [c for c in right if c not in x_size]
+        return _multiply(x, left, y, right, later, order)
+    place = lambda label: order.index(label) if label in order else len(order)
+    batch = sorted([c for c in shared if c in later], key=place)
+    rows = sorted([c for c in left if c not in y_size], key=place)
+    columns = sorted([c for c in right if c not in x_size], key=place)
     x_batch, y_batch = [x_size[c] for c in batch], [y_size[c] for c in batch]
     count = math.prod(x_size[c] for c in inner)
     m, n = [x_size[c] for c in rows], [y_size[c] for c in columns]

@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
@@ -19,12 +20,13 @@ from tensorflow_lite_clone.tensor import Tensor
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The values as a NumPy array that shares this CPU tensor's memory.
 
-    With `force` a tensor on another device or in a graph is copied or detached first.
+    With `force` a tensor on another device or in a graph is copied or detached first. Without it a
+    tensor that requires a gradient is a RuntimeError, unless gradients are off.
     """
     if self.dtype in (dtypes.bfloat16, *dtypes.FLOAT8):
         raise TypeError(f"Got unsupported ScalarType {self.dtype.short_name}")
     if not force:
-        if self.requires_grad:
+        if self.requires_grad and mode.grad:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."

@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._resample import (
     Resample,
@@ -22,6 +23,7 @@ from tensorflow_lite_clone.ops._resample import (
     whole_taps,
 )
 from tensorflow_lite_clone.ops.adaptive_pool import adaptive_average
+from tensorflow_lite_clone.ops.memory import in_format_of
 from tensorflow_lite_clone.tensor import Tensor
 
 # mode -> the number of spatial axes it serves
@@ -94,6 +96,12 @@ def interpolate(
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     elif scale_factor is not None:
         factors = _per_axis(scale_factor, input, "scale_factor", "scale_factor")
+        for factor in factors:
+            if isinstance(factor, (str, bool)):
+                raise TypeError(
+                    "interpolate(): argument 'scale_factor' must be tuple of floats, but found "
+                    f"{type(factor).__name__}"
+                )
         factors = [float(factor) for factor in factors]
         counts = [math.floor(n * factor) for n, factor in zip(shape, factors)]
         if recompute_scale_factor or mode == "area":
@@ -120,9 +128,7 @@ def interpolate(
 
 
 def _as_int(value: Any) -> int:
-    if hasattr(value, "__index__"):
-        return value.__index__()
-    raise TypeError(f"interpolate(): size must be ints, not {type(value).__name__}")
+    return whole_number("interpolate(): argument 'size'", value)
 
 
 @autocasts("upsample_nearest1d")
@@ -162,7 +168,7 @@ def _resampled(
             else:
                 x = apply(Resample, x, axis=axis + 2, taps=along)
     if x is start:
-        x = x.clone()
+        x = in_format_of(x.clone(), x)
     return x.round().clamp(0, 255).to(dtype) if whole else x
 
 

@@ -9,7 +9,8 @@ from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.strides import is_channels_last, suggested_strides
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
@@ -24,10 +25,20 @@ from tensorflow_lite_clone.ops.shape import (
 from tensorflow_lite_clone.tensor import Tensor
 
 
+def _joined(shape: tuple, operands: tuple) -> tuple:
+    """channels_last where all operands are."""
+    if all([len(own) in (4, 5) and is_channels_last(own, strides) for own, strides in operands]):
+        return suggested_strides(shape, operands[0])
+    return contiguous_strides(shape)
+
+
 class Cat(Op):
     """Arrays one after the other along a dimension, where they have the given sizes."""
 
     any_layout = True
+
+    def layout(shape, operands, parameters):
+        return _joined(shape, operands)
 
     def forward(F, *xs, axis, sizes):
         return F.concat(xs, axis=axis)
@@ -44,6 +55,14 @@ class Cat(Op):
 
 class Stack(Op):
     """Arrays of one shape along a new dimension."""
+
+    def layout(shape, operands, parameters):
+        axis, own = parameters["axis"], operands[0][0]
+        if axis == len(own):
+            return contiguous_strides(shape)
+        longer = (*own[:axis], shape[axis] * own[axis], *own[axis + 1 :])
+        strides = _joined(longer, operands)  # PyTorch's is a view of what `cat` gives
+        return (*strides[:axis], own[axis] * strides[axis], *strides[axis:])
 
     def forward(F, *xs, axis):
         return F.stack(xs, axis=axis)

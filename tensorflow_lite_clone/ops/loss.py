@@ -9,6 +9,7 @@ from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import float32, int64, uint8
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
 from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.softmax import log_softmax
@@ -311,6 +312,8 @@ def nll_loss(
     """
     reduction = reduction_of(size_average, reduce, reduction)
     target = _check_index_targets(input, target, weight)
+    if input.dtype.kind != "f":
+        refuse("nll_loss", input.dtype)
     return apply(
         NllLoss,
         input,

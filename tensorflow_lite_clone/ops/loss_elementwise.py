@@ -14,7 +14,8 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
-from tensorflow_lite_clone.dispatch.result_layout import elementwise
+from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
+from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._losses import (
     finish,
     loss_operands,
@@ -216,6 +217,8 @@ def huber_loss(
 class BinaryCrossEntropy(Op):
     """``-w * (y * log(x) + (1 - y) * log(1 - x))``, logarithms no less than -100, reduced."""
 
+    layout = like_first
+
     def forward(F, x, y, weight, *, reduction):
         F.check_range(x, 0, 1, "all elements of input should be between 0 and 1")
         log_x, log_rest = _bounded_logs(F, x)
@@ -340,6 +343,8 @@ def binary_cross_entropy_with_logits(
         raise ValueError(
             f"Target size ({target.shape}) must be the same as input size ({input.shape})"
         )
+    if input.dtype.kind in "biu":
+        refuse("binary_cross_entropy_with_logits", input.dtype)
     if target.dtype.kind in "biu":
         raise uncastable(input.dtype, target.dtype)
     for name, factor in (("weight", weight), ("pos_weight", pos_weight)):
@@ -403,6 +408,12 @@ def kl_div(
             stacklevel=level_outside(),
         )
     reduction = reduction_of(size_average, reduce, reduction)
+    for tensor in (input, target):
+        if tensor.dtype.kind != "f":
+            raise RuntimeError(
+                "kl_div(): expected floating-point inputs, but got one of "
+                f"{tensor.dtype.short_name}"
+            )
     broadcast_shapes(input.shape, target.shape)
     x, t = as_operands((input, target), operand_dtype(input, target))
     result = apply(KlDiv, x, t, reduction=reduction, log_target=log_target)

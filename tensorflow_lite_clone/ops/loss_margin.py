@@ -11,6 +11,7 @@ from tensorflow_lite_clone.autograd.autocast import uncast
 from tensorflow_lite_clone.core.dtypes import float32, uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
 from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.ops.create import full_like
@@ -29,7 +30,7 @@ def soft_margin_loss(
 ) -> Tensor:
     """``log(1 + exp(-target * input))`` of targets 1 and -1."""
     reduction = reduction_of(size_average, reduce, reduction)
-    product = -target * input
+    product = input * -target
     if product.dtype.kind in "iu":
         raise uncastable(float32, product.dtype)
     return finish(product.exp().log1p(), reduction)
@@ -199,6 +200,8 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     rows, classes = _batch_of_rows(input)
+    if input.dtype.kind != "f":
+        refuse("multi_margin_loss", input.dtype)
     if target.ndim > 1 or target.numel() != rows:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of "
@@ -239,6 +242,8 @@ def multilabel_margin_loss(
     """
     reduction = reduction_of(size_average, reduce, reduction)
     rows, classes = _batch_of_rows(input)
+    if input.dtype.kind != "f":
+        refuse("multilabel_margin_loss", input.dtype)
     if target.shape != input.shape:
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: "

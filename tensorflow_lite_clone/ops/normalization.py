@@ -93,6 +93,7 @@ class RmsNorm(Op):
     Source: Zhang and Sennrich, "Root mean square layer normalization" (2019).
     """
 
+    layout = image
     nondifferentiable = (1,)
     hints = (1,)
 

@@ -54,6 +54,8 @@ def _padded(input: Tensor, pad: Any, mode: str, value: float | None) -> Tensor:
                     f"resulted in a negative output size, which is invalid. Check dimension {axis} "
                     "of your input."
                 )
+        if not any(widths):
+            return input.clone()
         return apply(ConstantPad, input, pads=pads, value=0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")

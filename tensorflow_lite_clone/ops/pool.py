@@ -18,6 +18,7 @@ from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_op
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.windows import (
     Ints,
     int_tuple,
@@ -482,7 +483,7 @@ def _lp_pool(ndim: int) -> Any:
     lp_pool.__doc__ = (
         f"(sum of x ** p) ** (1 / p) over windows of {ndim} last axes, p being `norm_type`."
     )
-    export(lp_pool, "functional", name=name)
+    export(checked(lp_pool), "functional", name=name)
     return lp_pool
 
 

@@ -115,7 +115,7 @@ def _reflected_power(self: Tensor, base: Any) -> Any:
     if isinstance(base, Tensor):
         return _pow(base, self)
     number = as_number(base)
-    return NotImplemented if number is None else _pow(number, self)
+    return NotImplemented if number is None else _pow(number, self).contiguous()
 
 
 export(_power, "method", name="__pow__")
@@ -134,7 +134,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         if result is NotImplemented:
             raise wrong_operands("pow", input, exponent)
     else:
-        result = _pow(input, exponent)
+        result = _pow(input, exponent).contiguous()  # as PyTorch's function for it
     return result if out is None else write_out("pow", out, result, (input, exponent))
 
 

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import as_operands, cast, operand_dtype
-from tensorflow_lite_clone.ops._products import expect_tensors, times
+from tensorflow_lite_clone.ops._products import expect_one_dtype, expect_tensors, times
 from tensorflow_lite_clone.ops.matmul import dot, expect_expandable, matmul, outer, plain_matmul
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -47,11 +47,13 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 @public("torch")
 @with_out
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tensor:
     """Sums of products over `dims`: a list of axes of `a` and one of `b`, or a number n, which
-    means the last n axes of `a` and the first n of `b`.
+    means the last n axes of `a` and the first n of `b`. `axes` is NumPy's name of it, by which
+    packages call that know arrays of many libraries.
     """
     expect_tensors("tensordot", a, b)
+    dims = dims if axes is None else axes
     left, right = _contracted_axes(a.ndim, b.ndim, dims)
     if len(left) != len(right):
         raise RuntimeError("both dimension lists should have same length")
@@ -131,6 +133,7 @@ def _cross(input: Tensor, other: Tensor, dim: int) -> Tensor:
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and "
             f"{sizes[1]}"
         )
+    expect_one_dtype("linalg.cross", input, other)
     dtype = operand_dtype(input, other)
     return apply(LinalgCross, *as_operands((input, other), dtype), axis=axis - input.ndim)
 
@@ -318,6 +321,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     (out,) give (..., out).
     """
     expect_tensors("bilinear", input1, input2, weight, bias)
+    expect_one_dtype("bilinear", input1, input2, weight, bias)
     if input1.ndim != input2.ndim:
         raise RuntimeError(
             f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"

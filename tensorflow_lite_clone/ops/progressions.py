@@ -30,6 +30,13 @@ def _number(name: str, value: Any) -> Any:
     return fitting_number(number, dtypes.float64) if isinstance(number, complex) else number
 
 
+def _expect_numbers(name: str, *values: Any) -> None:
+    """Raise TypeError for what is neither a Tensor nor a number."""
+    for value in values:
+        if not isinstance(value, Tensor) and as_number(value) is None:
+            raise TypeError(f"{name}(): argument must be Number, not {type(value).__name__}")
+
+
 @public("torch")
 @functools.partial(with_new_out, fills=True)
 def arange(
@@ -179,6 +186,7 @@ def linspace(
     """`steps` evenly spaced numbers from `start` to `end`, both included."""
     backend = backends.load(device)
     _refuse("linspace", dtype, "b")
+    _expect_numbers("linspace", start, end)
     values, dtype = backend.guarded(_spaced)(start, end, steps, dtype, backend)
     return finish(backend.F.astype(values, dtype), backend, requires_grad)
 
@@ -200,6 +208,7 @@ def logspace(
     """``base ** linspace(start, end, steps)``."""
     backend = backends.load(device)
     _refuse("logspace", dtype, "b")
+    _expect_numbers("logspace", start, end)
     final = get_default_dtype() if dtype is None else as_dtype(dtype)
     kept = final if final.kind in "fc" else None
     exponents, _ = backend.guarded(_spaced)(start, end, steps, kept, backend)

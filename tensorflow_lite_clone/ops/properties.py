@@ -12,6 +12,7 @@ from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops import create
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._operands import operand_dtype
 from tensorflow_lite_clone.ops.slices import offset_of
 from tensorflow_lite_clone.storage import Free, Storage
@@ -27,12 +28,14 @@ def is_tensor(obj: Any, /) -> bool:
 @public("torch", "method", flat=True)
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
+    expect_tensor("is_floating_point", input)
     return input.dtype.kind == "f"
 
 
 @public("torch", "method", flat=True)
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
+    expect_tensor("is_complex", input)
     return input.dtype.kind == "c"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import index as as_int
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -13,6 +12,7 @@ from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
+from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import image
@@ -51,6 +51,8 @@ class RepeatInterleave(Op):
 
 class Roll(Op):
     """Elements shifted cyclically, along the flattened array if `axis` is None."""
+
+    layout = image
 
     def forward(F, x, *, shift, axis):
         return F.roll(x, shift, axis=axis)
@@ -155,7 +157,7 @@ def repeat_interleave(
         backend = input._storage.backend
         repeats = wrap(backend.asarray(list(repeats), int64), backend)
     if not isinstance(repeats, Tensor):
-        count = as_int(repeats)
+        count = whole_number("repeats", repeats)
         if count < 0:
             raise RuntimeError("Repeats must be non-negative")
         if not shape:

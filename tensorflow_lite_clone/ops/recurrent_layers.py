@@ -20,6 +20,7 @@ from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.table import serves
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops.activation import relu
 from tensorflow_lite_clone.ops.dropout import dropout
 from tensorflow_lite_clone.ops.join import cat, stack
@@ -261,6 +262,7 @@ def _recurrent(
 
 def _public(name: str, make: Callable[..., _Step], states: int, folds_bias: bool) -> Any:
     def network(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        expect_tensor(name, args[0] if args else kwargs.get("input"))
         return _recurrent(name, make, states, folds_bias, args, kwargs)
 
     state = "hx a tuple of two" if states == 2 else "hx"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import index as as_int
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view
@@ -176,7 +175,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     shape = input._storage.laid.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    axis, place = normalize_dim(dim, len(shape)), as_int(index)
+    axis, place = normalize_dim(dim, len(shape)), whole_number("index", index)
     size = shape[axis]
     if not -size <= place < size:
         raise IndexError(
@@ -259,7 +258,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         )
     array, backend = storage.array, storage.backend
     own = offset_of(storage)
-    start = own if storage_offset is None else as_int(storage_offset)
+    start = own if storage_offset is None else whole_number("storage_offset", storage_offset)
     memory = (storage.root or storage).array
     itemsize = array.dtype.itemsize
     held = extent(memory.shape, backend.strides(memory)) * memory.dtype.itemsize
@@ -312,10 +311,10 @@ def split(
     """Consecutive views of `split_size` elements (the last may be smaller) or of listed sizes."""
     if split_size_or_sections is None:
         split_size_or_sections = split_size
-    if not hasattr(split_size_or_sections, "__index__"):
+    if isinstance(split_size_or_sections, (tuple, list)):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     shape, axis = _place("split", tensor, dim)
-    step, size = as_int(split_size_or_sections), shape[axis]
+    step, size = whole_number("split_size", split_size_or_sections), shape[axis]
     if step < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
     if step == 0:
@@ -377,8 +376,8 @@ def tensor_split(
     if isinstance(wanted, Tensor):
         wanted = wanted.tolist()
     size = shape[axis]
-    if hasattr(wanted, "__index__"):
-        count = as_int(wanted)
+    if not isinstance(wanted, (tuple, list)):
+        count = whole_number("wanted", wanted)
         if count <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {count}")
         bounds = [i * (size // count) + min(i, size % count) for i in range(count + 1)]
@@ -396,8 +395,8 @@ def _divided(name: str, input: Any, wanted: Any, axis: int, least: int) -> tuple
             f"torch.{name} requires a tensor with at least {least} dimension"
             f"{'s' if least > 1 else ''}, but got a tensor with {len(shape)} dimensions!"
         )
-    if hasattr(wanted, "__index__"):
-        count = as_int(wanted)
+    if not isinstance(wanted, (tuple, list)):
+        count = whole_number("wanted", wanted)
         if count <= 0 or shape[axis] % count:
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {axis}, but the size of the "

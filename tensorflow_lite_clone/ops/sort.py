@@ -12,7 +12,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.ops._arguments import axis_of, delivered, numpy_names
-from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops._operands import as_number, cast
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.extremes import Picked, pick, require_elements
 from tensorflow_lite_clone.ops.scan import part
@@ -331,6 +331,10 @@ def bucketize(
 def _values_like(boundaries: Tensor, input: Any) -> Tensor:
     if isinstance(input, Tensor):
         return input
+    if as_number(input) is None:
+        raise TypeError(
+            f"argument 'input' must be Tensor or Number, not {type(input).__name__}"
+        )
     backend = boundaries._storage.backend
     dtype = boundaries.dtype
     if isinstance(input, float) and dtype.kind != "f":

@@ -11,6 +11,7 @@ from tensorflow_lite_clone.autograd.outputs import delivered
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.strides import contiguous_format, sizes_of
 from tensorflow_lite_clone.ops import rearrange, slices
 from tensorflow_lite_clone.ops import shape as views
@@ -23,9 +24,12 @@ from tensorflow_lite_clone.tensor import Tensor
 
 def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
     def copied(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if args:
+            expect_tensor(name, args[0])
         result = function(*args, **kwargs)
         if out is not None:
-            return delivered(name, result, out)
+            written = delivered(name, result, out)
+            return written if isinstance(written, Tensor) else None  # as PyTorch
         if isinstance(result, tuple):
             return tuple([part.clone(memory_format=contiguous_format) for part in result])
         return result.clone(memory_format=contiguous_format)
@@ -39,6 +43,7 @@ def _alias(input: Tensor) -> Tensor:
     return views.view(input, input.shape)
 
 
+@checked
 def _slice(
     input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -48,12 +53,8 @@ def _slice(
     return input[(*[slice(None)] * axis, slice(start, end, step))]
 
 
+@checked
 def _split(input: Tensor, split_size: int, dim: int = 0) -> Any:
-    if not isinstance(split_size, int):
-        raise TypeError(
-            "split_copy(): argument 'split_size' (position 2) must be int, not "
-            f"{type(split_size).__name__}"
-        )
     return slices.split(input, split_size, dim)
 
 

@@ -10,6 +10,7 @@ from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.ops.create import finish
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -72,7 +73,7 @@ def _public(name: str, values: Callable[..., Any], formula: str) -> Callable[...
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"{formula}, with N = `window_length`, or one less unless `periodic`."
-    export(window, "torch", name=name)
+    export(checked(window), "torch", name=name)
     return window
 
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from tensorflow_lite_clone.core.files import whole_file
 from tensorflow_lite_clone.profiler._text import duration, size
-from tensorflow_lite_clone.utils._files import whole_file
 
 if TYPE_CHECKING:
     from tensorflow_lite_clone.profiler._layer_report import LayerReport, LayerRow

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from math import fsum, sqrt
 from typing import Any
 
+from tensorflow_lite_clone.core.files import whole_file
 from tensorflow_lite_clone.profiler import _charts
 from tensorflow_lite_clone.profiler._text import amount, duration, print_with_rich, size, table
-from tensorflow_lite_clone.utils._files import whole_file
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.backends.cuda import matmul as cuda_matmul
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import bfloat16, float16, float32, float64
+from tensorflow_lite_clone.core.files import whole_file
 from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.ops.matmul import mm
 from tensorflow_lite_clone.ops.precision import (
@@ -31,7 +32,6 @@ from tensorflow_lite_clone.ops.precision import (
     set_float32_matmul_precision,
 )
 from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.utils._files import whole_file
 from tensorflow_lite_clone.utils.collect_env import get_env_info
 
 __all__ = ["Roof", "roof"]

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tensorflow_lite_clone.utils._files import whole_file
+from tensorflow_lite_clone.core.files import whole_file
 
 _HOST, _DEVICE = 0, 1
 

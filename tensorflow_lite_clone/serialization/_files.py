@@ -5,18 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
+from tensorflow_lite_clone.core.files import whole_file
 from tensorflow_lite_clone.serialization._archive import MAGIC
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
-
-#: How the names of files begin and end that are being written and not yet in their place.
-_ASIDE = (".tensorflow_lite_clone-", ".partial")
 
 
 def is_path(f: Any) -> bool:
@@ -73,71 +66,13 @@ def opened_to_write(f: Any) -> Iterator[Any]:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {os.path.dirname(os.fspath(f))} does not exist.")
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):  # a pipe or a device: nothing to replace
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        # a pipe or a device: there is nothing to replace
         with open(path, "wb") as file:
             yield file
         return
-    _remove_abandoned(folder)
-    file, aside = _opened_aside(folder)
-    try:
-        if mode is not None:
-            os.chmod(aside, stat.S_IMODE(mode))
+    with whole_file(path, "wb", synced=True) as file:
         yield file
-        file.flush()
-        os.fsync(file.fileno())
-        if fcntl is None:  # Windows renames no open file
-            file.close()
-        os.replace(aside, path)
-    except BaseException as error:
-        with suppress(OSError):  # what is left in the buffer may not fit on the disk either
-            file.close()
-        os.unlink(aside)
-        if isinstance(error, OSError) and error.errno and error.filename is None:
-            error.filename = path
-        raise
-    file.close()
-    _sync_folder(folder)
-
-
-def _opened_aside(folder: str) -> tuple[Any, str]:
-    """A new file to write, locked until it is closed or its process ends, and its name."""
-    while True:
-        name = os.path.join(folder, f"{_ASIDE[0]}{os.urandom(8).hex()}{_ASIDE[1]}")
-        file = open(name, "xb")  # noqa: SIM115  (the caller closes it)
-        if fcntl is None:
-            return file, name
-        with suppress(OSError):  # without locks in this file system nothing is removed there
-            fcntl.flock(file, fcntl.LOCK_EX)
-        if os.path.exists(name):
-            return file, name
-        file.close()  # another process was faster, and has taken it for abandoned
-
-
-def _remove_abandoned(folder: str) -> None:
-    """Remove the files of writers that were killed: those that nobody has locked."""
-    if fcntl is None:
-        return
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith(_ASIDE[0]) and entry.name.endswith(_ASIDE[1]):
-                with suppress(OSError), open(entry.path, "r+b") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(entry.path)
-
-
-def _sync_folder(folder: str) -> None:
-    """Let the new name survive a loss of power, where folders can be synchronised."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def folder_name(f: Any) -> str:

@@ -95,9 +95,10 @@ class set_default_mmap_options:  # noqa: N801  (PyTorch's name)
 
 
 class skip_data:  # noqa: N801  (PyTorch's name)
-    """A block in which `save` in this thread leaves out the tensors' bytes and `load` does not read them.
+    """A block in which `save` leaves out the tensors' bytes and `load` does not read them.
 
-    Files have the room for the bytes; loaded tensors are zeros.
+    That is so in the thread that opens it. Files have the room for the bytes; loaded tensors are
+    zeros.
     """
 
     def __init__(self, materialize_fake_tensors: bool = False) -> None:

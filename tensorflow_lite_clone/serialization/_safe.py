@@ -72,7 +72,8 @@ def _checked(entries: Iterable[Any]) -> list[Global]:
     """The entries of a list of safe names; TypeError or ValueError for what is none."""
     checked = list(entries)
     for entry in checked:
-        value, names = entry, ("__module__", "__qualname__")
+        value = entry
+        names: tuple[str, ...] = ("__module__", "__qualname__")
         if isinstance(entry, tuple):
             if len(entry) != 2:
                 raise ValueError(

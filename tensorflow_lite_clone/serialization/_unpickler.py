@@ -227,12 +227,12 @@ class WeightsUnpickler:
             if hasattr(type(value), "__setstate__"):
                 value.__setstate__(state)
                 return
-            slots = None
+            slots: Any = {}
             if isinstance(state, tuple) and len(state) == 2:
-                state, slots = state
+                state, slots = state[0], state[1] or {}
             if state:
                 vars(value).update({name: state[name] for name in _rebuild.attribute_names(state)})
-            for name in _rebuild.attribute_names(slots or {}):
+            for name in _rebuild.attribute_names(slots):
                 setattr(value, name, slots[name])
         elif type(value) is not Foreign:
             raise pickle.UnpicklingError(

@@ -9,12 +9,14 @@ from tensorflow_lite_clone.storage import Storage
 
 class View:
     base: Tensor
-    chain: tuple[Any, ...]
+    last: tuple[Any, ...] | None
     restriction: str | None
     version: int
     def __init__(
-        self, base: Tensor, chain: tuple[Any, ...], version: int, restriction: str | None
+        self, base: Tensor, last: tuple[Any, ...] | None, version: int, restriction: str | None
     ) -> None: ...
+    @property
+    def chain(self) -> tuple[Any, ...]: ...
 
 def new_tensor(storage: Storage) -> Tensor: ...
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tensorflow_lite_clone.utils._files import whole_file
+from tensorflow_lite_clone.core.files import whole_file
 from tensorflow_lite_clone.viz import contract, dot, folding, page, profiles
 from tensorflow_lite_clone.viz.model import Edge, Group, Node
 

@@ -30,7 +30,7 @@ LAYERS: list[set[str]] = [
     {"accelerator"},
     {"amp", "compiler", "func", "fx", "jit", "library", "overrides"},
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
-    {"_C", "__config__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str"},
+    {"_C", "_utils", "__config__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str"},
     {"dropin"},
     {"__init__"},
     {"__main__"},

@@ -178,6 +178,35 @@ def test_shapes_in_arithmetic() -> None:
     assert shapes(proto.graph.output)[:2] == [["batch", "2*time + 1"], ["batch*time", 1]]
 
 
+def test_padding_of_dynamic_sizes() -> None:
+    def model(x):
+        modes = ("reflect", "circular", "replicate", "constant")
+        padded = [nn.functional.pad(x, (1, 2, 3, 0), mode=mode) for mode in modes]
+        return *padded, nn.functional.pad(x, (2, -1)), nn.functional.pad(x[0], (0, 3), "reflect")
+
+    axes = {"x": {2: "height", 3: "width"}}
+    more = [(torch.randn(1, 2, *size, device=DEVICE),) for size in ((5, 9), (11, 4), (4, 4))]
+    proto = check(model, torch.randn(1, 2, 6, 7, device=DEVICE), more=more, dynamic_axes=axes)
+    for output in shapes(proto.graph.output)[:4]:
+        assert output == [1, 2, "height + 3", "width + 3"]
+
+
+def test_numbers_that_follow_from_a_dynamic_size() -> None:
+    x, wider = [torch.rand(1, 2, 6, width, device=DEVICE) for width in (7, 9)]
+    check(lambda x: x.clamp(max=x.shape[3]), x * 20, more=[(wider * 20,)], dynamic_axes={"x": [3]})
+    with pytest.raises(errors.OnnxExporterError, match="a number that an op is given depends"):
+        attention = nn.functional.scaled_dot_product_attention
+        export(lambda x: attention(x, x, x), x, dynamic_axes={"x": [3]})
+
+
+def test_shifts() -> None:
+    for dtype, bits in ((torch.int8, 8), (torch.int32, 32), (torch.int64, 64), (torch.uint8, 8)):
+        limits = torch.iinfo(dtype)
+        x = torch.tensor([0, 1, 5, 100, limits.max, limits.min, limits.min // 3], dtype=dtype)
+        places = torch.tensor([[0], [1], [3], [bits - 1]], dtype=dtype)
+        check(lambda x, y: (x << y, x >> y), x.to(DEVICE), places.to(DEVICE))
+
+
 def test_dynamic_shapes_in_the_arguments_structure() -> None:
     class Dim:
         __name__ = "n"

@@ -79,6 +79,9 @@ SUMS_ROWS = [
         of=DISTINCT, dtypes=ALL, errors=[E(T(0)), E(T(2, 3), dim=2)]),
     *(reduction(name, Forward(V([0.0, nan])), S(T(0)), dtypes=ALL, grad=False, of=whole(0, 2))
         for name in ("any", "all")),
+    Op("hash_tensor", S(T(3, 4)), S(T(3, 4), 0), S(T(2, 3, 5), (0, -1), keepdim=True), S(T()),
+       errors=[E(T(2, 0), 1), E(T(3), 2), E(T(3), mode=1)],
+       dtypes=(*NUMBERS, "bool"), grad=False, same=True, accidents=("empty",)),
     Op("count_nonzero", S(T(3, 4)), S(T(3, 4), 0), S(T(3, 4), dim=(0, 1)), S(T(3, 4), -1),
         of=whole(-1, 2), dtypes=ALL, grad=False),
     *(Op(name, S(T(3, 4)), S(T(2, 3, 4), 1), S(T(2, 3, 4), (0, 2)),

@@ -35,6 +35,7 @@ GAPS = {
 GAPS_OF_LAYOUTS = {
     ("fft.fft", "expanded"): _MKL,
     ("fft.ifft", "expanded"): _MKL,
+    ("F.scaled_dot_product_attention", "outer"): "the row's PyTorch is not fused: TestAttention",
 }
 
 
@@ -294,3 +295,42 @@ class TestDraws(unittest.TestCase):
             np.testing.assert_allclose(
                 values.astype(np.float64), like.astype(np.float64), rtol=1e-4, atol=1e-5
             )
+
+
+def heads(projected, count=2):
+    """Queries, keys or values as layers split them: (batch, heads, length, size)."""
+    return projected.view(*projected.shape[:2], count, -1).transpose(1, 2)
+
+
+QUERIES = {
+    "projected": lambda m: heads(numbers(m, (2, 6, 8))),
+    "chunk": lambda m: heads(numbers(m, (2, 6, 24)).chunk(3, -1)[1]),
+    "heads_first": lambda m: numbers(m, (2, 2, 6, 4)).transpose(0, 1),
+    "contiguous": lambda m: numbers(m, (2, 2, 6, 4)),
+    "size_first": lambda m: numbers(m, (2, 2, 4, 6)).transpose(2, 3),
+    "one_batch": lambda m: heads(numbers(m, (1, 6, 8))).expand(2, -1, -1, -1),
+}
+
+
+@unittest.skipUnless(OURS.device == "cpu", "PyTorch has other forms of attention on other devices")
+class TestAttention(unittest.TestCase):
+    """Attention lies as PyTorch's fused form does, so that heads are joined by a view."""
+
+    @each(list(QUERIES))
+    def test(self, name):
+        for options in ({}, {"is_causal": True}, {"dropout_p": 0.25}):
+            for dtype in ("float32", "float64"):
+                seen = []
+                for side in (TORCH, OURS):
+                    m = side.module
+                    q = QUERIES[name](m).to(getattr(m, dtype))
+                    m.manual_seed(1)
+                    y = m.nn.functional.scaled_dot_product_attention(q, q, q, **options)
+                    seen.append(lies(side, y))
+                with about(options, dtype):
+                    self.assertEqual(seen[1], seen[0])
+
+    def test_joined_by_a_view(self):
+        q = heads(numbers(OURS.module, (2, 6, 8)))
+        y = OURS.module.nn.functional.scaled_dot_product_attention(q, q, q)
+        self.assertEqual(tuple(y.transpose(1, 2).view(2, 6, 8).shape), (2, 6, 8))

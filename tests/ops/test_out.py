@@ -25,7 +25,7 @@ DTYPES = ("float64", "float32", "int64", "bool", "complex64")
 GAPS: dict[str, tuple[tuple[str, ...], str]] = {
     "ldexp": (("float64", "complex64"), "PyTorch fails by an assertion of its own"),
     "lu": (DTYPES, "PyTorch looks at no dtype and truncates"),
-    "split_copy": (("larger", "without_elements"), "PyTorch broadcasts where others resize"),
+    "split_copy": (("larger", "without_elements", *DTYPES), "PyTorch copies where others write"),
 }
 
 

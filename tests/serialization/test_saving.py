@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.serialization import _files
+from tensorflow_lite_clone.core import files
 from tests.serialization.describe import describe
 from tests.tools.markdown import ROOT
 
@@ -125,7 +125,7 @@ with opened_to_write(sys.argv[1]) as file:
 """
 
 
-@pytest.mark.skipif(_files.fcntl is None, reason="there are no locks that end with a process")
+@pytest.mark.skipif(files.fcntl is None, reason="there are no locks that end with a process")
 def test_files_of_dead_writers_go(tmp_path):
     """Of a living one they stay, whatever others save in the folder at that time."""
     path = tmp_path / "of_another.pt"
@@ -151,7 +151,7 @@ def test_files_of_dead_writers_go(tmp_path):
     assert tlc.load(tmp_path / "a.pt") == [3]
 
 
-@pytest.mark.skipif(_files.fcntl is None, reason="there are no locks that end with a process")
+@pytest.mark.skipif(files.fcntl is None, reason="there are no locks that end with a process")
 def test_threads_in_one_folder(tmp_path):
     """They remove nothing of each other."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ import torch
 import tensorflow_lite_clone as tlc
 from tests.nn.both import same
 from tests.tensor.expressions import check, lines
+
+BOTH = pytest.mark.parametrize("lib", [torch, tlc], ids=["torch", "here"])
 
 
 @lines(
@@ -130,3 +133,43 @@ def test_files_as_memory(tmp_path):
     for name in ("here", "pytorch"):
         (tmp_path / name).mkdir()
     assert script(tlc, tmp_path / "here") == script(torch, tmp_path / "pytorch")
+
+
+@BOTH
+def test_set_shows_a_part_of_a_storage(lib: Any) -> None:
+    memory = lib.arange(12.0)
+    x = lib.zeros(2)
+    assert x.set_(memory.untyped_storage(), 2, (2, 3), (3, 1)) is x
+    assert x.tolist() == [[2.0, 3.0, 4.0], [5.0, 6.0, 7.0]]
+    assert (x.storage_offset(), x.stride(), x._version, memory._version) == (2, (3, 1), 1, 0)
+    x[0, 0] = 100
+    assert memory[2] == 100 and (x._version, memory._version) == (2, 0)
+    assert lib.zeros(2).set_(memory[3:], 1, (2, 2)).tolist() == [[4.0, 5.0], [6.0, 7.0]]
+    assert lib.zeros(2).set_(memory.storage()).shape == lib.zeros(2).set_(memory).shape == (12,)
+    bits = lib.zeros(0, dtype=lib.int32).set_(memory.untyped_storage(), 1, (1,))
+    assert bits.tolist() == [0x3F800000]
+    assert x.set_().shape == (0,)
+
+
+@BOTH
+def test_set_refuses(lib: Any) -> None:
+    memory, x = lib.arange(4.0), lib.zeros(2)
+    for source in (memory.double(), memory.double().storage()):
+        with pytest.raises(RuntimeError):
+            x.set_(source)
+    for arguments in ((3,), (memory.untyped_storage(), 1)):
+        with pytest.raises(TypeError):
+            x.set_(*arguments)
+    with pytest.raises(RuntimeError):
+        x.set_(memory.untyped_storage(), -1, (2,), (1,))
+    leaf = lib.zeros(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf.set_(memory)
+    with lib.no_grad():
+        leaf.set_(memory)
+    assert leaf.requires_grad and leaf.is_leaf and leaf.shape == (4,)
+    saved = lib.ones(2)
+    product = lib.ones(2, requires_grad=True) * saved
+    saved.set_(memory[:2])
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()

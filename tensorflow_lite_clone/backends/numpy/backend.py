@@ -37,6 +37,7 @@ _REFERENCES = _references()
 # PyTorch never warns about infinities and NaNs; NumPy would on every log(0).
 np.seterr(all="ignore")
 memory.keep_what_is_freed()
+memory.translate_errors()
 
 NATIVE = dtypes.Natives(
     {

@@ -27,6 +27,7 @@ from typing import Any
 
 from tensorflow_lite_clone import serialization
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.files import whole_file
 from tensorflow_lite_clone.distributed.checkpoint import _pickles
 from tensorflow_lite_clone.distributed.checkpoint._shards import narrowed
 from tensorflow_lite_clone.distributed.checkpoint.metadata import (
@@ -51,7 +52,6 @@ from tensorflow_lite_clone.distributed.checkpoint.storage import (
 )
 from tensorflow_lite_clone.futures import Future
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.utils._files import whole_file
 
 __all__ = ["FileSystemReader", "FileSystemWriter", "SerializationFormat"]
 

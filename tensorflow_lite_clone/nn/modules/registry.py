@@ -8,14 +8,17 @@ are views, made when somebody asks for them.
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from contextlib import suppress
 from typing import Any, Self
 
 from tensorflow_lite_clone.nn.modules import hooks
 from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
+_PACKAGE = f"{__name__.partition('.')[0]}."
 KINDS = ("_parameter_names", "_buffer_names", "_module_names")
 #: PyTorch's tables of hooks, which modules have here when there are hooks: around the call, others.
 _CALL_HOOKS = (
@@ -108,6 +111,19 @@ class Registry:
     _buffers = _registered("_buffer_names", "_buffers")
     _modules = _registered("_module_names", "_modules")
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let annotations of this package's modules be types, not text.
+
+        Programs ask for the type hints of a module with namespaces of their own, where the names
+        that stand in the text mean nothing.
+        """
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__.get("__annotations__")
+        if own and cls.__module__.startswith(_PACKAGE):
+            names = vars(sys.modules[cls.__module__])
+            with suppress(NameError):  # of a type that only checkers import
+                cls.__annotations__ = {name: eval(text, names) for name, text in own.items()}
+
     @property
     def _non_persistent_buffers_set(self) -> set[str]:
         return {name for name, persistent in self._buffer_names.items() if not persistent}
@@ -155,7 +171,11 @@ class Registry:
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        # Reached only when there is no such attribute; subclasses call it through super().
+        # Python asks when there is no such attribute. Programs and subclasses call it by its name,
+        # and PyTorch's finds members there, which are ordinary attributes here.
+        attributes = self.__dict__
+        if any([name in attributes.get(kind, ()) for kind in KINDS]):
+            return attributes[name]
         raise AttributeError(
             f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self
         )

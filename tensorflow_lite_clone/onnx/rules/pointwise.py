@@ -89,6 +89,26 @@ def bitwise_not(g: Graph, op: Traced) -> Any:
     return g.node("Not" if op.values[0].dtype.kind == "b" else "BitwiseNot", op.inputs[0])
 
 
+@rule("bitwise_left_shift", "bitwise_right_shift")
+def shift(g: Graph, op: Traced) -> Any:
+    """ONNX shifts unsigned integers, by less than their bits. A negative one is shifted to the
+    right as what its bits inverted are, so that ones come in at the left."""
+    x, places = [g.cast(name, "int64") for name in op.inputs if name]
+    zero, last = g.constant(0, "int64"), g.constant(63, "int64")
+    outside = g.node("Or", g.node("Less", places, zero), g.node("Greater", places, last))
+    places = g.cast(g.node("Where", outside, last, places), "uint64")
+    if op.name == "bitwise_left_shift":
+        shifted = g.node("BitShift", g.cast(x, "uint64"), places, direction="LEFT")
+        result = g.node("Where", outside, zero, g.cast(shifted, "int64"))
+    else:
+        negative = g.node("Less", x, zero)
+        bits = g.node("Where", negative, g.node("BitwiseNot", x), x)
+        shifted = g.node("BitShift", g.cast(bits, "uint64"), places, direction="RIGHT")
+        shifted = g.cast(shifted, "int64")
+        result = g.node("Where", negative, g.node("BitwiseNot", shifted), shifted)
+    return g.cast(result, op.outputs[0].dtype)
+
+
 @rule("eq")
 def eq(g: Graph, op: Traced) -> Any:
     return g.node("Equal", *op.inputs)
@@ -259,7 +279,8 @@ def where(g: Graph, op: Traced) -> Any:
 @rule("clamp")
 def clamp(g: Graph, op: Traced) -> Any:
     low, high = [
-        None if limit is None else g.number(limit, op.values[0]) for limit in (op["min"], op["max"])
+        None if limit is None else g.scalar(limit, op.values[0])
+        for limit in (op.sizes("min"), op.sizes("max"))
     ]
     return g.node("Clip", op.inputs[0], low, high)
 

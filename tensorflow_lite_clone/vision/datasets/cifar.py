@@ -34,7 +34,7 @@ def bytes_of(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-def array_of(content: Any, dtype: Any, shape: tuple[int, ...], order: str) -> Any:
+def array_of(content: Any, dtype: Any, shape: tuple[int, ...], order: Any) -> Any:
     """The array over bytes that were read."""
     return np.frombuffer(content, dtype).reshape(shape, order=order)
 

@@ -1,0 +1,21 @@
+"""``torch._utils``: what packages take from there, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["_flatten_dense_tensors", "_unflatten_dense_tensors"]
+
+
+def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
+    """The elements of tensors of one dtype as one tensor (N,)."""
+    return cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The parts of `flat` that have the shapes of `tensors`, as views of it."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return tuple(part.view_as(tensor) for part, tensor in zip(parts, tensors))
