@@ -262,7 +262,7 @@ def _recurrent(
 
 def _public(name: str, make: Callable[..., _Step], states: int, folds_bias: bool) -> Any:
     def network(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        expect_tensor(name, args[0] if args else kwargs.get("input"))
+        expect_tensor(name, args[0] if args else kwargs.get("input", kwargs.get("data")))
         return _recurrent(name, make, states, folds_bias, args, kwargs)
 
     state = "hx a tuple of two" if states == 2 else "hx"
