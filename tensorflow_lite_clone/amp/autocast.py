@@ -13,14 +13,6 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
-_DEFAULT = {"cuda": dtypes.float16, "cpu": dtypes.bfloat16}
-
-
-class _Defaults:
-    """What `set_autocast_dtype` and its like changed outside of blocks."""
-
-    dtypes = dict(_DEFAULT)
-
 
 class autocast:
     """Block, or decorator, in which ops choose their dtypes; as ``torch.autocast``.
@@ -41,12 +33,12 @@ class autocast:
             raise ValueError(
                 f"Expected `device_type` of type `str`, got: `{type(device_type)}`"
             )
-        if device_type not in _DEFAULT:
+        if device_type not in casting.DEFAULT_DTYPES:
             raise RuntimeError(
                 f"User specified an unsupported autocast device_type '{device_type}'"
             )
         self.device = device_type
-        self.fast_dtype = _Defaults.dtypes[device_type] if dtype is None else dtype
+        self.fast_dtype = casting.state.chosen[device_type] if dtype is None else dtype
         if enabled and self.fast_dtype not in (dtypes.float16, dtypes.bfloat16):
             raise RuntimeError(
                 f"autocast computes in float16 or bfloat16, but dtype is {self.fast_dtype}"
@@ -56,23 +48,19 @@ class autocast:
 
     def __enter__(self) -> autocast:
         state = casting.state
-        self._before = state.dtypes, state.caching
-        wanted = dict(state.dtypes)
-        wanted.pop(self.device, None)
-        if self._enabled:
-            wanted[self.device] = self.fast_dtype
+        self._before = casting.snapshot()
+        set_autocast_enabled(self.device, self._enabled)
+        set_autocast_dtype(self.device, self.fast_dtype)
         state.caching = self._caching
         state.depth += 1
-        casting.set_dtypes(wanted)
         return self
 
     def __exit__(self, *exception: object) -> None:
         state = casting.state
-        before, state.caching = self._before
         state.depth -= 1
         if not state.depth:
             state.cache.clear()
-        casting.set_dtypes(before)
+        casting.restore(self._before)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -85,7 +73,7 @@ class autocast:
 
 def is_autocast_available(device_type: str) -> bool:
     """Whether `autocast` knows the device type."""
-    return device_type in _DEFAULT
+    return device_type in casting.DEFAULT_DTYPES
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
@@ -95,12 +83,12 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 
 def get_autocast_dtype(device_type: str) -> DType:
     """The dtype of products in the present block, or of a block opened without naming one."""
-    return casting.state.dtypes.get(device_type, _Defaults.dtypes[device_type])
+    return casting.state.chosen[device_type]
 
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
     """The dtype of products in blocks that do not name one."""
-    _Defaults.dtypes[device_type] = dtype
+    casting.state.chosen[device_type] = dtype
     if device_type in casting.state.dtypes:
         casting.set_dtypes({**casting.state.dtypes, device_type: dtype})
 
@@ -110,7 +98,7 @@ def set_autocast_enabled(device_type: str, enabled: bool) -> None:
     wanted = dict(casting.state.dtypes)
     wanted.pop(device_type, None)
     if enabled:
-        wanted[device_type] = _Defaults.dtypes[device_type]
+        wanted[device_type] = casting.state.chosen[device_type]
     casting.set_dtypes(wanted)
 
 

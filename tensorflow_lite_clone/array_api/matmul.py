@@ -38,4 +38,4 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
             f"{tuple(x1.shape)} and {tuple(x2.shape)}"
         )
     x1, x2 = promoted_pair(x1, x2)
-    return cast(_matmul.vecdot(x1, x2, dim=axis), x1.dtype)  # PyTorch's sums are of int64
+    return cast(_products.vecdot(x1, x2, dim=axis), x1.dtype)  # PyTorch's sums are of int64

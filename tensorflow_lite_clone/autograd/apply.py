@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import appliers
@@ -92,8 +90,6 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
     Optional inputs may be None. Returns a Tensor, or a tuple of them. Raises RuntimeError when
     the tensors lie on different devices.
     """
-    if autocast:
-        inputs = cast_inputs(op, inputs)
     backend = None
     storages: list[Any] = []
     arrays: list[Any] = []

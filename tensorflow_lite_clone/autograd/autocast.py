@@ -1,131 +1,279 @@
-"""Autocast: floating inputs of ops are cast before the ops are recorded, by lists of ops.
+"""Autocast: a layer above public functions, as in PyTorch.
 
-`apply` and the entry of products ask `active` first, so that without autocast it costs one truth
-test. Ops on the lower list run in the chosen two-byte dtype, ops on the wide list in float32, ops
-on the list of equals in the widest dtype of their inputs; all others in what they are given. The
-lists are PyTorch's (its documentation, "Automatic Mixed Precision package").
+A function that is on one of the lists (`autocast_lists`) is wrapped where it is collected: by
+`public`, by the machinery of pointwise functions and reductions, or by `autocasts`. Under autocast
+the wrapper casts the function's tensors before the function looks at them, and turns autocast off
+for what the function calls inside. A function that is on no list runs as it is, and what it calls
+is cast. Without an open block a wrapper costs one truth test.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast_lists import policies_of
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.dtypes import DType, float32
+from tensorflow_lite_clone.core import public
+from tensorflow_lite_clone.core.dtypes import DType, bfloat16, float16, float32, float64
+from tensorflow_lite_clone.tensor import Tensor
 
-_PRODUCTS = "addmm attention baddbmm bmm conv conv_transpose linear mm prelu"
-#: Device type -> ops that run in the chosen dtype.
-LOWER = {
-    "cuda": frozenset(f"{_PRODUCTS} mv gru_cell_step lstm_cell_step".split()),
-    "cpu": frozenset(_PRODUCTS.split()),
-}
-_LOSSES = """
-    binary_cross_entropy_with_logits cross_entropy huber_loss kl_div l1_loss mse_loss nll_loss
-    smooth_l1_loss
-"""
-#: Device type -> ops that run in float32. The CPU's list is shorter, as in PyTorch.
-WIDE = {
-    "cuda": frozenset(
-        f"""
-        {_LOSSES}
-        acos asin cosh cumprod cumsum erfinv exp expm1 group_norm layer_norm log log10 log1p log2
-        log_softmax logsumexp pow pow_scalar prod reciprocal rsqrt sinh softmax softplus sum tan
-        vector_norm
-        """.split()
-    ),
-    "cpu": frozenset(
-        f"""
-        {_LOSSES}
-        binary_cross_entropy det eig eigh fft_c2c fft_c2r fft_r2c geqrf householder_product inv
-        ormqr qr svd view_as_complex
-        """.split()
-    ),
-}
-EQUAL = frozenset("addcdiv addcmul atan2 cat dot index_put linalg_cross scatter_add stack".split())
+#: Not empty while autocast is on in some thread: the thread's state is asked for only then.
+active: list[None] = []
 
-#: Not empty while a block with autocast is open: the state is asked for only then.
-active: list[str] = []
+#: Device type -> the dtype of a block that names none.
+DEFAULT_DTYPES = {"cuda": float16, "cpu": bfloat16}
 
 
-class _State:
-    """Per device type the dtype of a block with autocast; casts of leaves made in it."""
+class _State(threading.local):
+    """What autocast does in this thread."""
 
-    __slots__ = ("cache", "caching", "depth", "dtypes")
-
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # called once per thread
+        #: The device types that it is on for, with their dtypes.
         self.dtypes: dict[str, DType] = {}
+        #: The dtype of every device type, whether it is on or not.
+        self.chosen = dict(DEFAULT_DTYPES)
         self.caching = True
         self.depth = 0
+        #: Casts of leaves, kept until the outermost block ends: id -> (leaf, cast).
         self.cache: dict[int, tuple[Any, Any]] = {}
 
 
 state = _State()
 
+#: Put here when they are defined: "cast", ops' cast(tensor, dtype), and "weight", that of weights
+#: of convolutions in two dimensions.
+casters: dict[str, Callable[[Any, DType], Any]] = {}
+_CONVOLUTIONS = ("conv2d", "convolution")
+
 
 def set_dtypes(dtypes: dict[str, DType]) -> None:
-    """Let autocast be on for exactly these device types."""
+    """Let autocast be on in this thread for exactly these device types."""
+    if dtypes and not state.dtypes:
+        active.append(None)
+    elif state.dtypes and not dtypes:
+        active.pop()
     state.dtypes = dtypes
-    active[:] = list(dtypes)
 
 
-#: Put here when they are defined: "cast", ops' cast(tensor, dtype), and "weight", that of weights
-#: of convolutions.
-casters: dict[str, Any] = {}
+def snapshot() -> tuple:
+    """What `restore` sets again: for which device types autocast is on, dtypes, and caching."""
+    return state.dtypes, dict(state.chosen), state.caching
 
 
-def cast_inputs(op: Any, inputs: tuple) -> tuple:
-    """The inputs of an op as autocast wants them."""
-    name = op.name
-    if name in EQUAL:
-        return _as_widest(inputs)
-    return tuple([None if x is None else _cast(x, name) for x in inputs])
+def restore(before: tuple) -> None:
+    """Let autocast be in this thread as it was when `snapshot` was called, maybe in another."""
+    dtypes, chosen, state.caching = before
+    state.chosen = dict(chosen)
+    set_dtypes(dtypes)
 
 
-def float32_on_cpu(*inputs: Any) -> tuple:
-    """The tensors given to a function that autocast runs in float32, on the CPU alone.
+@contextlib.contextmanager
+def resumed(before: tuple) -> Iterator[None]:
+    """A block in which autocast is as it was at a `snapshot`; its casts are kept for it alone."""
+    present, cache = snapshot(), state.cache
+    restore(before)
+    state.cache, state.depth = {}, state.depth + 1
+    try:
+        yield
+    finally:
+        state.cache, state.depth = cache, state.depth - 1
+        restore(present)
 
-    For functions that look at dtypes before an op runs.
+
+def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator: under autocast the function's tensors are cast as those of PyTorch's `names`.
+
+    Of several names the first on a device's list counts. A function of none of the lists is given
+    back as it is.
     """
-    if "cpu" not in state.dtypes:
-        return inputs
-    return tuple(
-        [
-            casters["cast"](x, float32)
-            if x.dtype.kind == "f" and x.dtype.itemsize == 2 and x.device.type == "cpu"
-            else x
-            for x in inputs
-        ]
+    policies = policies_of(*names)
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        if not policies:
+            return function
+
+        @functools.wraps(function)
+        def casting(*args: Any, **kwargs: Any) -> Any:
+            if active:
+                devices = _concerned(policies, (*args, *kwargs.values()))
+                if devices:
+                    if kwargs.get("out") is None:  # with it PyTorch casts nothing
+                        for device in devices:
+                            cast = _CASTS[policies[device]]
+                            args, kwargs = cast(device, function, args, kwargs)
+                    dtypes = state.dtypes
+                    state.dtypes = {key: dtypes[key] for key in dtypes if key not in devices}
+                    try:
+                        return function(*args, **kwargs)
+                    finally:
+                        state.dtypes = dtypes
+            return function(*args, **kwargs)
+
+        casting.autocast_policies = policies  # type: ignore[attr-defined]
+        return casting
+
+    return decorate
+
+
+def uncast(function: Any) -> Any:
+    """A function that is on a list without its layer: for one that PyTorch has on no list."""
+    return function.__wrapped__
+
+
+def calls_cast_operands(*names: str) -> Callable[[Any], Any]:
+    """Decorator of a flat path that asks `active` and calls `cast_operands` itself."""
+
+    def decorate(function: Any) -> Any:
+        function.autocast_policies = policies_of(*names)
+        return function
+
+    return decorate
+
+
+#: Rooms of the face whose functions PyTorch's dispatcher knows under longer names.
+_PREFIXES = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}
+
+
+def _collected(function: Any, places: tuple[str, ...], names: tuple[str, ...]) -> Any:
+    """A public function, wrapped if one of its names is on a list."""
+    if hasattr(function, "autocast_policies"):
+        return function
+    return autocasts(*[_PREFIXES.get(place, "") + name for place in places for name in names])(
+        function
     )
 
 
-def _cast(x: Any, name: str) -> Any:
-    dtype, device = x.dtype, x._storage.backend.device.type
-    wanted = state.dtypes.get(device)
-    if wanted is None or dtype.kind != "f" or dtype.itemsize == 8:
-        return x
-    if name not in LOWER[device]:
-        return casters["cast"](x, float32) if name in WIDE[device] else x
-    if dtype is wanted:
-        return x
-    if not (state.caching and mode.grad and x.is_leaf and x.requires_grad and dtype is float32):
-        return casters["cast"](x, wanted)
-    kept = state.cache.get(id(x))
-    if kept is None:
-        caster = casters["weight" if x.ndim == 4 and name == "conv" else "cast"]
-        kept = state.cache[id(x)] = x, caster(x, wanted)
-    return kept[1]
+public.wrappers.append(_collected)
 
 
-def _as_widest(inputs: tuple) -> tuple:
-    floats = [x for x in inputs if x is not None and x.dtype.kind == "f"]
-    if not floats or floats[0]._storage.backend.device.type not in state.dtypes:
-        return inputs
-    dtypes = {x.dtype for x in floats}
-    if len(dtypes) < 2:
-        return inputs
-    widest = max(dtypes, key=lambda dtype: dtype.itemsize)
-    if widest.itemsize == 2:  # float16 beside bfloat16
-        widest = float32
-    return tuple(
-        [casters["cast"](x, widest) if x is not None and x.dtype.kind == "f" else x for x in inputs]
+def cast_operands(function: Any, *operands: Any) -> tuple:
+    """The operands of a function that `calls_cast_operands`, as autocast wants them."""
+    policies = function.autocast_policies
+    for device in _concerned(policies, operands):
+        operands, _ = _CASTS[policies[device]](device, function, operands, {})
+    return operands
+
+
+def _concerned(policies: dict[str, str], values: tuple) -> list[str]:
+    """The device types that autocast is on for, that have a policy, and that hold a tensor."""
+    devices = [device for device in state.dtypes if device in policies]
+    if devices:
+        held = {tensor.device.type for tensor in _tensors(values)}
+        devices = [device for device in devices if device in held]
+    return devices
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += [each for each in value if isinstance(each, Tensor)]
+    return found
+
+
+def _eligible(value: Any, device: str) -> bool:
+    return (
+        isinstance(value, Tensor)
+        and value.dtype.kind == "f"
+        and value.dtype is not float64
+        and value.device.type == device
     )
+
+
+def _all_to(
+    dtype: DType, device: str, args: tuple, kwargs: dict, caster: Any = None
+) -> tuple[tuple, dict]:
+    caster = caster or casters["cast"]
+
+    def to(value: Any) -> Any:
+        if _eligible(value, device):
+            return caster(value, dtype)
+        if value.__class__ is tuple or value.__class__ is list:
+            return value.__class__([to(each) for each in value])
+        return value
+
+    return tuple([to(value) for value in args]), {key: to(kwargs[key]) for key in kwargs}
+
+
+def _lower(device: str, function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    caster = "weight" if function.__name__ in _CONVOLUTIONS else "cast"
+    return _all_to(state.dtypes[device], device, args, kwargs, _KEEPING[caster])
+
+
+def _float32(device: str, function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    return _all_to(float32, device, args, kwargs)
+
+
+def _first_to_float32(device: str, function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The policies of functions with an optional dtype, which the call may have set."""
+    if _given_dtype(function, args, kwargs) is not None:
+        return args, kwargs
+    if args:
+        (first,), _ = _all_to(float32, device, args[:1], {})
+        return (first, *args[1:]), kwargs
+    word = next(iter(kwargs))
+    return args, {**kwargs, **_all_to(float32, device, (), {word: kwargs[word]})[1]}
+
+
+def _given_dtype(function: Any, args: tuple, kwargs: dict) -> Any:
+    if "dtype" in kwargs or len(args) < 3:
+        return kwargs.get("dtype")
+    names = list(inspect.signature(function).parameters)
+    return args[names.index("dtype")] if "dtype" in names[: len(args)] else None
+
+
+def _promoted(device: str, function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    tensors = _tensors((*args, *kwargs.values()))
+    found = {tensor.dtype for tensor in tensors if _eligible(tensor, device)}
+    lower = state.dtypes[device]
+    if float32 in found:
+        return _all_to(float32, device, args, kwargs)
+    if found - {lower}:
+        raise RuntimeError(
+            f"autocast to {lower} runs this function in the widest dtype of its tensors, and "
+            f"expected {lower} and torch.float32, but found {', '.join(sorted(map(str, found)))}"
+        )
+    return args, kwargs
+
+
+def _banned(device: str, function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    raise RuntimeError(
+        "binary_cross_entropy and BCELoss are unsafe under autocast on CUDA: the logarithms of "
+        "two-byte probabilities overflow. Use binary_cross_entropy_with_logits or "
+        "BCEWithLogitsLoss without the sigmoid before it, or close autocast around the loss"
+    )
+
+
+_CASTS = {
+    "lower_precision_fp": _lower,
+    "fp32": _float32,
+    "fp32_set_opt_dtype": _first_to_float32,
+    "fp32_append_dtype": _first_to_float32,
+    "promote": _promoted,
+    "banned": _banned,
+}
+
+
+def _keeping(caster: str) -> Callable[[Tensor, DType], Tensor]:
+    """A cast to the dtype of the block; those of parameters are made once a block."""
+
+    def cast(x: Tensor, dtype: DType) -> Tensor:
+        leaf = x.is_leaf and x.requires_grad and x.dtype is float32
+        if not (leaf and state.caching and mode.grad):
+            return casters["cast"](x, dtype)
+        kept = state.cache.get(id(x))
+        if kept is None or kept[1].dtype is not dtype:
+            kept = state.cache[id(x)] = x, casters[caster if x.ndim == 4 else "cast"](x, dtype)
+        return kept[1]
+
+    return cast
+
+
+_KEEPING = {caster: _keeping(caster) for caster in ("cast", "weight")}

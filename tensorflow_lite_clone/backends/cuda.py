@@ -15,11 +15,28 @@ from tensorflow_lite_clone.core.flags import flags as _flags
 
 
 class _Matmul:
-    """The switches of matrix products."""
+    """The switches of matrix products; AttributeError for one that PyTorch has not."""
 
-    #: Kept for compatibility: two-byte products are summed in float32 throughout.
-    allow_fp16_reduced_precision_reduction = True
-    allow_bf16_reduced_precision_reduction = True
+    __slots__ = (
+        "allow_bf16_reduced_precision_reduction",
+        "allow_fp16_accumulation",
+        "allow_fp16_reduced_precision_reduction",
+    )
+
+    def __init__(self) -> None:
+        # Permissions that are not made use of: two-byte products are summed in float32.
+        self.allow_fp16_reduced_precision_reduction = True
+        self.allow_bf16_reduced_precision_reduction = True
+        self.allow_fp16_accumulation = False
+
+    @property
+    def fp32_precision(self) -> str:
+        """The newer name of `allow_tf32`: ``"tf32"``, or ``"ieee"`` (also set as ``"none"``)."""
+        return "tf32" if _flags.matmul_allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        self.allow_tf32 = allows_tf32("cuda", value)
 
     @property
     def allow_tf32(self) -> bool:
@@ -29,6 +46,14 @@ class _Matmul:
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
         _flags.set_matmul_precision("high" if value else "highest")
+
+
+def allows_tf32(backend: str, precision: str) -> bool:
+    """What a word for the precision of float32 says; RuntimeError for another one."""
+    if precision not in ("none", "ieee", "tf32"):
+        known = f"backend '{backend}' does not support precision '{precision}'"
+        raise RuntimeError(known if precision == "bf16" else f"Unknown precision: {precision}")
+    return precision == "tf32"
 
 
 matmul = _Matmul()

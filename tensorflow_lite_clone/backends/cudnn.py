@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+from tensorflow_lite_clone.backends.cuda import allows_tf32
 from tensorflow_lite_clone.core.flags import flags as _flags
 
 enabled = True
@@ -54,6 +55,24 @@ def flags(
     finally:
         for name, value in before.items():
             setattr(module, name, value)
+
+
+class _Convolutions:
+    """The switch of convolutions by its newer name."""
+
+    __slots__ = ()
+
+    @property
+    def fp32_precision(self) -> str:
+        """``"tf32"`` if float32 may be rounded, else ``"ieee"`` (also set as ``"none"``)."""
+        return "tf32" if _flags.cudnn_allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        _flags.cudnn_allow_tf32 = allows_tf32("cuda", value)
+
+
+conv = _Convolutions()
 
 
 class _Module(ModuleType):

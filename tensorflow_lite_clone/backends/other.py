@@ -51,11 +51,21 @@ class _Cpu:
         return "DEFAULT"
 
 
+class _Quantized(Library):
+    """``torch.backends.quantized``: there are no quantized tensors, so no engine for them."""
+
+    supported_engines = ("none",)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "engine" and value not in self.supported_engines:
+            raise RuntimeError(f"quantized engine {value} is not supported")
+        super().__setattr__(name, value)
+
+
 mkldnn = Library("mkldnn", enabled=True, deterministic=False, allow_tf32=None)
 nnpack = Library("nnpack", enabled=True)
 mkl = Library("mkl")
 openmp = Library("openmp")
 opt_einsum = Library("opt_einsum", enabled=False, strategy=None)
-quantized = Library("quantized", engine="none")
-quantized.supported_engines = ["none"]  # type: ignore[attr-defined]
+quantized = _Quantized("quantized", engine="none")
 cpu = _Cpu()

@@ -23,7 +23,7 @@ from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.nn.modules.module import Module
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_CAPTURING = ("inductor", "cudagraphs")
+_CAPTURING = ("cudagraphs", "inductor")
 
 
 def compile(
@@ -40,11 +40,12 @@ def compile(
 ) -> Any:
     """A function or module that is captured in a CUDA graph and replayed, as ``torch.compile``.
 
-    Also a decorator, with or without arguments. A module gives a module around it. On the CPU, with
-    ``backend="eager"``, a backend of your own or ``disable=True`` it runs as it is; so it does
-    where it cannot be captured, for a reason that is logged, and with ``fullgraph=True`` raised as
-    RuntimeError. `dynamic` and `options` change nothing: each shape is captured by itself, at
-    most `recompile_limit` (8) of them.
+    Also a decorator, with or without arguments. A module gives a module around it. With
+    ``backend="eager"``, ``"aot_eager"`` or ``disable=True`` it runs as it is; so it does where it
+    cannot be captured, for a reason that is logged, and with ``fullgraph=True`` raised as
+    RuntimeError. A function as `backend` is a NotImplementedError: it would be given a graph of
+    `torch.fx`, which is not made. `dynamic` and `options` change nothing: each shape is captured
+    by itself, at most `recompile_limit` (8) of them.
 
     `debug`, which PyTorch does not have, is a folder to be filled: with the kernels of every
     captured form, and with the reasons why calls run as they are. Captures then take longer.
@@ -67,7 +68,13 @@ def compile(
         )
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
-    if isinstance(backend, str) and backend not in list_backends():
+    if callable(backend):
+        raise NotImplementedError(
+            f"torch.compile(backend={getattr(backend, '__name__', backend)}): a function as a "
+            "backend compiles graphs of torch.fx, which are not made here, so it would never be "
+            f"called; expected one of {', '.join(list_backends(()))}"
+        )
+    if backend is not None and backend not in list_backends(()):
         raise RuntimeError(
             f"Invalid backend: {backend!r}, see `torch.compiler.list_backends()` for available "
             "backends."
@@ -159,8 +166,11 @@ def allow_in_graph(fn: Any) -> Any:
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The names that ``torch.compile(backend=...)`` takes."""
-    return ["cudagraphs", "eager", "inductor"]
+    """The names that ``torch.compile(backend=...)`` takes.
+
+    Those that run a function as it is, ``"eager"`` and ``"aot_eager"``, are tagged ``"debug"``.
+    """
+    return [*([] if "debug" in (exclude_tags or ()) else ["aot_eager", "eager"]), *_CAPTURING]
 
 
 __all__ = [

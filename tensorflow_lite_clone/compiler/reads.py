@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 import types
@@ -18,6 +19,16 @@ _DEPTH = 4  # containers, objects and functions that are looked into from where 
 _LONGEST = 1000  # container: of longer ones only the length is looked at
 _CONTAINERS = (list, tuple, dict, OrderedDict, defaultdict)
 _PACKAGE = __name__.partition(".")[0]
+_OF_ATTRIBUTES = frozenset(
+    "LOAD_ATTR LOAD_METHOD LOAD_SUPER_ATTR STORE_ATTR DELETE_ATTR".split()
+)
+_OF_GLOBALS = frozenset(
+    "LOAD_GLOBAL LOAD_NAME LOAD_FROM_DICT_OR_GLOBALS STORE_GLOBAL DELETE_GLOBAL".split()
+)
+_NOT_OF_USE = frozenset(
+    "__init__ __new__ __post_init__ __del__ __repr__ __str__ __getstate__ __setstate__ "
+    "__reduce__ __reduce_ex__ __copy__ __deepcopy__ __init_subclass__".split()
+)
 _FOREIGN = sys.stdlib_module_names | {_PACKAGE, "numpy", "cupy"}
 
 
@@ -82,8 +93,10 @@ class Reads:
     def function(self, function: Any, depth: int = _DEPTH) -> None:
         """Follow what a function names."""
         if isinstance(function, functools.partial):
+            code = getattr(getattr(function.func, "__func__", function.func), "__code__", None)
+            names = frozenset() if code is None else attributes_in(code)
             for value in (function.args, function.keywords, function.func):
-                self.value(value, frozenset(), depth)
+                self.value(value, names, depth)
             return
         if isinstance(function, Module):
             self.value(function, frozenset(), depth)
@@ -97,9 +110,9 @@ class Reads:
         function = getattr(function, "__func__", function)
         if code is None or self._is_known((id(function), id(owner)), (function, owner)):
             return
-        names = names_in(code)
+        names = attributes_in(code)
         space = function.__globals__
-        for name in names:
+        for name in globals_in(code):
             if name in space:
                 self._named(space, name, names, depth)
         if owner is not None:
@@ -146,6 +159,9 @@ class Reads:
                 names = frozenset([name for name in space if not isinstance(space[name], Tensor)])
             elif type(value).__module__.startswith((_PACKAGE, "torch.")):
                 names = names & {"param_groups"}
+            elif not isinstance(value, type):
+                for name in _special_methods(type(value)):
+                    self._of_class(value, name, names, depth - 1)
             for name in names:
                 if name in space:
                     self._named(space, name, names, depth - 1)
@@ -156,9 +172,10 @@ class Reads:
         """Follow a method or an attribute that a value has from its class."""
         for kind in type(value).__mro__:
             found = vars(kind).get(name)
-            if isinstance(found, types.FunctionType):
-                if not is_foreign(found):
-                    self.function(types.MethodType(found, value), depth)
+            method = _method_in(found)
+            if method is not None:
+                if not is_foreign(method):
+                    self.function(types.MethodType(method, value), depth)
                 return
             if found is not None:
                 self._named(vars(kind), name, names, depth)
@@ -227,21 +244,71 @@ class Reads:
                 values.restore()
 
 
-def names_in(code: types.CodeType) -> frozenset[str]:
-    """The globals and attributes that code and the functions inside it name."""
-    names = set(code.co_names)
+def _method_in(attribute: Any) -> types.FunctionType | None:
+    """The function that reading or calling an attribute of a class runs."""
+    if isinstance(attribute, property):
+        attribute = attribute.fget
+    elif isinstance(attribute, functools.cached_property):
+        attribute = attribute.func
+    elif isinstance(attribute, (classmethod, staticmethod)):
+        attribute = attribute.__func__
+    return attribute if isinstance(attribute, types.FunctionType) else None
+
+
+def _special_methods(kind: type) -> list[str]:
+    """Methods that code runs without naming them: of calls, operators, ``x[i]``, loops, blocks."""
+    return [
+        name
+        for base in kind.__mro__
+        for name, value in vars(base).items()
+        if name[:2] == name[-2:] == "__"
+        and name not in _NOT_OF_USE
+        and isinstance(value, types.FunctionType)
+        and not is_foreign(value)
+    ]
+
+
+def attributes_in(code: types.CodeType) -> frozenset[str]:
+    """The attributes that code and the functions and classes inside it name."""
+    return _names_in(code)[0]
+
+
+def globals_in(code: types.CodeType) -> frozenset[str]:
+    """The globals that code and the functions and classes inside it read or assign.
+
+    In the body of a class a name is the class's own once the body has assigned it.
+    """
+    return _names_in(code)[1]
+
+
+@functools.lru_cache(4096)
+def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """Attributes and globals: both, and the names of imports and locals, are in `co_names`."""
+    attributes: set[str] = set()
+    variables: set[str] = set()
+    own: set[str] = set()
+    for instruction in dis.get_instructions(code):
+        operation, name = instruction.opname, instruction.argval
+        if operation in _OF_ATTRIBUTES:
+            attributes.add(name)
+        elif operation == "STORE_NAME":
+            own.add(name)
+        elif operation in _OF_GLOBALS and name not in own:
+            variables.add(name)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            names |= names_in(constant)
-    return frozenset(names)
+            inner = _names_in(constant)
+            attributes |= inner[0]
+            variables |= inner[1]
+    return frozenset(attributes), frozenset(variables)
 
 
 def names_of(kind: type) -> frozenset[str]:
-    """What the methods of a class name, but for its constructor and those of libraries."""
+    """The attributes that methods of a class name, but for its constructor and libraries'."""
     names: frozenset[str] = frozenset()
     for name, value in [item for base in kind.__mro__ for item in vars(base).items()]:
         if isinstance(value, types.FunctionType) and name != "__init__" and not is_foreign(value):
-            names |= names_in(value.__code__)
+            names |= attributes_in(value.__code__)
     return names
 
 

@@ -1,9 +1,20 @@
-"""Exception types that Python has no word for."""
+"""Exception types that Python has no word for, and whom a warning is addressed to."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def level_outside() -> int:
+    """The `stacklevel`, for a warning of the calling function, of the code outside the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class OutOfMemoryError(RuntimeError):

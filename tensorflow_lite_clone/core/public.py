@@ -18,6 +18,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 #: place ("torch", "method", "property", "functional", "linalg", ...) -> name -> function
 EXPORTS: dict[str, dict[str, Any]] = {}
 
+#: Asked for every function that `public` collects, ``wrapper(function, places, names)``: what is
+#: exported in its place. Rooms below `ops` enter theirs, so that no public function is left out.
+wrappers: list[Callable[[Any, tuple[str, ...], tuple[str, ...]], Any]] = []
+
 
 def public(*places: str, names: tuple[str, ...] = (), flat: bool = False) -> Callable[[_F], _F]:
     """Export the decorated function from `places`, under its own name or under `names`.
@@ -29,7 +33,10 @@ def public(*places: str, names: tuple[str, ...] = (), flat: bool = False) -> Cal
     def register(function: _F) -> _F:
         if not flat and type(function) is FunctionType and has_kinds(function):
             function = checked(function)
-        for name in names or (function.__name__,):
+        all_names = names or (function.__name__,)
+        for wrapper in wrappers:
+            function = wrapper(function, places, all_names)
+        for name in all_names:
             export(function, *places, name=name)
         return function
 

@@ -18,8 +18,6 @@ from tensorflow_lite_clone.autograd.apply import (
     together,
     wrap_freely,
 )
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_result,
@@ -142,8 +140,6 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
 
 def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tensor:
     """Run a pointwise op on Tensors; shapes that do not broadcast raise torch's RuntimeError."""
-    if autocast:
-        operands = cast_inputs(op, operands)
     storages = tuple([operand._storage for operand in operands])
     backend = common_backend(storages, op)
     if backend is None:
@@ -261,8 +257,6 @@ def _of_one(op: type[Pointwise], input: Any, parameters: dict) -> Tensor:
     """A pointwise function of one tensor."""
     if not isinstance(input, Tensor) or input.dtype.kind in op.kinds:
         input = prepare(op, input)
-    if autocast:
-        (input,) = cast_inputs(op, (input,))
     storage = input._storage
     backend = storage.backend
     arrays = (storage.laid,)

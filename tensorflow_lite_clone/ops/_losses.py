@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
 from tensorflow_lite_clone.ops._reduction import legacy_get_string
@@ -18,7 +19,7 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     Raises ValueError for a word that is none of 'none', 'mean' and 'sum'.
     """
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce, stacklevel=4)
+        reduction = legacy_get_string(size_average, reduce, stacklevel=level_outside() + 1)
     elif reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
@@ -66,7 +67,7 @@ def loss_operands(input: Tensor, target: Tensor) -> list[Tensor]:
             f"Using a target size ({target.shape}) that is different to the input size "
             f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
             "Please ensure they have the same size.",
-            stacklevel=4,
+            stacklevel=level_outside(),
         )
         broadcast_shapes(left.shape, right.shape)
     if left.dtype != right.dtype:

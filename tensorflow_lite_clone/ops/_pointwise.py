@@ -11,8 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, current_edge, record, wrap
+from tensorflow_lite_clone.autograd.apply import current_edge, record, wrap
 from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.inplace import write_array
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.outputs import write_out
@@ -72,6 +73,7 @@ def unary(
     differentiable = op.differentiable
     slow = _native_kinds(refuses + ("biu" if floating or check else ""))
 
+    @calls_cast_operands(name)
     def function(input, *, out=None):
         try:
             storage = input._storage
@@ -85,9 +87,10 @@ def unary(
             input = prepare(op, input)
             storage = input._storage
             array = storage.laid
-        if autocast:
-            output = apply(op, input)
-            return output if out is None else write_out(name, out, output, (input,))
+        if autocast and out is None:
+            (input,) = cast_operands(function, input)
+            storage = input._storage
+            array = storage.laid
         backend = storage.backend
         try:
             call = calls[backend]
@@ -196,7 +199,10 @@ def binary(
     differentiable = op.differentiable
     slow = _native_kinds(refuses + ("biu" if floating else ""))
 
+    @calls_cast_operands(name)
     def general(input, other):
+        if autocast:
+            input, other = cast_operands(general, input, other)
         operands = promote(op, (input, other))
         if operands is None and arrays and isinstance(input, Tensor):
             backend = input._storage.backend
@@ -314,6 +320,7 @@ def binary(
             return operator(input, other)
         return general(input, other)
 
+    @calls_cast_operands(name)
     def function(input, other, *, out=None):
         if not isinstance(input, Tensor):
             fits = numbers and number_first
@@ -345,8 +352,8 @@ def binary(
                 return result
         raise wrong_operands(f"{name}_", input, other)
 
-    function.with_numbers = with_numbers  # type: ignore[attr-defined]
-    function.reflected = reflected  # type: ignore[attr-defined]
+    function.with_numbers = with_numbers
+    function.reflected = reflected
     if operators is not None:
         normal, mirrored, augmented = operators
         export(operator, "method", name=normal)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -21,9 +19,6 @@ def product(name: str, op: type[Op], *inputs: Tensor | None, **parameters: Any) 
 
     Raises TypeError for what is no Tensor and RuntimeError for dtypes that differ.
     """
-    if autocast:  # before dtypes are compared
-        expect_tensors(name, *inputs)
-        inputs = cast_inputs(op, inputs)
     try:
         dtype = inputs[0]._storage.laid.dtype  # type: ignore[union-attr]
         for tensor in inputs:
@@ -46,12 +41,11 @@ def expect_tensors(name: str, *values: Any) -> None:
 
 
 def expect_one_dtype(name: str, *tensors: Tensor | None) -> None:
-    """Raise RuntimeError for dtypes that differ; autocast brings all to one dtype later."""
-    if not autocast:
-        dtypes = {tensor.dtype: tensor for tensor in tensors if tensor is not None}
-        if len(dtypes) > 1:
-            first, second, *_ = [dtype.short_name for dtype in dtypes]
-            raise RuntimeError(f"{name}(): expected scalar type {first} but found {second}")
+    """Raise RuntimeError for dtypes that differ."""
+    dtypes = {tensor.dtype: tensor for tensor in tensors if tensor is not None}
+    if len(dtypes) > 1:
+        first, second, *_ = [dtype.short_name for dtype in dtypes]
+        raise RuntimeError(f"{name}(): expected scalar type {first} but found {second}")
 
 
 def _different(inputs: tuple) -> RuntimeError:

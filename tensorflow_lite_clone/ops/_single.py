@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.apply import (
     wrap,
 )
 from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.signature import checked
@@ -38,7 +39,7 @@ _NO_PARAMETERS: dict = {}
 def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
     """`apply` for a differentiable op with one input and one row-major output that is no view."""
     storage = input._storage
-    if autocast or storage.__class__ is Free:
+    if storage.__class__ is Free:
         return apply(op, input, **parameters)
     backend = storage.backend
     try:
@@ -58,7 +59,7 @@ def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
 
 def apply_to_two(op: type[Op], x: Tensor, y: Tensor) -> Tensor:
     """`apply` for a differentiable op with two inputs, one row-major output that is no view, and no
-    parameters; outside of autocast."""
+    parameters."""
     first, second = x._storage, y._storage
     backend = first.backend
     if second.backend is not backend:
@@ -117,8 +118,7 @@ def apply_for_first(
         third = z._storage
         right = third.laid
     if (
-        autocast
-        or backend.lays
+        backend.lays
         or (second is not None and second.backend is not backend)
         or (third is not None and third.backend is not backend)
     ):
@@ -195,7 +195,7 @@ def reduction(
 
     def decorate(general: Callable[..., Any]) -> Any:
         name = general.__name__
-        general = checked(general)
+        general = autocasts(name)(checked(general))
 
         @functools.wraps(general)
         def function(input=None, dim=None, keepdim=False, **others):
@@ -260,7 +260,7 @@ def along_dim(op: type[Op], refuses: str) -> Callable[[Callable[..., Any]], Any]
     calls = op.calls
 
     def decorate(general: Callable[..., Any]) -> Any:
-        general = numpy_names(general)
+        general = autocasts(general.__name__)(numpy_names(general))
 
         @functools.wraps(general)
         def function(input=None, dim=None, *rest, **others):

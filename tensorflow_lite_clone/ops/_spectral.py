@@ -6,21 +6,14 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._matrices import adjoint, expect_floats, expect_wide
 from tensorflow_lite_clone.tensor import Tensor
 
 
-def as_wide(name: str, op: type[Op], x: Tensor) -> Tensor:
-    """`x`, or what autocast makes of it for `op`.
-
-    Raises RuntimeError for integers and NotImplementedError for two-byte floats.
-    """
-    if autocast:  # before the dtype is looked at
-        (x,) = cast_inputs(op, (x,))
+def as_wide(name: str, x: Tensor) -> Tensor:
+    """`x`; RuntimeError for integers and NotImplementedError for two-byte floats."""
     expect_floats(name, x)
     expect_wide(name, x)
     return x

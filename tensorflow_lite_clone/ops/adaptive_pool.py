@@ -7,8 +7,7 @@ from itertools import product
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.core.public import export
-from tensorflow_lite_clone.core.signature import checked
+from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.windows import Ints, int_tuple
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import pool
@@ -136,8 +135,8 @@ def _adaptive_avg_pool(ndim: int) -> Any:
         f"Means over windows that cover the {ndim} last axes of (n, c, ...) or (c, ...), as many "
         "as `output_size` says; None keeps an axis."
     )
-    export(checked(adaptive_avg_pool), "functional", *(("torch",) if ndim == 1 else ()), name=name)
-    return adaptive_avg_pool
+    places = ("functional", "torch") if ndim == 1 else ("functional",)
+    return public(*places, names=(name,))(adaptive_avg_pool)
 
 
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_avg_pool, (1, 2, 3))
@@ -186,7 +185,7 @@ def _adaptive_max_pool(ndim: int) -> Any:
     )
     with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
     with_indices.__doc__ = f"`{name}` with ``return_indices=True``."
-    export(checked(adaptive_max_pool), "functional", name=name)
+    adaptive_max_pool = public("functional", names=(name,))(adaptive_max_pool)
     export(with_indices, "functional", name=with_indices.__name__)
     if ndim == 1:  # torch has it, under the short name
         export(with_indices, "torch", name=name)
@@ -249,8 +248,7 @@ def _max_unpool(ndim: int) -> Any:
     max_unpool.__doc__ = (
         f"Zeros with the values of `input` at `indices`, as max_pool{ndim}d returned them."
     )
-    export(checked(max_unpool), "functional", name=name)
-    return max_unpool
+    return public("functional", names=(name,))(max_unpool)
 
 
 max_unpool1d, max_unpool2d, max_unpool3d = map(_max_unpool, (1, 2, 3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, wrong_operands
@@ -185,6 +186,7 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tens
 
 
 @public("method", names=("__rtruediv__", "__rdiv__"))
+@autocasts("reciprocal")
 def __rtruediv__(self: Tensor, other: Any) -> Any:
     """``other / self``."""
     if type(other) is complex and self.dtype.itemsize == 2 and self.dtype.kind == "f":

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import float32_on_cpu
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import public
@@ -74,8 +72,6 @@ def _expect_definite(name: str, info: Tensor) -> None:
 
 def _linalg_factored(name: str, x: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
     expect_tensor(f"linalg_{name}", x, "input")
-    if autocast:
-        (x,) = float32_on_cpu(x)
     expect_square("linalg.cholesky", x)
     expect_floats("linalg.cholesky", x)
     expect_wide("cholesky_cpu", x)
@@ -114,8 +110,6 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False, out: Tensor | None = 
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """As `linalg.cholesky`, under its older name."""
     expect_tensor("cholesky", input, "input")
-    if autocast:
-        (input,) = float32_on_cpu(input)
     expect_square("cholesky", input)
     expect_wide("cholesky_cpu", input)
     factor, info = apply(Cholesky, input, upper=upper)
@@ -132,8 +126,6 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     """
     expect_tensor("cholesky_solve", input, "input")
     expect_tensor("cholesky_solve", input2, "input2", 2)
-    if autocast:
-        input, input2 = float32_on_cpu(input, input2)
     for letter, x in (("b", input), ("u", input2)):
         if x.ndim < 2:
             raise RuntimeError(
@@ -159,8 +151,6 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     LinAlgError when a diagonal element is zero.
     """
     expect_tensor("cholesky_inverse", input, "input")
-    if autocast:
-        (input,) = float32_on_cpu(input)
     expect_matrices("cholesky_inverse", input)
     expect_square("cholesky_inverse", input)
     expect_wide("cholesky_inverse_out_cpu", input)

@@ -11,8 +11,7 @@ import math
 from functools import lru_cache
 from typing import Any
 
-from tensorflow_lite_clone.core.public import export
-from tensorflow_lite_clone.core.signature import checked
+from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.windows import Ints, extent, int_tuple, windows_size
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import windows_with_weight
@@ -311,8 +310,7 @@ def _convolution(ndim: int) -> Any:
         "`padding` is a number, one per axis, 'valid' or 'same'; an input without n is one sample. "
         "Raises RuntimeError\nwhen sizes or dtypes do not fit."
     )
-    export(checked(conv), "torch", "functional", name=name)
-    return conv
+    return public("torch", "functional", names=(name,))(conv)
 
 
 def _transposed_convolution(ndim: int) -> Any:
@@ -379,8 +377,7 @@ def _transposed_convolution(ndim: int) -> Any:
         "weight (c, out / groups, *kernel)\nand bias (out,) gives (n, out, ...). "
         "`output_padding` picks one of the sizes that the stride merges."
     )
-    export(checked(conv_transpose), "torch", "functional", name=name)
-    return conv_transpose
+    return public("torch", "functional", names=(name,))(conv_transpose)
 
 
 conv1d, conv2d, conv3d = map(_convolution, (1, 2, 3))

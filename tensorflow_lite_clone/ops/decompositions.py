@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
@@ -84,7 +85,7 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
             "'r', or 'complete'"
         )
-    A = as_wide("linalg.qr", Qr, A)
+    A = as_wide("linalg.qr", A)
     return delivered("linalg_qr", _LinalgQr(apply(Qr, A, mode=mode)), out)
 
 
@@ -94,7 +95,7 @@ def torch_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     warnings.warn(
         "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future "
         "release. The boolean parameter 'some' has been replaced with a string parameter 'mode'.",
-        stacklevel=2,
+        stacklevel=level_outside(),
     )
     return delivered("qr", _Qr(qr(input, "reduced" if some else "complete")), out)
 
@@ -119,5 +120,5 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
     reflections `householder_product` makes Q of. Without a gradient, as in PyTorch.
     """
     expect_matrices("torch.geqrf", input)
-    input = as_wide("torch.geqrf", Geqrf, input)
+    input = as_wide("torch.geqrf", input)
     return delivered("geqrf", _Geqrf(apply(Geqrf, input)), out)

@@ -7,6 +7,7 @@ from collections import Counter
 from string import ascii_letters
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._operands import cast
@@ -48,8 +49,9 @@ def einsum(*args: Any) -> Tensor:
     _check_sizes(tensors, labels)
     order = _output_labels(output, labels, inputs)
     counts = Counter([label for named in labels for label in named])
-    if any([count > 1 and label not in order for label, count in counts.items()]):
-        expect_one_dtype("einsum", *tensors)  # for what is no product, they are promoted
+    summed = any([count > 1 and label not in order for label, count in counts.items()])
+    if summed and not autocast:  # what is no product is promoted; autocast casts for products
+        expect_one_dtype("einsum", *tensors)
     dtype = tensors[0].dtype
     for tensor in tensors:
         dtype = promote_types(dtype, tensor.dtype)

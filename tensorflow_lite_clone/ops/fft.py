@@ -17,8 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import cast_inputs
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.public import public
@@ -185,8 +183,6 @@ def _expect_real(name: str, core: Any, input: Tensor) -> None:
 
 def _floating(input: Tensor) -> Tensor:
     """`input` in a dtype that can be transformed; RuntimeError for two-byte floats."""
-    if autocast:
-        (input,) = cast_inputs(FftC2C, (input,))
     dtype = input.dtype
     if dtype.kind not in "fc":
         input = cast(input, get_default_dtype())

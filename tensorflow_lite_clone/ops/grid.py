@@ -7,7 +7,9 @@ import warnings
 from itertools import product
 from typing import Any
 
-from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.autograd.autocast import autocasts
+from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.matmul import matmul
@@ -125,6 +127,7 @@ def _taps(
 
 
 @public("functional")
+@autocasts("grid_sampler")
 def grid_sample(
     input: Tensor,
     grid: Tensor,
@@ -141,7 +144,7 @@ def grid_sample(
     expect_tensors("grid_sample", input, grid)
     _check_grid(input, grid, mode, padding_mode)
     if align_corners is None:
-        warnings.warn(_ADVICE, stacklevel=2)
+        warnings.warn(_ADVICE, stacklevel=level_outside())
     corners = bool(align_corners)
     n, c, *space = input.shape
     ndim, out = len(space), grid.shape[1:-1]
@@ -216,6 +219,7 @@ def _check_grid(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> No
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
 
 
+@public("torch")
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -223,6 +227,3 @@ def grid_sampler(
     mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
     padding = ("zeros", "border", "reflection")[padding_mode]
     return grid_sample(input, grid, mode, padding, align_corners)
-
-
-export(grid_sampler, "torch", name="grid_sampler")

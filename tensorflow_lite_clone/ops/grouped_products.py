@@ -10,7 +10,7 @@ from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.join import cat, stack
 from tensorflow_lite_clone.ops.loss import cross_entropy
-from tensorflow_lite_clone.ops.matmul import bmm, linear, mm
+from tensorflow_lite_clone.ops.matmul import linear, plain_matmul
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -49,13 +49,14 @@ def grouped_mm(
             "Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d"
         )
     if offs is None:
-        return bmm(mat_a, mat_b)
+        return plain_matmul(mat_a, mat_b)
     if mat_a.shape[-1] != mat_b.shape[-2]:
         raise RuntimeError("contraction dimension of mat_a and mat_b must match")
     ends = offs.tolist()
     groups = list(zip(range(len(ends)), [0, *ends], ends))
     if mat_a.ndim == mat_b.ndim == 2:
-        return stack([mm(mat_a[:, start:end], mat_b[start:end]) for _, start, end in groups])
+        products = [plain_matmul(mat_a[:, start:end], mat_b[start:end]) for _, start, end in groups]
+        return stack(products)
     by_rows = mat_a.ndim == 2
     if len(mat_b if by_rows else mat_a) != len(ends):
         raise RuntimeError(
@@ -63,9 +64,9 @@ def grouped_mm(
             f"and {len(ends)} offsets"
         )
     if by_rows:
-        parts = [mm(mat_a[start:end], mat_b[group]) for group, start, end in groups]
+        parts = [plain_matmul(mat_a[start:end], mat_b[group]) for group, start, end in groups]
     else:
-        parts = [mm(mat_a[group], mat_b[:, start:end]) for group, start, end in groups]
+        parts = [plain_matmul(mat_a[group], mat_b[:, start:end]) for group, start, end in groups]
     size, last = mat_a.shape[0] if by_rows else mat_b.shape[1], ends[-1] if ends else 0
     if last < size:
         other = mat_b.shape[-1] if by_rows else mat_a.shape[-2]

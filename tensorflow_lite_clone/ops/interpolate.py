@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -130,6 +131,7 @@ def _as_int(value: Any) -> int:
     return whole_number("interpolate(): argument 'size'", value)
 
 
+@autocasts("upsample_nearest1d")
 def _resampled(
     x: Tensor, counts: list, factors: list, mode: str, corners: bool, antialias: bool
 ) -> Tensor:

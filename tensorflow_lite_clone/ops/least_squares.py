@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import float32_on_cpu
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
@@ -81,8 +79,6 @@ def linalg_lstsq(
     """
     expect_tensor("linalg_lstsq", input, "input")
     expect_tensor("linalg_lstsq", b, "b", 2)
-    if autocast:
-        input, b = float32_on_cpu(input, b)
     driver = "gelsy" if driver is None else driver
     vector = _check(input, b, driver)
     m, n = input.shape[-2:]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import float32_on_cpu
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import export, public
@@ -127,8 +125,6 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 
 def _inverted(name: str, A: Tensor) -> tuple[Tensor, Tensor]:
     expect_tensor(f"linalg_{name}", A)
-    if autocast:
-        (A,) = float32_on_cpu(A)
     expect_square("linalg.inv", A)
     expect_floats("linalg.inv", A, narrow=False)
     return apply(Inv, A)

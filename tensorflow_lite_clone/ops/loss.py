@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import float32, int64, uint8
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -212,6 +213,7 @@ def _check_index_targets(input: Tensor, target: Tensor, weight: Tensor | None) -
 
 
 @public("functional")
+@autocasts("cross_entropy_loss", "nll_loss")
 def cross_entropy(
     input: Tensor,
     target: Tensor,

@@ -6,7 +6,10 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.core.dtypes import uncastable
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -140,6 +143,7 @@ def _compare(
 
 
 @public("functional")
+@calls_cast_operands("mse_loss")
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -151,12 +155,15 @@ def mse_loss(
     """``(input - target)^2``; 'mean' with `weight` divides by the sum of weights."""
     if size_average is not None or reduce is not None or reduction != "mean":
         reduction = reduction_of(size_average, reduce, reduction)
+    if autocast and weight is None:  # with weights it is made of other functions
+        input, target = cast_operands(mse_loss, input, target)
     if input.dtype.kind in "biu" and target.dtype.kind in "biu":
         raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.short_name}'")
     return _compare(MseLoss, input, target, reduction, weight)
 
 
 @public("functional")
+@calls_cast_operands("l1_loss")
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -167,6 +174,8 @@ def l1_loss(
 ) -> Tensor:
     """``|input - target|``; 'mean' with `weight` divides by the sum of weights."""
     reduction = reduction_of(size_average, reduce, reduction)
+    if autocast and weight is None:
+        input, target = cast_operands(l1_loss, input, target)
     if input.dtype.kind in "biu" and target.dtype.kind in "biu":
         return finish((input - target).abs(), reduction)
     return _compare(L1Loss, input, target, reduction, weight)
@@ -394,7 +403,7 @@ def kl_div(
             "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
             "definition.'mean' will be changed to behave the same as 'batchmean' in the next "
             "major release.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     reduction = reduction_of(size_average, reduce, reduction)
     for tensor in (input, target):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import float32_on_cpu
+from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import int32
 from tensorflow_lite_clone.core.public import public
@@ -146,11 +145,10 @@ def linalg_lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 
 @public("torch", "method", names=("lu",))
+@autocasts("_lu_with_info")
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """As `linalg.lu_factor_ex`, under its older name; without info unless `get_infos`."""
     expect_tensor("lu", A)
-    if autocast:
-        (A,) = float32_on_cpu(A)
     result = _factored("lu", A, pivot)
     if not get_infos:
         return delivered("lu", result[:2], out)
@@ -232,8 +230,6 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     expect_tensor("lu_solve", input, "input")
     expect_tensor("lu_solve", LU_data, "LU_data", 2)
     expect_tensor("lu_solve", LU_pivots, "LU_pivots", 3)
-    if autocast:
-        input, LU_data = float32_on_cpu(input, LU_data)
     return _solved(LU_data, LU_pivots, input, True, False)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.inplace import apply_inplace
 from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
@@ -84,11 +85,14 @@ other_layouts: list[Callable[[Tensor, Tensor], Tensor]] = []
 
 
 @public("torch", "method", "linalg", flat=True)
+@calls_cast_operands("matmul")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product of the last two axes; vectors and broadcasting as in NumPy.
 
     Raises RuntimeError when sizes or dtypes do not fit.
     """
+    if autocast and out is None:
+        input, other = cast_operands(matmul, input, other)
     try:
         left, right = input._storage.laid, other._storage.laid
         x, y = left.ndim, right.ndim
@@ -97,20 +101,26 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         for product_of in other_layouts:
             return product_of(input, other)
         raise
-    if x == y == 2 and left.dtype is right.dtype and left.dtype.kind == "f" and not autocast:
+    if x == y == 2 and left.dtype is right.dtype and left.dtype.kind == "f":
         try:
             result = apply_to_two(Mm, input, other)
         except ValueError:
             raise _misfit(input.shape, other.shape) from None
-        return result if out is None else write_out("matmul", out, result)
+    else:
+        result = plain_matmul(input, other)
+    return result if out is None else write_out("matmul", out, result)
+
+
+def plain_matmul(input: Tensor, other: Tensor) -> Tensor:
+    """`matmul`, also for functions that autocast leaves alone where it casts those of `matmul`."""
+    x, y = input.ndim, other.ndim
     if (
         x > 2
         and y > 2
-        and not (left.size and right.size)
+        and not (input.numel() and other.numel())
         and (input.dtype is not other.dtype or input.dtype.kind == "b")
     ):  # PyTorch does not look at the dtypes of nothing
-        result = cast(matmul(cast(input, float32), cast(other, float32)), other.dtype)
-        return result if out is None else write_out("matmul", out, result)
+        return cast(plain_matmul(cast(input, float32), cast(other, float32)), other.dtype)
     if input.dtype.kind == "b":
         raise NotImplementedError("\"matmul\" not implemented for 'Bool'")
     if not (x and y):
@@ -118,20 +128,12 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
             f"both arguments to matmul need to be at least 1D, but they are {x}D and {y}D"
         )
     try:
-        if y == 2:
-            result = product("matmul", Mm, input, other)
-        elif y > 2:
-            if x == 1:
-                result = product("matmul", Bmm, input.unsqueeze(0), other).squeeze(-2)
-            else:
-                result = product("matmul", Bmm, input, other)
-        elif x > 1:
-            result = product("matmul", Mv, input, other)
-        else:
-            result = product("matmul", Dot, input, other)
+        if y > 2 and x == 1:
+            return product("matmul", Bmm, input.unsqueeze(0), other).squeeze(-2)
+        op = Mm if y == 2 else Bmm if y > 2 else Mv if x > 1 else Dot
+        return product("matmul", op, input, other)
     except ValueError:
         raise _misfit(input.shape, other.shape) from None
-    return result if out is None else write_out("matmul", out, result)
 
 
 def _misfit(x: tuple, y: tuple) -> RuntimeError:
@@ -218,7 +220,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {vec.ndim}, {input.ndim}, {vec.ndim}"
         )
-    return matmul(input, vec)
+    return plain_matmul(input, vec)
 
 
 @public("torch", "method")
@@ -228,7 +230,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     expect_tensors("dot", input, tensor)
     if input.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
-    return matmul(input, tensor)
+    return plain_matmul(input, tensor)
 
 
 @public("torch", "method")
@@ -237,14 +239,6 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     """`dot` with the first vector conjugated."""
     expect_tensors("vdot", input, other)
     return dot(input.conj() if input.dtype.kind == "c" else input, other)
-
-
-@public("linalg")
-@with_out
-def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The sums of ``conj(x) * y`` over `dim`; shapes broadcast."""
-    expect_tensors("linalg.vecdot", x, y)
-    return ((x.conj() if x.dtype.kind == "c" else x) * y).sum(dim)
 
 
 @public("torch", "method")
@@ -441,6 +435,7 @@ def linear_backward(F, g, x, w):
 
 
 @public("functional", flat=True)
+@calls_cast_operands("linear")
 def linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -450,6 +445,8 @@ def linear(
     """
     if out is not None:
         return write_out("linear", out, linear(input, weight, bias), (input, weight, bias))
+    if autocast:
+        input, weight, bias = cast_operands(linear, input, weight, bias)
     try:
         w, x = weight._storage.laid, input._storage.laid
         if w.ndim == 2 and x.ndim:
@@ -458,7 +455,7 @@ def linear(
             b = bias._storage.laid
             if b.ndim > 1:
                 return _linear_with_matrix(input, weight, bias)
-            if x.dtype is w.dtype is b.dtype and not autocast:
+            if x.dtype is w.dtype is b.dtype:
                 return apply_to_three(Linear, input, weight, bias)
             return product("linear", Linear, input, weight, bias)
     except ValueError:

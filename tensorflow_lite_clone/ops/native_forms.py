@@ -9,11 +9,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import uncast
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
-from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.ops import conv
 from tensorflow_lite_clone.ops import embedding_bag as bags
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -197,9 +197,9 @@ def convolution(
             f"{list(input.shape)} instead"
         )
     if transposed:
-        function = getattr(conv, f"conv_transpose{ndim}d")
+        function = uncast(getattr(conv, f"conv_transpose{ndim}d"))
         return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
-    function = getattr(conv, f"conv{ndim}d")
+    function = uncast(getattr(conv, f"conv{ndim}d"))
     return function(input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -221,7 +221,7 @@ def _grid_sampler(ndim: int) -> None:
 
     sampler.__name__ = sampler.__qualname__ = f"grid_sampler_{ndim}d"
     sampler.__doc__ = f"`grid_sampler` of {'images' if ndim == 2 else 'volumes'}."
-    export(checked(sampler), "torch", name=sampler.__name__)
+    public("torch")(sampler)
 
 
 _grid_sampler(2)

@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -357,18 +358,26 @@ def local_response_norm(
         )
     if input.numel() == 0:
         return input
+    sums = _channel_sums if input.ndim == 3 else _channel_sums_in_space
+    return input / (sums(input.square(), size) * (alpha / size) + k).pow(beta)
+
+
+def _channel_sums(squares: Tensor, size: int) -> Tensor:
+    """Sums over `size` neighbouring channels."""
     before, after = size // 2, (size - 1) // 2
-    squares = input.square()
-    channels = input.shape[1]
+    channels = squares.shape[1]
     total = None
     for offset in range(-before, after + 1):
         low, high = max(0, -offset), min(channels, channels - offset)
         if low >= high:
             continue
-        shifted = input.new_zeros(input.shape)
+        shifted = squares.new_zeros(squares.shape)
         shifted[:, low:high] = squares[:, low + offset : high + offset]
         total = shifted if total is None else total + shifted
     assert total is not None
     if total.dtype.kind in "iu":  # means of integers are integers
         total = total // size * size
-    return input / (total * (alpha / size) + k).pow(beta)
+    return total
+
+
+_channel_sums_in_space = autocasts("avg_pool3d")(_channel_sums)

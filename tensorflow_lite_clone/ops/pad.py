@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
+from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.ops._views import storage_of
@@ -82,12 +83,29 @@ def _padded(input: Tensor, pad: Any, mode: str, value: complex | None) -> Tensor
         raise RuntimeError(
             f"input (sizes {list(shape[first:])}) is too small. Calculated output sizes: {lengths}"
         )
+    return _PROLONGED[mode, len(pairs)](input, first, pairs, mode)
+
+
+def _prolonged(input: Tensor, first: int, pairs: list, mode: str) -> Tensor:
+    """`input` with its dimensions from `first` on prolonged by `pairs`."""
     result = input
     for axis, (low, high) in enumerate(pairs, first):
-        result = _continued(result, axis, low, high, mode, shape)
+        result = _continued(result, axis, low, high, mode, input.shape)
     if all([low <= 0 and high <= 0 for low, high in pairs]):
         result = result.clone()
     return result.contiguous() if mode == "circular" else in_format_of(result, input)
+
+
+#: What autocast knows as several functions, by mode and number of dimensions.
+_PROLONGED = {
+    (mode, ndim): autocasts(f"{name}_pad{ndim}d")(_prolonged)
+    for mode, name in (
+        ("reflect", "reflection"),
+        ("replicate", "replication"),
+        ("circular", "circular"),
+    )
+    for ndim in (1, 2, 3)
+}
 
 
 def _continued(x: Tensor, axis: int, low: int, high: int, mode: str, shape: tuple) -> Tensor:

@@ -13,6 +13,8 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides
@@ -333,6 +335,7 @@ def _expect_ordered(name: str, input: Tensor) -> None:
 def _max_pool(ndim: int) -> Any:
     name = f"max_pool{ndim}d"
 
+    @calls_cast_operands(name)
     def max_pool(
         input: Tensor,
         kernel_size: Any,
@@ -342,6 +345,8 @@ def _max_pool(ndim: int) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
+        if autocast and not return_indices:  # PyTorch's form with indices is on no list
+            (input,) = cast_operands(max_pool, input)
         kernel, stride, padding, dilation = _geometry(
             name, input, ndim, kernel_size, stride, padding, dilation, ceil_mode
         )
@@ -380,7 +385,7 @@ def _max_pool(ndim: int) -> Any:
     )
     with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
     with_indices.__doc__ = f"`{name}` with ``return_indices=True``."
-    export(checked(max_pool), "torch", "functional", name=name)
+    max_pool = public("torch", "functional", names=(name,))(max_pool)
     places = ("torch", "functional") if ndim == 1 else ("functional",)
     export(with_indices, *places, name=with_indices.__name__)
     return max_pool
@@ -452,9 +457,7 @@ def _avg_pool(ndim: int) -> Any:
         "Padding counts as zeros unless `count_include_pad` is false; `divisor_override` replaces "
         "the count."
     )
-    function = checked(with_out(avg_pool))
-    export(function, "functional", name=name)
-    return function
+    return public("functional", names=(name,))(with_out(avg_pool))
 
 
 avg_pool2d, avg_pool3d = map(_avg_pool, (2, 3))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import autocasts, calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
 from tensorflow_lite_clone.core.errors import NotStrided
@@ -83,7 +85,10 @@ def _static_exponent(input: Tensor, exponent: Any) -> Tensor:
     return cast(input, dtype)
 
 
+@calls_cast_operands("pow")
 def _power(input: Tensor, exponent: Any) -> Any:
+    if autocast:
+        input, exponent = cast_operands(_power, input, exponent)
     kind = type(exponent)
     if (kind is float or kind is int) and input._storage.laid.dtype.kind == "f":
         return pointwise(PowScalar, input, exponent=exponent)
@@ -201,6 +206,7 @@ _square = unary("square", x=lambda F, g, x: g * conj(F, 2 * x), label="Pow", pla
 
 
 @public("torch", "method", flat=True)
+@autocasts("pow")
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * input``; booleans give int64."""
     if isinstance(input, Tensor) and input._storage.laid.dtype.kind == "b":

@@ -14,7 +14,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import as_operands, cast, operand_dtype
 from tensorflow_lite_clone.ops._products import expect_one_dtype, expect_tensors, times
-from tensorflow_lite_clone.ops.matmul import expect_expandable, matmul, outer
+from tensorflow_lite_clone.ops.matmul import dot, expect_expandable, matmul, outer, plain_matmul
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -32,7 +32,17 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         )
     if input.dtype is not other.dtype:
         raise RuntimeError("both inputs should have same dtype")
+    if input.ndim == other.ndim == 1:
+        return dot(input, other)
     return tensordot(input, other, ([-1], [-1]))
+
+
+@public("linalg")
+@with_out
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The sums of ``conj(x) * y`` over `dim`; shapes broadcast."""
+    expect_tensors("linalg.vecdot", x, y)
+    return ((x.conj() if x.dtype.kind == "c" else x) * y).sum(dim)
 
 
 @public("torch")
@@ -64,6 +74,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tenso
     rest_b = [j for j in range(b.ndim) if j not in right]
     count = math.prod(a.shape[i] for i in left)
     rows, columns = [a.shape[i] for i in rest_a], [b.shape[j] for j in rest_b]
+    if not rest_a and not rest_b:
+        return dot(a.permute(left).reshape(count), b.permute(right).reshape(count))
     x = a.permute(*rest_a, *left).reshape(math.prod(rows), count)
     y = b.permute(*right, *rest_b).reshape(count, math.prod(columns))
     return matmul(x, y).reshape(*rows, *columns)
@@ -237,7 +249,7 @@ def addmv(
         )
     if input.dtype is not mat.dtype:
         raise RuntimeError("addmv input tensors must have the same dtype")
-    return _combined(input, matmul(mat, vec), beta, alpha)
+    return _combined(input, plain_matmul(mat, vec), beta, alpha)
 
 
 @public("torch", "method")
@@ -335,7 +347,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     batch = input1.shape[:-1]
     count = math.prod(batch)
     # (count, m) @ (m, out n), then a product of rows with the second input
-    left = matmul(input1.reshape(count, m), weight.transpose(0, 1).reshape(m, out_features * n))
+    columns = weight.transpose(0, 1).reshape(m, out_features * n)
+    left = plain_matmul(input1.reshape(count, m), columns)
     right = input2.reshape(count, n, 1)
-    result = matmul(left.reshape(count, out_features, n), right).reshape(*batch, out_features)
+    result = plain_matmul(left.reshape(count, out_features, n), right).reshape(*batch, out_features)
     return result if bias is None else result + bias

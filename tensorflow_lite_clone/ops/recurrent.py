@@ -11,9 +11,8 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import float32, uncastable
-from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
-from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.strides import dense_strides
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -307,8 +306,7 @@ def _plain_cell(name: str, activation: Callable[[Tensor], Tensor]) -> Any:
     word = activation.__name__
     cell.__name__ = cell.__qualname__ = name
     cell.__doc__ = f"""``{word}(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh)``, (n, hidden)."""
-    export(checked(cell), "torch", name=name)
-    return cell
+    return public("torch", names=(name,))(cell)
 
 
 rnn_tanh_cell = _plain_cell("rnn_tanh_cell", tanh)

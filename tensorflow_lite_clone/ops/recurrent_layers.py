@@ -16,7 +16,8 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.autograd.autocast import autocasts
+from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.table import serves
 from tensorflow_lite_clone.ops._arguments import expect_tensor
@@ -182,6 +183,9 @@ def _layers(
     return x, last
 
 
+_lstm_layers = autocasts("mkldnn_rnn_layer")(_layers)
+
+
 def _cells(params: list[Tensor], size: int, has_biases: bool) -> list[tuple]:
     """Of each cell, of `size` parameters: w_ih, w_hh, b_ih, b_hh and w_hr; None what it lacks."""
     cells = []
@@ -248,7 +252,9 @@ def _recurrent(
     cells = _cells(params, per_cell, given["has_biases"])
     first = list(zip(*starts)) if states == 2 else list(starts[0])
     p = given["dropout"] if given["train"] else 0.0
-    out, last = _layers(name, make, folds_bias, x, sizes, cells, first, directions, p)
+    # PyTorch runs whole LSTMs in one call of its library for CPUs.
+    layers = _lstm_layers if states == 2 and not (projected or packed) else _layers
+    out, last = layers(name, make, folds_bias, x, sizes, cells, first, directions, p)
     if batch_first:
         out = out.transpose(0, 1)
     return out, *([stack(part) for part in zip(*last)] if states == 2 else [stack(last)])
@@ -256,8 +262,7 @@ def _recurrent(
 
 def _public(name: str, make: Callable[..., _Step], states: int, folds_bias: bool) -> Any:
     def network(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        if args:
-            expect_tensor(name, args[0])
+        expect_tensor(name, args[0] if args else kwargs.get("input", kwargs.get("data")))
         return _recurrent(name, make, states, folds_bias, args, kwargs)
 
     state = "hx a tuple of two" if states == 2 else "hx"
@@ -269,8 +274,7 @@ def _public(name: str, make: Callable[..., _Step], states: int, folds_bias: bool
     a `PackedSequence`. `params` are the cells' weights, layer after layer, of each the directions.
     Returns the last layer's outputs and the last states. Raises RuntimeError when sizes do not fit.
     """
-    export(network, "torch", name=name)
-    return network
+    return public("torch")(autocasts("_cudnn_rnn")(network))
 
 
 lstm = _public("lstm", _lstm_step, 2, True)

@@ -136,7 +136,7 @@ def householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None = None
             f"{name}: tau dtype {tau.dtype.short_name} does not match input dtype "
             f"{input.dtype.short_name}"
         )
-    input, tau = (as_wide(name, HouseholderProduct, x) for x in (input, tau))
+    input, tau = (as_wide(name, x) for x in (input, tau))
     return delivered("householder_product", apply(HouseholderProduct, input, tau), out)
 
 
@@ -203,6 +203,6 @@ def ormqr(
                 f"{name}: Expected input and {word} to have the same dtype, but input has dtype "
                 f"{input.dtype.short_name} and {word} has dtype {value.dtype.short_name}"
             )
-    input, tau, other = (as_wide(name, Ormqr, x) for x in (input, tau, other))
+    input, tau, other = (as_wide(name, x) for x in (input, tau, other))
     result = apply(Ormqr, input, tau, other, left=left, transpose=transpose)
     return delivered("ormqr", result, out)

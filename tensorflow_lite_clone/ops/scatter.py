@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
 from tensorflow_lite_clone.autograd.outputs import with_out
-from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import contiguous_format, preserve_format
 from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
@@ -336,7 +336,7 @@ def _out_of_place(name: str, function_: Any, memory_format: Any = contiguous_for
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Out-of-place form of `{name}_`."
     takes_out = name != "index_fill"  # in PyTorch neither
-    export(with_out(function) if takes_out else function, "torch", "method", name=name)
+    public("torch", "method")(with_out(function) if takes_out else function)
 
 
 for _name, _function in {

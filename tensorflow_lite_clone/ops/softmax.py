@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.strides import contiguous_format
@@ -138,7 +139,7 @@ def softmax(
     _stacklevel: int = 3,
 ) -> Tensor:
     """``exp(x) / sum(exp(x))`` along `dim`; cast to `dtype` first if one is given."""
-    result = _soft("softmax", Softmax, input, dim, dtype, _stacklevel + 1)
+    result = _soft("softmax", Softmax, input, dim, dtype, _stacklevel + 2)
     return result if out is None else delivered("softmax", result, out)
 
 
@@ -153,16 +154,17 @@ def log_softmax(
     _stacklevel: int = 3,
 ) -> Tensor:
     """``x - log(sum(exp(x)))`` along `dim`; cast to `dtype` first if one is given."""
-    result = _soft("log_softmax", LogSoftmax, input, dim, dtype, _stacklevel + 1)
+    result = _soft("log_softmax", LogSoftmax, input, dim, dtype, _stacklevel + 2)
     return result if out is None else delivered("log_softmax", result, out)
 
 
 @public("functional")
+@autocasts("softmax")
 def softmin(
     input: Tensor, dim: int | None = None, dtype: DType | None = None, *, _stacklevel: int = 3
 ) -> Tensor:
     """The softmax of ``-input``."""
-    return _soft("softmin", Softmax, -input, dim, dtype, _stacklevel + 1)
+    return _soft("softmin", Softmax, -input, dim, dtype, _stacklevel)
 
 
 @public("functional")

@@ -6,8 +6,6 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import float32_on_cpu
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import public
@@ -61,8 +59,6 @@ class Solve(Op):
 def _solved(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
     expect_tensor(name, A)
     expect_tensor(name, B, "B", 2)
-    if autocast and name == "linalg_solve":
-        A, B = float32_on_cpu(A, B)
     name = "linalg.solve"
     expect_floats(name, A)
     expect_square(name, A)

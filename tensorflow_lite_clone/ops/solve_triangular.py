@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import float32_on_cpu
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -117,8 +115,6 @@ def triangular_solve(
     name = "triangular_solve"
     expect_tensor(name, input, "input")
     expect_tensor(name, A, "A", 2)
-    if autocast:
-        input, A = float32_on_cpu(input, A)
     for letter, x in (("b", input), ("A", A)):
         if x.ndim < 2:
             raise RuntimeError(

@@ -116,7 +116,7 @@ def _lower(A: Tensor, UPLO: Any) -> Tensor:
         )
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    A = as_wide("linalg.eigh", Eigh, A)
+    A = as_wide("linalg.eigh", A)
     return A if UPLO in "lL" else A.mH
 
 
@@ -158,7 +158,7 @@ def eig(input: Tensor, *, out: Any = None) -> Any:
     RuntimeError in the backward pass.
     """
     expect_square("linalg.eig", input)
-    input = as_wide("linalg.eig", Eig, input)
+    input = as_wide("linalg.eig", input)
     found = decomposed(_NOT_FINITE, Eig, input)
     return delivered("linalg_eig", _LinalgEig(found), out)
 
@@ -167,7 +167,7 @@ def eig(input: Tensor, *, out: Any = None) -> Any:
 def eigvals(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of (..., n, n) matrices, complex and in no order: see `eig`."""
     expect_square("linalg.eigvals", input)
-    input = as_wide("linalg.eigvals", Eig, input)
+    input = as_wide("linalg.eigvals", input)
     if modes.grad and input.requires_grad:
         result = decomposed(_NOT_FINITE, Eig, input)[0]
     else:

@@ -11,8 +11,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import cast_inputs
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.ops import complex_numbers
@@ -20,7 +19,7 @@ from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._samples import of_all_samples
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.create import ones
-from tensorflow_lite_clone.ops.fft import FftR2C, fft, ifft, irfft, rfft
+from tensorflow_lite_clone.ops.fft import fft, ifft, irfft, rfft
 from tensorflow_lite_clone.ops.pad import pad
 from tensorflow_lite_clone.ops.shape import transpose
 from tensorflow_lite_clone.ops.slices import FoldWindows
@@ -100,8 +99,6 @@ def stft(
         x = pad(x.reshape(sizes), (n_fft // 2, n_fft // 2), pad_mode)
         x = x.reshape((*input.shape[:-1], x.shape[-1]))
     _expect_window("stft", window, length)
-    if autocast:
-        x, window = cast_inputs(FftR2C, (x, window))
     whole = x.dtype.kind == "c" or (window is not None and window.dtype.kind == "c")
     if return_complex is None and not whole:
         raise RuntimeError(
@@ -109,7 +106,7 @@ def stft(
             "require that return_complex=True in a future PyTorch release."
         )
     if return_complex is False:
-        warnings.warn("stft with return_complex=False is deprecated", stacklevel=2)
+        warnings.warn("stft with return_complex=False is deprecated", stacklevel=level_outside())
     _check_signal(x, n_fft, hop, length)
     if onesided and whole:
         raise RuntimeError(_ONESIDED)

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tensorflow_lite_clone.autograd import engine
+from tensorflow_lite_clone.autograd import autocast, engine
 from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.gradients import backward
 from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no_grad
@@ -78,18 +78,35 @@ class CheckpointError(RuntimeError):
 
 def _states(args: Any) -> list:
     """The random generators' states on the CPU and on the devices of the arguments."""
-    return default_states({value.device for value in args if isinstance(value, Tensor)})
+    return default_states({tensor.device for tensor in _tensors(args)})
 
 
-@contextlib.contextmanager
-def _replaying(states: list) -> Iterator[None]:
-    """Draw the same random numbers as the original forward did, then go on as before."""
-    present = [(generator, generator.get_state()) for generator, _ in states]
-    restore(states)
-    try:
-        yield
-    finally:
-        restore(present)
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in arguments, also in lists, tuples and dicts of them."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(each)
+
+
+class _Surroundings:
+    """What the original forward depends on besides its arguments: autocast and random numbers."""
+
+    def __init__(self, args: Any, preserve_rng_state: bool) -> None:
+        self._autocast = autocast.snapshot()
+        self._states = _states(args) if preserve_rng_state else []
+
+    @contextlib.contextmanager
+    def resumed(self) -> Iterator[None]:
+        """A block in which they are what they were; afterwards they are as before the block."""
+        present = [(generator, generator.get_state()) for generator, _ in self._states]
+        restore(self._states)
+        try:
+            with autocast.resumed(self._autocast):
+                yield
+        finally:
+            restore(present)
 
 
 class _Handle:
@@ -105,10 +122,17 @@ class _Enough(Exception):
 class _Frame:
     """One checkpointed call: what it saved, by position, and how to run it again."""
 
-    def __init__(self, recompute: Callable[[], Any], states: list, early_stop: bool) -> None:
+    def __init__(
+        self,
+        recompute: Callable[[], Any],
+        surroundings: _Surroundings,
+        early_stop: bool,
+        checks: bool,
+    ) -> None:
         self.recompute = recompute
-        self.states = states
+        self.surroundings = surroundings
         self.early_stop = early_stop
+        self.checks = checks  # whether shapes and dtypes are compared
         self.shapes: list[tuple] = []
         self.positions: weakref.WeakKeyDictionary[_Handle, int] = weakref.WeakKeyDictionary()
         self.values: dict[int, Tensor] = {}
@@ -130,11 +154,17 @@ class _Frame:
 
         def keep(tensor: Tensor) -> Tensor:
             nonlocal count
-            if count >= len(self.shapes) or (tensor.shape, tensor.dtype) != self.shapes[count]:
+            if count >= len(self.shapes) or (
+                self.checks and (tensor.shape, tensor.dtype) != self.shapes[count]
+            ):
+                saved = "nothing"
+                if count < len(self.shapes):
+                    shape, dtype = self.shapes[count]
+                    saved = f"{list(shape)} {dtype}"
                 raise CheckpointError(
                     "torch.utils.checkpoint: Recomputed values for the following tensors have "
                     "different metadata than during the forward pass: tensor at position "
-                    f"{count}, recomputed {list(tensor.shape)} {tensor.dtype}"
+                    f"{count}, saved {saved}, recomputed {list(tensor.shape)} {tensor.dtype}"
                 )
             self.values[count] = tensor
             count += 1
@@ -143,7 +173,7 @@ class _Frame:
             return tensor
 
         with (
-            _replaying(self.states),
+            self.surroundings.resumed(),
             enable_grad(),
             saved_tensors_hooks(keep, lambda tensor: tensor),
             contextlib.suppress(_Enough),
@@ -163,7 +193,7 @@ class _Reentrant(Function):
     @staticmethod
     def forward(ctx: Any, function: Callable[..., Any], preserve: bool, *args: Any) -> Any:
         ctx.function = function
-        ctx.states = _states(args) if preserve else []
+        ctx.surroundings = _Surroundings(args, preserve)
         ctx.arguments = [None if isinstance(value, Tensor) else value for value in args]
         ctx.places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.save_for_backward(*[args[i] for i in ctx.places])
@@ -184,7 +214,7 @@ class _Reentrant(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             copy = tensor.detach()
             arguments[place] = copy.requires_grad_(ctx.needs_input_grad[place + 2])
-        with _replaying(ctx.states), enable_grad():
+        with ctx.surroundings.resumed(), enable_grad():
             outputs = ctx.function(*arguments)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [
@@ -254,8 +284,9 @@ def checkpoint(
     """Run ``function(*args, **kwargs)`` without keeping what backward needs; backward runs it
     again.
 
-    With `preserve_rng_state` the second run draws the same random numbers. Raises
-    CheckpointError (a RuntimeError) when it saves different tensors.
+    The second run is under the autocast of the first, and with `preserve_rng_state` draws the same
+    random numbers. Raises CheckpointError (a RuntimeError) when it saves another number of tensors,
+    or tensors of other shapes or dtypes; these are not compared if `determinism_check` is "none".
     """
     if use_reentrant is None:
         warnings.warn(
@@ -267,9 +298,18 @@ def checkpoint(
     if use_reentrant:
         if kwargs:
             raise ValueError(f"Unexpected keyword arguments: {','.join(kwargs)}")
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError(
+                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+            )
         if is_grad_enabled():
             check_backward_validity(args)
         return _Reentrant.apply(function, preserve_rng_state, *args)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            "determinism_check should be one of ['default', 'none'], but got "
+            f"{determinism_check}"
+        )
     first, second = context_fn()
     if not is_grad_enabled():
         with first:
@@ -279,9 +319,13 @@ def checkpoint(
         with second:
             function(*args, **kwargs)
 
-    states = _states(args) if preserve_rng_state else []
     chosen = _Defaults.early_stop
-    frame = _Frame(recompute, states, early_stop if chosen is None else chosen)
+    frame = _Frame(
+        recompute,
+        _Surroundings((args, kwargs), preserve_rng_state),
+        early_stop if chosen is None else chosen,
+        determinism_check == "default",
+    )
     with first, saved_tensors_hooks(frame.pack, frame.unpack):
         return function(*args, **kwargs)
 

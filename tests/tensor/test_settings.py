@@ -202,3 +202,34 @@ def test_cpu_module():
         )
 
     same(script)
+
+
+def test_precision_by_its_newer_names():
+    """What PyTorch calls "none" until it is set is "ieee" here."""
+    matmul, conv = tlc.backends.cuda.matmul, tlc.backends.cudnn.conv
+    assert (matmul.fp32_precision, conv.fp32_precision) == ("ieee", "tf32")
+    try:
+        matmul.fp32_precision, conv.fp32_precision = "tf32", "ieee"
+        assert matmul.allow_tf32 and not tlc.backends.cudnn.allow_tf32
+        assert tlc.get_float32_matmul_precision() == "high"
+    finally:
+        matmul.fp32_precision, conv.fp32_precision = "ieee", "tf32"
+    assert not matmul.allow_tf32 and tlc.backends.cudnn.allow_tf32
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "torch.backends.cuda.matmul.fp32_precision = 'bf16'",
+        "torch.backends.cuda.matmul.fp32_precision = 'fast'",
+        "torch.backends.cuda.matmul.nonsense = True",
+        "torch.backends.quantized.engine = 'nonsense'",
+    ],
+)
+def test_switches_that_cannot_be_set(statement):
+    kinds = []
+    for lib in (tlc, torch):
+        with pytest.raises((RuntimeError, AttributeError)) as caught:
+            exec(statement, {"torch": lib})
+        kinds.append(caught.type)
+    assert kinds[0] is kinds[1]
