@@ -345,8 +345,8 @@ def test_gradients() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second", "axis"),
-    [((3,), (1,), -1), ((2, 3), (2, 1), -1), ((1, 3), (2, 3), -2), ((3,), (3,), 0), ((3,), (3,), -2),
-     ((2, 3), (3,), -2), ((), (3,), -1)],
+    [((3,), (1,), -1), ((2, 3), (2, 1), -1), ((1, 3), (2, 3), -2), ((3,), (3,), 0),
+     ((3,), (3,), -2), ((2, 3), (3,), -2), ((), (3,), -1)],
 )  # fmt: skip
 def test_vecdot_does_not_broadcast_what_it_sums_over(first: Any, second: Any, axis: int) -> None:
     with pytest.raises(ValueError, match="one size along the negative axis"):

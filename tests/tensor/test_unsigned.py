@@ -1,4 +1,4 @@
-"""uint16, uint32 and uint64: what PyTorch does with them, which is little, and what is more here."""
+"""uint16, uint32 and uint64: the little that PyTorch does with them, and what is more here."""
 
 from __future__ import annotations
 
