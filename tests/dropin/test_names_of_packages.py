@@ -98,7 +98,7 @@ def test_conditions_that_packages_check(check, message):
             "tensors": lib.tensor([True, False]),
             "integers": lib.tensor([1, 0]),
         }.get(condition, condition)
-        error = (KeyError,) if check.endswith("_with") else ()
+        error = (ArithmeticError,) if check.endswith("_with") else ()
         try:
             return getattr(lib, f"_check{check}")(*error, given, message)
         except Exception as raised:
@@ -149,7 +149,7 @@ def test_layouts_to_compare_with(name):
         tlc.zeros_like(tlc.ones(2), layout=getattr(tlc, name))
 
 
-def test_extensions_in_cpp_are_refused_with_a_reason():
+def test_extensions_in_cpp_are_refused_with_a_reason(monkeypatch):
     module = import_module("tensorflow_lite_clone.utils.cpp_extension")
     for build in (module.load, module.load_inline, module.CppExtension, module.CUDAExtension):
         with pytest.raises(NotImplementedError, match="headers"):
@@ -157,7 +157,11 @@ def test_extensions_in_cpp_are_refused_with_a_reason():
     with pytest.raises(NotImplementedError, match="headers"):
         module.BuildExtension.with_options(use_ninja=False)()
     theirs = import_module("torch.utils.cpp_extension")
-    assert theirs.CUDA_HOME == module.CUDA_HOME
+    monkeypatch.setattr(module, "CUDA_HOME", "/toolkit")
+    assert module.include_paths("cuda") == ["/toolkit/include"]
+    monkeypatch.setattr(module, "CUDA_HOME", None)
+    with pytest.raises(OSError, match="CUDA_HOME"):
+        module.library_paths("cuda")
     assert module.include_paths() == module.library_paths() == []
     assert module.is_ninja_available() == theirs.is_ninja_available()
 
@@ -209,3 +213,12 @@ def test_a_kernel_for_all_devices_is_called_default():
 
 def _twice(x: tlc.Tensor) -> tlc.Tensor:
     return x + x
+
+
+def test_samplers_of_parts_take_whole_numbers():
+    for lib in (tlc, torch):
+        make = lib.utils.data.DistributedSampler
+        assert list(make(range(5), 2, 1, shuffle=False)) == [1, 3, 0]
+        for given in ((2.0, 0), (2, 1.0), ("2", 0)):
+            with pytest.raises(TypeError):
+                list(make(range(5), *given))
