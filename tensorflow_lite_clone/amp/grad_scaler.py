@@ -23,7 +23,6 @@ class OptState(Enum):
     STEPPED = 2
 
 
-
 def _any(flags: list[Tensor], device: Any) -> Tensor:
     """One flag on a device that is zero if all are."""
     total = flags[0].to(device)

@@ -118,7 +118,9 @@ def _frames(image: Any, mode: ImageReadMode) -> Tensor:
     limit = pillow().Image.MAX_IMAGE_PIXELS
     pixels = image.n_frames * image.width * image.height
     if limit is not None and pixels > 2 * limit:
-        raise RuntimeError(f"{image.n_frames} frames of {pixels} pixels: expected at most {2 * limit}")
+        raise RuntimeError(
+            f"{image.n_frames} frames of {pixels} pixels: expected at most {2 * limit}"
+        )
     channels = ImageReadMode.RGB if mode is ImageReadMode.UNCHANGED else mode
     frames = []
     for index in range(image.n_frames):

@@ -119,7 +119,9 @@ def test_sizes_and_assertions():
         for condition in (False, 0, lib.tensor(False)):
             with pytest.raises(AssertionError, match="no"):
                 lib._assert(condition, "no")
-        assert not isinstance(lib.ones(1), lib.TensorType) and repr(lib.TensorType.get()) == "Tensor"
+        assert (
+            not isinstance(lib.ones(1), lib.TensorType) and repr(lib.TensorType.get()) == "Tensor"
+        )
 
 
 def test_constants_that_packages_read():
@@ -222,3 +224,21 @@ def test_samplers_of_parts_take_whole_numbers():
         for given in ((2.0, 0), (2, 1.0), ("2", 0)):
             with pytest.raises(TypeError):
                 list(make(range(5), *given))
+
+
+@pytest.mark.parametrize("dtype", [None, "int64", "bool", "float32", "bfloat16", "complex64"])
+@pytest.mark.parametrize("data", [None, [None], [1, None], {1: 2}, [object()]], ids=repr)
+def test_what_is_no_number(data, dtype):
+    def error(lib):
+        with pytest.raises((RuntimeError, TypeError)) as caught:
+            lib.as_tensor(data, dtype=dtype and getattr(lib, dtype))
+        return caught.type, str(caught.value)
+
+    assert error(tlc) == error(torch)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_integers_beyond_64_bits_beside_other_numbers(dtype):
+    for data in ((1.0, 2**70), [True, 2**63], [2**70, 1]):
+        ours, theirs = (lib.tensor(data, dtype=getattr(lib, dtype)) for lib in (tlc, torch))
+        assert ours.tolist() == theirs.tolist()

@@ -61,7 +61,9 @@ def test_module(tmp_path):
 
 
 def test_folder_and_archive(tmp_path):
-    path = written(tmp_path, "import torch, other\nprint(torch.__package__, other.x)", "__main__.py")
+    path = written(
+        tmp_path, "import torch, other\nprint(torch.__package__, other.x)", "__main__.py"
+    )
     other = written(tmp_path, "import torch.nn\nx = torch.nn.__name__", "other.py")
     assert printed(tmp_path, cwd=tmp_path) == "tensorflow_lite_clone tensorflow_lite_clone.nn\n"
     with zipfile.ZipFile(tmp_path / "program.pyz", "w") as archive:
@@ -104,9 +106,7 @@ def shadows(tmp_path):
     for name in SHADOWING:
         (folder / f"{name}.py").write_text(f"raise SystemExit('the current folder: {name}')")
     (tmp_path / "elsewhere").mkdir()
-    text = (
-        "import sys, torch, random, typing, numpy\nprint(torch.__package__, sys.path[0], sys.argv)\n"
-    )
+    text = "import sys, torch, random, typing, numpy\nprint(torch.__package__, sys.path[0], sys.argv)\n"
     return folder, written(tmp_path / "elsewhere", text)
 
 

@@ -20,7 +20,14 @@ LAYERS: list[set[str]] = [
     {"ops"},
     {"array_api", "_bind"},
     {
-        "fft", "functional", "linalg", "masked", "quasirandom", "return_types", "signal", "sparse",
+        "fft",
+        "functional",
+        "linalg",
+        "masked",
+        "quasirandom",
+        "return_types",
+        "signal",
+        "sparse",
         "special",
     },  # fmt: skip
     {"cuda", "distributions", "multiprocessing", "nn", "optim", "random", "serialization"},

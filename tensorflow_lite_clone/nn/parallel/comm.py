@@ -64,9 +64,7 @@ def broadcast_coalesced(
     return tuple([tuple([x.to(_gpu(device)) for x in tensors]) for device in devices])
 
 
-def reduce_add(
-    inputs: Sequence[Tensor], destination: int | str | Device | None = None
-) -> Tensor:
+def reduce_add(inputs: Sequence[Tensor], destination: int | str | Device | None = None) -> Tensor:
     """The sum of tensors of one shape that are on several GPUs, on one of them.
 
     Without `destination` it is the current GPU. AssertionError for a tensor on the CPU, ValueError
