@@ -12,8 +12,8 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
-for _layout in (sparse_coo, *COMPRESSED):
-    export(_layout, "torch", name=_layout.name)
+for _kind in (sparse_coo, *COMPRESSED):
+    export(_kind, "torch", name=_kind.name)
 
 _COO, _ROWS, _COLUMNS = (
     f"sparse {kind} tensor layout" for kind in ("coordinate", "row compressed", "column compressed")

@@ -176,24 +176,24 @@ def test_traffic_under_autograd(places):
     assert z.grad.tolist() == [2.0] * 3 + [1.0] * 5
 
 
-def test_traffic_refuses_the_cpu():
-    for lib in (tlc, torch):
-        comm_of, functions = (
-            import_module(f"{lib.__name__}.{name}")
-            for name in ("cuda.comm", "nn.parallel._functions")
-        )
-        x = lib.ones(2)
-        for call in (
-            lambda: comm_of.broadcast(x, ["cpu"]),
-            lambda: comm_of.broadcast_coalesced([x], ["cpu"]),
-            lambda: comm_of.scatter(x, ["cpu", "cpu"]),
-        ):
-            with pytest.raises(ValueError, match="Expected a non cpu device, but got: cpu"):
-                call()
-        for call in (
-            lambda: comm_of.reduce_add([x, x], 0),
-            lambda: functions.Broadcast.apply([0, 1], x),
-            lambda: functions.Gather.apply(0, 0, x, x),
-        ):
-            with pytest.raises(AssertionError):
-                call()
+@pytest.mark.parametrize("lib", [tlc, torch], ids=["ours", "pytorch"])
+def test_traffic_refuses_the_cpu(lib):
+    comm_of, functions = (
+        import_module(f"{lib.__name__}.{name}")
+        for name in ("cuda.comm", "nn.parallel._functions")
+    )
+    x = lib.ones(2)
+    for call in (
+        lambda: comm_of.broadcast(x, ["cpu"]),
+        lambda: comm_of.broadcast_coalesced([x], ["cpu"]),
+        lambda: comm_of.scatter(x, ["cpu", "cpu"]),
+    ):
+        with pytest.raises(ValueError, match="Expected a non cpu device, but got: cpu"):
+            call()
+    for call in (
+        lambda: comm_of.reduce_add([x, x], 0),
+        lambda: functions.Broadcast.apply([0, 1], x),
+        lambda: functions.Gather.apply(0, 0, x, x),
+    ):
+        with pytest.raises(AssertionError):
+            call()
