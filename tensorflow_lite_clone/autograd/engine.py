@@ -370,7 +370,11 @@ class _Walk:
                     g = backend.F.copy(g)
                 if backend.lays and len(g.shape) == 4:
                     g = as_told(g, tensor._storage)
-                if not (backend.is_contiguous(g) and backend.is_contiguous(tensor._storage.laid)):
+                owner = tensor._storage.laid  # given up, it is row-major
+                if not (
+                    backend.is_contiguous(g)
+                    and (type(owner) is not backend.array_type or backend.is_contiguous(owner))
+                ):
                     g = laid_out(backend, g, gradient_strides(g.shape, strides_of(tensor._storage)))
                 made = _new(Storage)
                 made.array = g

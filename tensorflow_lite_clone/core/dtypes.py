@@ -209,6 +209,7 @@ _OPERANDS = _Table(
         for b in ALL
         if not (uint64 in (a, b) and "i" in a.kind + b.kind)
     }
+    | {(dtype, dtype): dtype for dtype in FLOAT8}
 )
 
 

@@ -167,7 +167,7 @@ class Pair:
 
 def _storages_of_tensors() -> set[Storage]:
     """What tensors hold; by type, as proxies answer `isinstance` as they like."""
-    tensors = [x for x in gc.get_objects() if issubclass(type(x), Tensor)]
+    tensors = [x for x in gc.get_objects() if issubclass(type(x), Tensor) and not x.is_sparse]
     return {x._storage for x in tensors if hasattr(x, "_storage")}
 
 

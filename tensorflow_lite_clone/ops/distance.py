@@ -27,6 +27,26 @@ class Chebyshev(Op):
         return F.where(F.abs(x) == out, F.sgn(x) * g, 0)
 
 
+class Hamming(Op):
+    """How many of ``x`` along the last axis are not 0; as in PyTorch, its gradient is zeros.
+
+    (That of a norm is none.)
+    """
+
+    def forward(F, x):
+        return F.astype(F.count_nonzero(x, axis=-1), x.dtype)
+
+    def backward_x(F, g, x):
+        return F.zeros_like(x)
+
+
+def _norms(between: Tensor, p: float) -> Tensor:
+    """The `p`-norms of the rows."""
+    if p in (0, math.inf):
+        return apply(Hamming if p == 0 else Chebyshev, between)
+    return vector_norm(between, p, -1)
+
+
 @public("torch", "functional")
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The `p`-norm distances of all pairs of rows i < j of a matrix, as a vector."""
@@ -36,7 +56,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     first = [i for i in range(rows) for _ in range(i + 1, rows)]
     second = [j for i in range(rows) for j in range(i + 1, rows)]
     between = input[first] - input[second]
-    return vector_norm(between, p, -1) if p != math.inf else apply(Chebyshev, between)
+    return _norms(between, p)
 
 
 @public("torch")
@@ -71,7 +91,7 @@ def cdist(
         or (many and compute_mode in (None, "use_mm_for_euclid_dist_if_necessary"))
     ):
         between = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-        return vector_norm(between, p, -1) if p != math.inf else apply(Chebyshev, between)
+        return _norms(between, p)
     squares1 = (x1 * x1).sum(-1, keepdim=True)
     squares2 = (x2 * x2).sum(-1).unsqueeze(-2)
     squares = squares1 + squares2 - 2 * (x1 @ x2.mT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import warnings
 from typing import Any
 
@@ -303,6 +304,10 @@ def _checked_probabilities(name: str, q: Any, input: Tensor) -> Tensor:
         if not holds((q >= 0) & (q <= 1)):
             raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
         return q
+    if not isinstance(q, numbers.Real):
+        raise TypeError(
+            f"{name}(): argument 'q' (position 2) must be float or Tensor, not {type(q).__name__}"
+        )
     if not 0 <= q <= 1:
         raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
     backend = input._storage.backend

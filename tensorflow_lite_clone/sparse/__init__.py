@@ -148,7 +148,7 @@ def _soft(input: Any, dim: int, dtype: Any, formula: Any) -> SparseTensor:
 
 
 SparseTensor.functions |= {
-    "clone": SparseTensor.clone, "addmm": addmm, "numel": SparseTensor.numel
+    "clone": SparseTensor.clone, "addmm": addmm, "numel": SparseTensor.numel, "mv": _matmul
 }  # fmt: skip
 
 

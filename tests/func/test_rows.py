@@ -21,7 +21,7 @@ _SIZES = "the shape of its result depends on values"
 REFUSED = {
     **dict.fromkeys(
         "allclose equal cov Tensor.tolist Tensor.item Tensor.numpy F.gaussian_nll_loss "
-        "embedding_renorm_ lobpcg".split(),
+        "embedding_renorm_ hash_tensor lobpcg".split(),
         _READS,
     ),
     **dict.fromkeys(

@@ -20,8 +20,14 @@ from tests.op_db._device import OURS, TORCH, tlc
 
 #: Row -> why it raises here, or something else, for samples that PyTorch computes.
 REFUSED_HERE = {
+    "hash_tensor": "it reads values back",
     "embedding_renorm_": "which rows are written depends on values",
     "F.instance_norm.running": "the weights' samples reach the statistics, which have none",
+    **{
+        op.name: "the lengths are checked, which reads them back"
+        for op in OPS
+        if op.name.startswith("segment_reduce")
+    },
     "F.grouped_mm": "the number of rows depends on values, which PyTorch leaves undefined",
 }
 #: Row -> why the exception is of another type than PyTorch's.
