@@ -59,6 +59,19 @@ def _is_dtype(value: Any) -> bool:
     return isinstance(value, DType) or value in (bool, int, float, complex)
 
 
+def python_number(value: Any) -> Any:
+    """A number of NumPy or of an enumeration as Python's own; anything else as it is.
+
+    Kernels tell NumPy's numbers from Python's: they promote with theirs, and would widen a result.
+    """
+    if isinstance(value, Number) or is_bool(value):
+        if hasattr(value, "item"):
+            return value.item()
+        if isinstance(value, int) and not isinstance(value, bool):
+            return int(value)
+    return value
+
+
 #: annotation -> (how torch calls it, what is of that kind)
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Tensor": ("Tensor", lambda value: isinstance(value, classes["Tensor"])),
@@ -89,9 +102,13 @@ def has_kinds(function: Any) -> bool:
 
 
 #: Flags that PyTorch reads in Python, where any truth value will do.
-_TRUTHS = ("inplace", "size_average", "reduce")
-#: Values that are of a kind by their type alone, so that a call like an earlier one is not read.
-_BY_TYPE = (bool, int, float, complex, str, type(None), DType)
+_TRUTHS = (
+    "antialias", "get_infos", "inplace", "need_weights", "reduce", "return_indices", "size_average"
+)  # fmt: skip
+#: Data that becomes a tensor, which has the dtype of NumPy's numbers.
+_DATA = ("data", "obj")
+#: Types that say of all their values of what kind they are: a call like an earlier one is not read.
+_BY_TYPE = (bool, int, float, complex, str, type(None))
 
 
 class Signature:
@@ -122,7 +139,7 @@ class Signature:
                 self.kinds[name] = (*kind, len(parts) > 1 or name in admits_none)
 
     def read(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any], bool]:
-        """Arguments with numbers for zero-dim tensors, and whether their types alone say they fit.
+        """Arguments with Python's numbers for zero-dim tensors and NumPy's, and whether their types alone say they fit.
 
         Raises torch's TypeError for a value of a wrong kind.
         """
@@ -137,6 +154,11 @@ class Signature:
         return tuple(values), named, settled
 
     def _read(self, name: str, value: Any, where: str) -> tuple[Any, bool]:
+        by_type = type(value) in _BY_TYPE or isinstance(value, DType)
+        if not by_type and name not in _DATA:
+            number = python_number(value)
+            if number is not value:
+                return self._read(name, number, where)[0], False
         kind = self.kinds.get(name)
         if kind is None:
             return value, True
@@ -152,7 +174,7 @@ class Signature:
             return value, True
         if isinstance(value, classes["Tensor"]):
             return value.item(), False
-        return value, isinstance(value, _BY_TYPE)
+        return value, by_type
 
 
 def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> Any:

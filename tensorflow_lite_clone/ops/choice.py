@@ -156,6 +156,11 @@ class ClampBetween(Pointwise):
 _BOUNDS = (int, float, type(None))
 
 
+def _number_of(bound: Any) -> Any:
+    """The element of a zero-dim tensor; anything else as it is."""
+    return bound.item() if isinstance(bound, Tensor) and not bound.ndim else bound
+
+
 def _clamp(name: str, input: Tensor, low: Any, high: Any, inplace: bool, out: Any) -> Tensor:
     if (
         type(low) in _BOUNDS
@@ -167,6 +172,9 @@ def _clamp(name: str, input: Tensor, low: Any, high: Any, inplace: bool, out: An
         and input.dtype.kind == "f"
     ):
         return pointwise(Clamp, input, inplace=inplace, out=out, min=low, max=high)
+    if isinstance(low, Tensor) ^ isinstance(high, Tensor):  # beside a number it is one, if zero-dim
+        if not (low is None or high is None):
+            low, high = _number_of(low), _number_of(high)
     bounds = [bound for bound in (low, high) if bound is not None]
     if not bounds:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")

@@ -13,6 +13,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.ops.join import cat
@@ -149,7 +150,7 @@ def _functions(ndim: int) -> None:
     """
     with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
     with_indices.__doc__ = f"`{name}`, always with the places of the maxima."
-    with_indices = autocasts(name)(with_indices)
+    with_indices = checked(autocasts(name)(with_indices))
     public("functional")(values)
     export(with_indices, "functional", name=f"{name}_with_indices")
 

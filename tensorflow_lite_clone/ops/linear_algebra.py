@@ -88,7 +88,7 @@ def inv_backward(F, g, y):
     return -F.matmul(F.matmul(turned, g), turned)
 
 
-@public("torch", "method", "linalg")
+@public("torch", "method")
 @with_out
 def det(input: Tensor) -> Tensor:
     """The determinants of (..., n, n) matrices.
@@ -100,7 +100,20 @@ def det(input: Tensor) -> Tensor:
     return apply(Det, input)
 
 
-@public("linalg")
+@public("linalg", names=("det",))
+@with_out
+def linalg_det(A: Tensor) -> Tensor:
+    """The determinants of (..., n, n) matrices, see `torch.det`."""
+    return det(A)
+
+
+@public("linalg", names=("inv",))
+@with_out
+def linalg_inv(A: Tensor) -> Tensor:
+    """The inverses of (..., n, n) matrices, see `torch.inverse`."""
+    return inv(A)
+
+
 @public("torch", "method", names=("inverse",))
 @with_out
 def inv(input: Tensor) -> Tensor:

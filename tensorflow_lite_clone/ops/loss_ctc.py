@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
 from tensorflow_lite_clone.ops._samples import per_sample
@@ -163,9 +164,10 @@ def _lengths(name: str, lengths: Any, batch: int, most: int | None) -> list[int]
         if lengths.dtype.kind not in "iu":
             raise RuntimeError(f"{name} must be integral, but got {lengths.dtype}")
         lengths = lengths.reshape(-1).tolist()
-    found = [lengths] if isinstance(lengths, int) else list(lengths)
-    if not all([isinstance(n, int) for n in found]):
+    found = [lengths] if is_int(lengths) else list(lengths)
+    if not all([is_int(n) for n in found]):
         raise TypeError(f"ctc_loss(): argument '{name}' must be tuple of ints, but got {found}")
+    found = [n.__index__() for n in found]
     if len(found) != batch:
         raise RuntimeError(f"{name} must be of size batch_size, {batch}, but got {len(found)}")
     for n in found:

@@ -352,6 +352,8 @@ def binary_cross_entropy_with_logits(
         if factor is not None:
             expect_same_size("binary_cross_entropy_with_logits", input, factor)
             expect_constant("binary_cross_entropy_with_logits", name, factor)
+    if target.dtype is not input.dtype:
+        input, target = as_operands((input, target), operand_dtype(input, target))
     return apply(
         BinaryCrossEntropyWithLogits, input, target, weight, pos_weight, reduction=reduction
     )

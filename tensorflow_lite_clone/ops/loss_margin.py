@@ -191,7 +191,7 @@ def _expect_classes(target: Tensor) -> None:
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
-    p: int = 1,
+    p: float = 1,
     margin: float = 1.0,
     weight: Tensor | None = None,
     size_average: bool | None = None,

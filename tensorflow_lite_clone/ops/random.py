@@ -403,6 +403,8 @@ def normal(
         shape = size_of((size,))
         return _drawn("normal", shape, dtype, device, requires_grad, generator, mean, std)
     model = mean + std * 0 if isinstance(mean, Tensor) else std + mean * 0
+    if size is not None:
+        model = model.expand(size_of((size,)))
     if isinstance(std, Tensor) and not holds((std < 0).logical_not()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     noise = _drawn("normal", model.shape, model.dtype, model.device, False, generator)

@@ -411,9 +411,9 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 
 @public("torch", "method")
 @numpy_names
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
-    """`input` expanded to the shape `size`."""
-    return expand(input, tuple(size))
+def broadcast_to(input: Tensor, *args: Any, **size: Any) -> Tensor:
+    """`input` expanded to the shape `size`, a tuple or several ints."""
+    return expand(input, *args, **size)
 
 
 @public("torch")
