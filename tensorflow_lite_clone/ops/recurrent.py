@@ -89,9 +89,10 @@ class LstmSequence(Op):
         return out, steps[-1][3], nothing, nothing
 
     def backward(F, g, x, w_ih, w_hh, bias, h, c, out2, out3, *, backwards, needs):
-        return F.lstm_sequence_backward(
+        found = F.lstm_sequence_backward(
             *g, x, w_ih, w_hh, bias, h, c, out2, out3, backwards=backwards, needs=needs
         )
+        return tuple([each if need else None for each, need in zip(found, needs, strict=True)])
 
 
 @composite
