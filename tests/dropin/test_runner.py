@@ -106,7 +106,10 @@ def shadows(tmp_path):
     for name in SHADOWING:
         (folder / f"{name}.py").write_text(f"raise SystemExit('the current folder: {name}')")
     (tmp_path / "elsewhere").mkdir()
-    text = "import sys, torch, random, typing, numpy\nprint(torch.__package__, sys.path[0], sys.argv)\n"
+    text = (
+        "import sys, torch, random, typing, numpy\n"
+        "print(torch.__package__, sys.path[0], sys.argv)\n"
+    )
     return folder, written(tmp_path / "elsewhere", text)
 
 

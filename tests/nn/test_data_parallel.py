@@ -179,8 +179,7 @@ def test_traffic_under_autograd(places):
 @pytest.mark.parametrize("lib", [tlc, torch], ids=["ours", "pytorch"])
 def test_traffic_refuses_the_cpu(lib):
     comm_of, functions = (
-        import_module(f"{lib.__name__}.{name}")
-        for name in ("cuda.comm", "nn.parallel._functions")
+        import_module(f"{lib.__name__}.{name}") for name in ("cuda.comm", "nn.parallel._functions")
     )
     x = lib.ones(2)
     for call in (
