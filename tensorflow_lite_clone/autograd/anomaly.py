@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.node import creation_hooks
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.tensor import Tensor
@@ -96,7 +97,7 @@ def _warn(node: Any) -> None:
             )
         else:
             message += f"{what}\n{''.join(lines)}"
-        warnings.warn(message, stacklevel=6)
+        warnings.warn(message, stacklevel=level_outside())
         node = node.metadata.get("parent_")
         if node is not None:
             message = f"\n\nPrevious calculation was induced by {node.name()}. "
@@ -125,7 +126,7 @@ class detect_anomaly:
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
             "only be enabled for debugging.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
 
     def __enter__(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import current_node
 from tensorflow_lite_clone.autograd.hooks import Handle, hooks_at, retain
 from tensorflow_lite_clone.autograd.node import Leaf
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -35,9 +36,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     if node is None:
         if requires_grad:
             if self.dtype.kind not in "fc":
-                raise RuntimeError(
-                    "only Tensors of floating point dtype can require gradients"
-                )
+                raise RuntimeError("only Tensors of floating point dtype can require gradients")
             leaf = vars(self).pop("_frozen", None)  # with the hooks it had
             if leaf is None:
                 leaf = Leaf(self)
@@ -84,7 +83,7 @@ def _get_grad(self: Tensor) -> Tensor | None:
                 ".grad attribute won't be populated during autograd.backward(). If you indeed "
                 "want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() "
                 "on the non-leaf Tensor.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
     return g
 

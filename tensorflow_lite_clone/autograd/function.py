@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.inplace import check_inplace, record_in_base
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import creation_hooks, next_sequence_number
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
 #: What `func` does where one of its transforms is under way: called with a class and arguments.
@@ -34,7 +35,7 @@ class Function:
             "static, so you should invoke them on the class itself. Instantiating an autograd "
             "function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
 
     @staticmethod
@@ -224,12 +225,8 @@ def _record(
     context._node = weakref.ref(node)  # a strong reference would be a cycle
     first = next(value for value in outputs if isinstance(value, Tensor))
     node.backend = first._storage.backend
-    node.shapes = tuple(
-        [v._storage.laid.shape if isinstance(v, Tensor) else None for v in outputs]
-    )
-    node.dtypes = tuple(
-        [v._storage.laid.dtype if isinstance(v, Tensor) else None for v in outputs]
-    )
+    node.shapes = tuple([v._storage.laid.shape if isinstance(v, Tensor) else None for v in outputs])
+    node.dtypes = tuple([v._storage.laid.dtype if isinstance(v, Tensor) else None for v in outputs])
     for index, value in enumerate(outputs):
         if not isinstance(value, Tensor) or id(value) in context._nondifferentiable:
             continue

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.gradients import grad
 from tensorflow_lite_clone.autograd.mode import enable_grad, no_grad
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -22,9 +23,7 @@ def _tuple(values: Any) -> tuple:
 
 def _differentiable(outputs: Any) -> list[Tensor]:
     return [
-        output
-        for output in _tuple(outputs)
-        if isinstance(output, Tensor) and output.requires_grad
+        output for output in _tuple(outputs) if isinstance(output, Tensor) and output.requires_grad
     ]
 
 
@@ -57,9 +56,7 @@ def _analytical(output: Tensor, x: Tensor, seed: complex) -> list[Tensor]:
     for index in range(output.numel()):
         vector = (output.detach() * 0).reshape(-1)
         vector[index] = seed
-        (row,) = grad(
-            output, x, vector.reshape(output.shape), retain_graph=True, allow_unused=True
-        )
+        (row,) = grad(output, x, vector.reshape(output.shape), retain_graph=True, allow_unused=True)
         rows.append((x.detach() * 0 if row is None else row).reshape(-1))
     return rows
 
@@ -114,7 +111,7 @@ def _check(
                 f"Input #{number} requires gradient and is not a double precision floating point "
                 "or complex. This check will likely fail if all the inputs are not of double "
                 "precision floating point or complex. ",
-                stacklevel=4,
+                stacklevel=level_outside(),
             )
     outputs = _differentiable(func(*inputs))
     positions = [

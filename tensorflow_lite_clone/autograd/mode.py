@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
+
 _new = object.__new__
 _GENERATOR = 0x20  # of a code object's flags; `inspect` is slow to import
 
@@ -47,7 +49,7 @@ class _Switch:
                 "class decoration, you can directly decorate the `__init__` method and nothing "
                 "else.",
                 FutureWarning,
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         code = getattr(function, "__code__", None)
         if code is not None and code.co_flags & _GENERATOR:

@@ -16,6 +16,7 @@ from tensorflow_lite_clone.autograd.apply import current_edge
 from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, can_cast, uncastable
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.strides import dense_strides, extent, is_dense
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
@@ -136,7 +137,7 @@ def _resize(out: Tensor, value: Any, warns: bool) -> None:
             f"An output with one or more elements was resized since it had shape "
             f"{list(out.shape)}, which does not match the required output shape "
             f"{list(value.shape)}.",
-            stacklevel=4,
+            stacklevel=level_outside(),
         )
     backend = out._storage.backend
     strides = dense_strides(value.shape, backend.strides(value))

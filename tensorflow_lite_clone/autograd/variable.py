@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.attributes import detach
 from tensorflow_lite_clone.autograd.engine import queue_callback
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Variable", "VariableMeta"]
@@ -28,7 +29,7 @@ class Variable(metaclass=VariableMeta):
         if volatile is not None:
             warnings.warn(
                 "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         if data is None:
             return Tensor()

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create import empty_like
 from tensorflow_lite_clone.ops.random import randperm
 from tensorflow_lite_clone.tensor.tensor import Tensor
@@ -108,7 +109,7 @@ def trunc_normal_(
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
             "The distribution of values may be incorrect.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     low, high = (math.erf((bound - mean) / (std * math.sqrt(2.0))) / 2 for bound in (a, b))
     with no_grad():
@@ -243,7 +244,7 @@ def kaiming_normal_(
 def _is_empty(tensor: Tensor) -> bool:
     if 0 not in tensor.shape:
         return False
-    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=level_outside())
     return True
 
 
@@ -302,7 +303,7 @@ def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         warnings.warn(
             f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         return function(*args, **kwargs)
 

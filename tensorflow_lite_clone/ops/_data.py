@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype, promote_types
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -113,7 +114,7 @@ def warn_if_read_only(array: Any) -> None:
         "The given NumPy array is not writable: writing to this tensor will raise an error. You "
         "may want to copy the array to protect its data or make it writable before converting it "
         "to a tensor. This type of warning will be suppressed for the rest of this program.",
-        stacklevel=4,
+        stacklevel=level_outside(),
     )
 
 

@@ -7,6 +7,7 @@ from math import prod
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, wrap
 from tensorflow_lite_clone.core.dtypes import int64
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.ops._indexing import Index, on_one_backend, result_shape
@@ -50,7 +51,7 @@ def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
                 warnings.warn(
                     "indexing with dtype torch.uint8 is now deprecated, please use a dtype "
                     "torch.bool instead.",
-                    stacklevel=4,
+                    stacklevel=level_outside(),
                 )
             check_mask(shape, item, place, len(arrays))
             arrays.extend(F.nonzero(array))

@@ -19,7 +19,7 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     Raises ValueError for a word that is none of 'none', 'mean' and 'sum'.
     """
     if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce, stacklevel=level_outside() + 1)
+        reduction = legacy_get_string(size_average, reduce)
     elif reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.core.dtypes import bool_, int64, uint8
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create import tensor as make_tensor
 from tensorflow_lite_clone.ops.slices import BasicIndex, Select, Slice
 from tensorflow_lite_clone.tensor import Tensor
@@ -106,7 +107,7 @@ def as_tuple(index: Any) -> tuple:
                 warnings.warn(
                     "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
                     "x[tuple(seq)] instead of x[seq].",
-                    stacklevel=4,
+                    stacklevel=level_outside(),
                 )
                 return tuple(index)
     elif isinstance(index, tuple):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from tensorflow_lite_clone.core.errors import level_outside
+
 _NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
@@ -12,7 +14,7 @@ def get_enum(reduction: str) -> int:
     if reduction == "elementwise_mean":
         warnings.warn(
             "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         reduction = "mean"
     if reduction not in _NUMBERS:
@@ -21,7 +23,7 @@ def get_enum(reduction: str) -> int:
 
 
 def legacy_get_string(
-    size_average: bool | None, reduce: bool | None, emit_warning: bool = True, stacklevel: int = 3
+    size_average: bool | None, reduce: bool | None, emit_warning: bool = True
 ) -> str:
     """What PyTorch's older arguments mean: both are True unless given; warns that they are old."""
     if reduce is not None and not reduce:
@@ -32,7 +34,7 @@ def legacy_get_string(
         warnings.warn(
             "size_average and reduce args will be deprecated, please use "
             f"reduction='{reduction}' instead.",
-            stacklevel=stacklevel,
+            stacklevel=level_outside(),
         )
     return reduction
 

@@ -14,7 +14,7 @@ from tensorflow_lite_clone.autograd.inplace import (
     copy_beside,
 )
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.errors import NotStrided, level_outside
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -122,7 +122,9 @@ def write_value(storage: Any, part: Any, value: Any) -> None:
 
 
 def _warn_imaginary() -> None:
-    warnings.warn("Casting complex values to real discards the imaginary part", stacklevel=4)
+    warnings.warn(
+        "Casting complex values to real discards the imaginary part", stacklevel=level_outside()
+    )
 
 
 def _does_not_fit(target: tuple, shape: tuple) -> RuntimeError:

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
@@ -154,7 +155,7 @@ def dropout2d(
         warnings.warn(
             "dropout2d: a 3-D input is taken as (n, c, w), as by dropout1d; an input without a "
             "batch, (c, h, w), needs unsqueeze(0).",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     else:
         _warn_of_dimensions("dropout2d", input, (3, 4))
@@ -179,7 +180,7 @@ def _warn_of_dimensions(name: str, input: Tensor, expected: tuple[int, int]) -> 
         warnings.warn(
             f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will be "
             f"an error; {expected[0]} or {expected[1]} dimensions are expected.",
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
 
 

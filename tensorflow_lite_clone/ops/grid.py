@@ -43,7 +43,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     """
     expect_tensors("affine_grid", theta)
     if align_corners is None:
-        warnings.warn(_ADVICE, stacklevel=2)
+        warnings.warn(_ADVICE, stacklevel=level_outside())
     if theta.dtype.kind != "f":
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype!r}")
     size = tuple(size)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import autocasts
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -183,6 +184,6 @@ def upsample(
     """The former name of `interpolate`."""
     warnings.warn(
         "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=2,
+        stacklevel=level_outside(),
     )
     return interpolate(input, size, scale_factor, mode, align_corners)

@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, edges_of, record
 from tensorflow_lite_clone.autograd.inplace import Restride, check_inplace
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.errors import NotStrided, level_outside
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.shape import Size, contiguous_strides, normalize_dim
 from tensorflow_lite_clone.core.strides import (
@@ -265,14 +265,14 @@ def resize_as_(self: Tensor, tensor: Tensor, memory_format: MemoryFormat | None 
 @public("method")
 def resize(self: Tensor, *sizes: Any) -> Tensor:
     """`view` for another shape of as many elements, RuntimeError for another number; deprecated."""
-    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    warnings.warn("non-inplace resize is deprecated", stacklevel=level_outside())
     return _resized(self, sizes_of(sizes))
 
 
 @public("method")
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """`resize` to `tensor`'s shape; deprecated."""
-    warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
+    warnings.warn("non-inplace resize_as is deprecated", stacklevel=level_outside())
     return _resized(self, tuple(tensor.shape))
 
 

@@ -7,6 +7,7 @@ from math import inf, sqrt
 
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops.attention import scaled_dot_product_attention
 from tensorflow_lite_clone.ops.create import zeros_like
@@ -76,7 +77,7 @@ def _canonical_mask(
         warnings.warn(
             f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type "
             "for both instead.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     if mask.dtype is dtypes.bool_:
         return zeros_like(mask, dtype=target_type).masked_fill(mask, -inf)

@@ -12,6 +12,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.autocast import uncast
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import int64
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops import conv
@@ -245,5 +246,5 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 def _deprecated(name: str) -> None:
     warnings.warn(
         f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=3,
+        stacklevel=level_outside(),
     )

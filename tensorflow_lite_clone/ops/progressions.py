@@ -13,6 +13,7 @@ from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, as_dtype, get_default_dtype
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._operands import as_number
@@ -101,7 +102,7 @@ def closed_range(
         "torch.range is deprecated and will be removed in a future release because its behavior is "
         "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
         "values in [start, end).",
-        stacklevel=3,
+        stacklevel=level_outside(),
     )
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     _check_range(start, end, step)

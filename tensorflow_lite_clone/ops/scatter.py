@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
 from tensorflow_lite_clone.autograd.outputs import with_out
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import contiguous_format, preserve_format
@@ -119,7 +120,7 @@ def scatter_(
             warnings.warn(
                 "The reduce argument of torch.scatter with Tensor src is deprecated. Use "
                 "torch.scatter_reduce instead for more reduction options.",
-                stacklevel=3,
+                stacklevel=level_outside(),
             )
         x, index, source, axis = _scatter_operands("scatter", input, dim, index, source)
     if not index.numel():

@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -97,9 +98,7 @@ def logsumexp_backward(F, g, x, y):
     return g * conj(F, F.exp(x - y))
 
 
-def _soft(
-    name: str, op: type[Op], input: Tensor, dim: Any, dtype: DType | None, stacklevel: int
-) -> Tensor:
+def _soft(name: str, op: type[Op], input: Tensor, dim: Any, dtype: DType | None) -> Tensor:
     try:
         array = input._storage.array
     except AttributeError:
@@ -113,7 +112,7 @@ def _soft(
         warnings.warn(
             f"Implicit dimension choice for {name} has been deprecated. Change the call to "
             "include dim=X as an argument.",
-            stacklevel=stacklevel + 1,
+            stacklevel=level_outside(),
         )
         dim = 0 if ndim in (0, 1, 3) else 1
     if array.dtype.kind in "biuc" and array.size:
@@ -139,7 +138,7 @@ def softmax(
     _stacklevel: int = 3,
 ) -> Tensor:
     """``exp(x) / sum(exp(x))`` along `dim`; cast to `dtype` first if one is given."""
-    result = _soft("softmax", Softmax, input, dim, dtype, _stacklevel + 2)
+    result = _soft("softmax", Softmax, input, dim, dtype)
     return result if out is None else delivered("softmax", result, out)
 
 
@@ -154,7 +153,7 @@ def log_softmax(
     _stacklevel: int = 3,
 ) -> Tensor:
     """``x - log(sum(exp(x)))`` along `dim`; cast to `dtype` first if one is given."""
-    result = _soft("log_softmax", LogSoftmax, input, dim, dtype, _stacklevel + 2)
+    result = _soft("log_softmax", LogSoftmax, input, dim, dtype)
     return result if out is None else delivered("log_softmax", result, out)
 
 
@@ -164,7 +163,7 @@ def softmin(
     input: Tensor, dim: int | None = None, dtype: DType | None = None, *, _stacklevel: int = 3
 ) -> Tensor:
     """The softmax of ``-input``."""
-    return _soft("softmin", Softmax, -input, dim, dtype, _stacklevel)
+    return _soft("softmin", Softmax, -input, dim, dtype)
 
 
 @public("functional")

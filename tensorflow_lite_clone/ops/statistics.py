@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.core.dtypes import float32, float64, int64
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._arguments import (
@@ -100,7 +101,7 @@ def _variance(
         warnings.warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
             "reduction factor (input numel divided by output numel).",
-            stacklevel=4,
+            stacklevel=level_outside(),
         )
     parameters = {"axis": axis, "keepdims": keepdim, "correction": correction, "shape": shape}
     return apply_single(op, input, parameters)

@@ -43,7 +43,7 @@ def _expect_window(name: str, window: Any, length: int) -> None:
         warnings.warn(
             f"{name}: no window was given, so all weights are 1; torch.hann_window and others "
             "leak less into other frequencies",
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
     elif not isinstance(window, Tensor):
         raise TypeError(f"{name}(): argument 'window' must be Tensor, not {type(window).__name__}")
@@ -139,9 +139,7 @@ def _check_signal(x: Tensor, n_fft: int, hop: int, length: int) -> None:
     if hop <= 0:
         raise RuntimeError(f"stft: expected hop_length > 0, but got hop_length={hop}")
     if not 0 < length <= n_fft:
-        raise RuntimeError(
-            f"stft: expected 0 < win_length <= n_fft, but got win_length={length}"
-        )
+        raise RuntimeError(f"stft: expected 0 < win_length <= n_fft, but got win_length={length}")
 
 
 @public("torch", "method")
@@ -200,7 +198,8 @@ def istft(
     signal = signal / envelope
     if end > total:
         warnings.warn(
-            "istft: the signal is shorter than length and is filled up with zeros", stacklevel=2
+            "istft: the signal is shorter than length and is filled up with zeros",
+            stacklevel=level_outside(),
         )
         signal = pad(signal, (0, end - total))
     return signal

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from tensorflow_lite_clone.autograd.apply import apply_view
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.ops.shape import Permute, Transpose
@@ -19,7 +20,7 @@ def _get_T(self: Tensor) -> Tensor:
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
             "deprecated. Consider `x.mT` to transpose batches of matrices or "
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     axes = (1, 0) if array.ndim == 2 else tuple(range(array.ndim))[::-1]
     return apply_view(Permute, self, axes=axes)

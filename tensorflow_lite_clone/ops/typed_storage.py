@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.inplace import check_inplace
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import extent
@@ -143,7 +144,7 @@ def storage(self: Tensor) -> TypedStorage:
             "be the only storage class. This should only matter to you if you are using storages "
             "directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of "
             "tensor.storage()",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     return TypedStorage(self)
 

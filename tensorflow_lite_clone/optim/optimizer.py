@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 from tensorflow_lite_clone.autograd.mode import enable_grad, mode
 from tensorflow_lite_clone.core import live
 from tensorflow_lite_clone.core.dtypes import float32
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.update import by_device, update, zero_each
 from tensorflow_lite_clone.optim._functional import advance, run_step_with
 from tensorflow_lite_clone.optim.arguments import (
@@ -152,7 +153,7 @@ class Optimizer(Hooked):
                 "optimizer contains a parameter group with duplicate parameters; in future, this "
                 "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
                 "information",
-                stacklevel=3,
+                stacklevel=level_outside(),
             )
         seen = {id(param) for group in self.param_groups for param in group["params"]}
         if any(id(param) in seen for param in params):

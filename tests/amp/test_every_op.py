@@ -33,12 +33,15 @@ OTHERS = {
 }
 
 
-def mixtures(count, low):
-    """Dtypes for `count` tensors: all alike, or one of two bytes beside others of four."""
+def mixtures(count, low, turn):
+    """Dtypes for `count` tensors: all alike, or one of two bytes beside others of four.
+
+    The first sample of a count gets every one of them, later ones take turns.
+    """
     found = [["float32"] * count, [low] * count]
     if 1 < count <= 3:
         found += [[low if i == j else "float32" for j in range(count)] for i in range(count)]
-    return found
+    return [found[turn % len(found)]] if turn else found
 
 
 def outcome(side, op, drawn, kinds, block, make=None):
@@ -64,11 +67,13 @@ def outcome(side, op, drawn, kinds, block, make=None):
 
 def trials(op, low):
     """The row's samples that hold tensors of the dtype under test, with dtypes for these."""
+    turns: dict[int, int] = {}
     for sample in op.samples:
         if serves(sample, "float32"):
             drawn = draw(op, sample, "float32")
             count = len([value for value in leaves(drawn, Value) if value.follows])
-            for kinds in mixtures(count, low) if count else ():
+            turn = turns[count] = turns.get(count, -1) + 1
+            for kinds in mixtures(count, low, turn) if count else ():
                 yield sample, drawn, kinds
 
 
@@ -182,7 +187,7 @@ def test_dtypes_on_cuda():
     )
     *differing, last = run.stdout.strip().splitlines() or [run.stderr]
     assert not differing, "\n".join(differing)
-    assert last.startswith("compared ") and int(last.split()[1]) > 5000, run.stderr
+    assert last.startswith("compared ") and int(last.split()[1]) > 4000, run.stderr
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import bool_
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create import ones
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -69,7 +70,7 @@ def causal_lower_right(*size: int) -> CausalBias:
     if bias.seq_len_q > bias.seq_len_kv:
         warnings.warn(
             "Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv!",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     return bias
 

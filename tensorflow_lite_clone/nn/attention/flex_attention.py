@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
 from tensorflow_lite_clone.core.dtypes import float32, float64
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.attention._block_mask import (
     _DEFAULT_BLOCK,
     BlockMask,
@@ -111,7 +112,7 @@ def flex_attention(
             "return_lse is deprecated and will be removed in v2.10. Please use "
             "return_aux=AuxRequest(lse=True) instead.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     scores = _scores(query, key, score_mod, block_mask, scale)
     left_out = (scores == -math.inf).all(-1, keepdim=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, ClassVar
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.nn.modules.linear import NonDynamicallyQuantizableLinear
@@ -196,7 +197,7 @@ class Hardtanh(Stateless):
         warnings.warn(
             f"keyword argument `{end}_value` is deprecated and renamed to `{end}_val`",
             FutureWarning,
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
         return value
 
@@ -314,7 +315,7 @@ class _OverDim(Stateless):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self).function(input, self.dim, _stacklevel=5)
+        return type(self).function(input, self.dim)
 
 
 class Softmax(_OverDim):

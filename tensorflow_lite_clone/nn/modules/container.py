@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules.module import Module, _addindent
 from tensorflow_lite_clone.nn.modules.registry import typename
 from tensorflow_lite_clone.nn.parameter import Parameter
@@ -25,7 +26,7 @@ class Container(Module):
             "`nn.Container` is deprecated. All of its functionality is now implemented in "
             "`nn.Module`. Subclass that instead.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         for name, module in kwargs.items():
             self.add_module(name, module)

@@ -14,6 +14,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.mode import is_grad_enabled
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.handles import RemovableHandle
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
@@ -267,7 +268,7 @@ def call_hooked(module: Any, args: tuple, kwargs: dict) -> Any:
                 warnings.warn(
                     "module forward hook with ``always_call=True`` raised an exception that was "
                     f"silenced as another error was raised in forward: {error!s}",
-                    stacklevel=3,
+                    stacklevel=level_outside(),
                 )
             else:
                 if replacement is not None:
@@ -369,7 +370,7 @@ class BackwardHooks:
             warnings.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of "
                 f"Tensors but received {type(output)}",
-                stacklevel=4,
+                stacklevel=level_outside(),
             )
             self.hidden = True
             return output
@@ -426,7 +427,7 @@ class BackwardHooks:
             "outputs since no inputs require gradients. See https://docs.pytorch.org/docs/main/"
             "generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook for "
             "more details.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         nothing = (None,) * self.inputs
         for hook in self.hooks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn.modules.batchnorm import _LazyNormBase, _NormBase
 from tensorflow_lite_clone.tensor import Tensor
@@ -58,7 +59,7 @@ class _InstanceNorm(_NormBase):
                 f"input's size at dim={channels} does not match num_features. You can silence "
                 "this warning by not passing in num_features, which is not used because "
                 "affine=False",
-                stacklevel=3,
+                stacklevel=level_outside(),
             )
         if single:
             return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)

@@ -9,6 +9,7 @@ import math
 import warnings
 from typing import Any, ClassVar
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn.modules.linear import Linear
 from tensorflow_lite_clone.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
@@ -250,7 +251,7 @@ class NLLLoss2d(NLLLoss):
             "replacement and see https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more "
             "details.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         super().__init__(*args, **kwargs)
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules import hooks
 from tensorflow_lite_clone.nn.modules.hooks import (
     Hookable,
@@ -165,7 +166,7 @@ class Module(Registry, Hookable, Stateful):
             warnings.warn(
                 "Complex modules are a new feature: some modules may not work with complex "
                 "parameters and buffers.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
 
         def convert(t: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import state as autocast
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import Parameter
@@ -98,7 +99,7 @@ class RNNBase(Module):
                 "dropout option adds dropout after all but last recurrent layer, so non-zero "
                 f"dropout expects num_layers greater than 1, but got dropout={dropout} and "
                 f"num_layers={self.num_layers}",
-                stacklevel=4,
+                stacklevel=level_outside(),
             )
         for name in ("input_size", "hidden_size"):
             if not isinstance(getattr(self, name), int):

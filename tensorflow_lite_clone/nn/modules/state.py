@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules.hooks import _NO_HOOKS, Hooks, RemovableHandle, add_hook
 from tensorflow_lite_clone.nn.parameter import Parameter, is_lazy
 from tensorflow_lite_clone.ops.create import from_numpy
@@ -111,7 +112,7 @@ class Stateful:
                 "https://pytorch.org/docs/main/generated/torch.nn.Module.html"
                 "#torch.nn.Module.state_dict for details.",
                 FutureWarning,
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
             given = dict(zip(("destination", "prefix", "keep_vars"), args))
             destination = given.get("destination") if destination is None else destination

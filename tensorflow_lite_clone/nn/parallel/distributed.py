@@ -11,6 +11,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorflow_lite_clone.distributed.collectives import all_reduce
 from tensorflow_lite_clone.distributed.distributed_c10d import _get_default_group
@@ -116,13 +117,13 @@ class DistributedDataParallel(Module, Joinable):
                 "The `check_reduction` argument in `DistributedDataParallel` module is "
                 "deprecated. Please avoid using it.",
                 FutureWarning,
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         if static_graph and find_unused_parameters:
             warnings.warn(
                 "You passed find_unused_parameters=true to DistributedDataParallel, which says "
                 "nothing with static_graph=True: the first iteration shows what is not used.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         self.module = module
         self.dim = dim
@@ -428,7 +429,7 @@ def _syncs_buffers(broadcast_buffers: bool | None, forward_sync_buffers: bool | 
             "`broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead, which says "
             "nothing about the beginning: there buffers are made equal all the same."
         )
-    warnings.warn(text, FutureWarning, stacklevel=3)
+    warnings.warn(text, FutureWarning, stacklevel=level_outside())
     return broadcast_buffers if forward_sync_buffers is None else forward_sync_buffers
 
 

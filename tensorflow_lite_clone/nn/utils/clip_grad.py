@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create import scalar_tensor
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.norms import vector_norm
@@ -122,7 +123,7 @@ def clip_grad_norm(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
         "`torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=level_outside(),
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -30,7 +31,7 @@ def functional_call(
         "removed in a future version of PyTorch. Please use `torch.func.functional_call` instead "
         "which is a drop-in replacement.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=level_outside(),
     )
     return _functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict

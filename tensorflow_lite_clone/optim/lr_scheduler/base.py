@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 EPOCH_DEPRECATION_WARNING = (
@@ -81,7 +82,7 @@ class LRScheduler:
             self._warn_about_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=level_outside())
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -108,7 +109,7 @@ class LRScheduler:
                 "initialization. Please, make sure to call `optimizer.step()` before "
                 f"`lr_scheduler.step()`. See more details at {how}",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=level_outside(),
             )
         elif not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(
@@ -117,7 +118,7 @@ class LRScheduler:
                 "before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping "
                 f"the first value of the learning rate schedule. See more details at {how}",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=level_outside(),
             )
 
     def _current(self) -> list[Any]:
@@ -127,7 +128,7 @@ class LRScheduler:
                 "To get the last learning rate computed by the scheduler, please use "
                 "`get_last_lr()`.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=level_outside(),
             )
         return group_values(self.optimizer, "lr")
 
