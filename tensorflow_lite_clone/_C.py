@@ -11,7 +11,9 @@ from tensorflow_lite_clone.ops.convert import parse_to
 from tensorflow_lite_clone.random import Generator
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = ["Generator", "PyTorchFileReader"]
+__all__ = ["Generator", "PyTorchFileReader", "TensorType"]
+
+_has_cuda = _has_mps = _has_xpu = False  # what the compiled module was built with: there is none
 
 _TensorMeta = type(Tensor)
 _nn = SimpleNamespace(_parse_to=parse_to)
@@ -26,6 +28,10 @@ def _disabled_torch_function_impl(
 
 def _log_api_usage_once(event: str) -> None:
     """Nothing: no use of any name is counted."""
+
+
+def _get_tracing_state() -> None:
+    """None: no graph of TorchScript is being traced."""
 
 
 def _get_default_device() -> str:
@@ -43,3 +49,18 @@ class PyTorchFileReader:
 
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError("PyTorchFileReader: see torch.load with mmap=True")
+
+
+class TensorType:
+    """TorchScript's type of tensors, which packages write in annotations: no tensor is of it."""
+
+    @staticmethod
+    def get() -> TensorType:
+        """The type of any tensor."""
+        return _ANY_TENSOR
+
+    def __repr__(self) -> str:
+        return "Tensor"
+
+
+_ANY_TENSOR = TensorType()

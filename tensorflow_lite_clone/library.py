@@ -107,10 +107,10 @@ class CustomOpDef:
     def register_kernel(
         self, device_types: str | Sequence[str] | None, fn: Any = None, /
     ) -> Callable[..., Any]:
-        """What runs on tensors of these device types (None: of all); also a decorator."""
+        """What runs on tensors of these device types (None, "default": all); also a decorator."""
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            types = device_types
+            types = None if device_types == "default" else device_types
             for device in (types,) if types is None or isinstance(types, str) else types:
                 self._kernels[device] = function
             return function
@@ -281,7 +281,7 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Any = None) -> Any
             return function
 
         return register
-    types = None if types in ("default", "CompositeExplicitAutograd") else types
+    types = None if types == "CompositeExplicitAutograd" else types
     types = types.lower() if isinstance(types, str) else types
     return _found(qualname).register_kernel(types, func)
 

@@ -53,6 +53,11 @@ OLDER_TORCH = {
     r"test_scripts\.py.*(dcgan|vit|transfer|pixelcnn)": "2.11 prints norms, and draws, otherwise",
     r"test_small_names\.py.*absent_libraries": "opt_einsum may be installed beside it",
     r"test_flop_counter\.py.*(einsum_bilinear|shared_heads)": "2.11 counts otherwise",
+    r"tests/amp/test_lists\.py.*(cuda|header)": "2.11 lowers other functions",
+    r"tests/optim/test_interface\.py.*come_later": "2.11's Adagrad dies of it",
+    r"tests/sparse/.*(test_an_expression|two_passes|two passes|itself|retain_grad|uses)": "2.11 "
+    "merges what is added",
+    r"tests/ops/test_out\.py.*segments": "2.11 does not have linear_cross_entropy",
     r"tests/onnx/test_ops\.py.*matmul": "the onnxruntime beside it refuses batches of nothing",
     r"vision/test_(v2|models)\.py|test_ops\.py.*(test_layers|pyramids)": "an older torchvision",
     r"vision/test_datasets\.py.*archives": "torchvision unpacks with a warning of Python 3.12",

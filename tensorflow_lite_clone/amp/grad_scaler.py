@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
 from collections.abc import Iterable
+from enum import Enum
 from typing import Any
 
 from tensorflow_lite_clone import cuda
@@ -14,7 +14,13 @@ from tensorflow_lite_clone.ops.update import unscale, update_scale
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 from tensorflow_lite_clone.tensor import Tensor
 
-_READY, _UNSCALED, _STEPPED = range(3)
+
+class OptState(Enum):
+    """How far an optimizer is in a step."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
 
 
 def _any(flags: list[Tensor], device: Any) -> Tensor:
@@ -65,7 +71,7 @@ class GradScaler:
         self._init_growth_tracker = 0
         self._scale: Tensor | None = None
         self._growth_tracker: Tensor | None = None
-        self._stages: dict[int, int] = defaultdict(int)
+        self._stages: dict[int, OptState] = {}  # no entry: READY
         self._found: dict[int, list[Tensor]] = {}
 
     def _scale_on(self, device: Any) -> Tensor:
@@ -94,18 +100,18 @@ class GradScaler:
         """
         if not self._enabled:
             return
-        stage = self._stages[id(optimizer)]
-        if stage == _UNSCALED:
+        stage = self._stages.get(id(optimizer))
+        if stage == OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the "
                                "last update().")  # fmt: skip
-        if stage == _STEPPED:
+        if stage == OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         if self._scale is None:
             raise AssertionError("Attempted unscale_ but _scale is None. This may indicate your "
                                  "script did not use scaler.scale(loss or outputs) earlier in the "
                                  "iteration.")  # fmt: skip
         self._unscale(optimizer, allow_half=False)
-        self._stages[id(optimizer)] = _UNSCALED
+        self._stages[id(optimizer)] = OptState.UNSCALED
 
     def _unscale(self, optimizer: Optimizer, allow_half: bool) -> None:
         by_device: dict[Any, list[Tensor]] = {}
@@ -136,15 +142,15 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs or args:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        if self._stages[id(optimizer)] == _STEPPED:
+        if self._stages.get(id(optimizer)) == OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if self._stages[id(optimizer)] == _READY:
+        if id(optimizer) not in self._stages:
             self.unscale_(optimizer)
         found = self._found[id(optimizer)]
         if not found:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         result = self._take(optimizer, found, kwargs)
-        self._stages[id(optimizer)] = _STEPPED
+        self._stages[id(optimizer)] = OptState.STEPPED
         return result
 
     def _take(self, optimizer: Optimizer, found: list[Tensor], kwargs: dict) -> Any:

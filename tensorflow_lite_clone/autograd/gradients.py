@@ -171,13 +171,19 @@ def grad(
         found = _batched(outs, ins, grads, retain, create_graph, unused)
     else:
         found = _vector_products(outs, ins, grads, retain, create_graph, unused)
-    for place, x in enumerate(ins):
-        g = found[place]
-        if g is not None and isinstance(x, Tensor) and x.is_sparse:
-            found[place] = x._gradient(g)  # of that of its values
+    found = [_in_layout_of(x, g) for x, g in zip(ins, found)]
     if materialize_grads:
         found = [_zeros(x) if g is None else g for x, g in zip(ins, found)]
     return tuple(found)
+
+
+def _in_layout_of(x: Any, g: Tensor | None) -> Tensor | None:
+    """The gradient of `x`; of a sparse tensor `g` is that of its values."""
+    if g is None or not isinstance(x, Tensor) or not x.is_sparse:
+        return g
+    sparse: Any = x
+    gradient: Tensor = sparse._gradient(g)
+    return gradient
 
 
 def _vector_products(

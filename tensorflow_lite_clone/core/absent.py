@@ -77,7 +77,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
         "symbolic shapes of the tracing compiler",
-        "torch.Sym* torch.sym_* torch.while_loop torch.cond torch._check* torch.func.functionalize "
+        "torch.Sym* torch.sym_* torch.while_loop torch.cond torch.func.functionalize "
         "torch.func.debug_unwrap torch.func.linearize torch.compiler.* torch.*Dispatch* "
         "torch.Disable* torch.sym_constrain* torch.overrides.enable_reentrant_dispatch "
         "torch.overrides.redispatch_function",

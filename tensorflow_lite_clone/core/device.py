@@ -109,7 +109,24 @@ strided = Layout("strided")
 sparse_coo = Layout("sparse_coo")
 
 
-classes["Layout"] = Layout
+class NameOnly(Layout):
+    """A layout that programs compare with those of tensors; no tensor here has it."""
+
+
+#: Sparse tensors in rows, columns, and blocks of them.
+COMPRESSED = tuple([NameOnly(f"sparse_{kind}") for kind in ("csr", "csc", "bsr", "bsc")])
+
+
+def is_layout(value: object) -> bool:
+    """Whether an argument is a layout; NotImplementedError for one that no tensor has."""
+    if isinstance(value, NameOnly):
+        raise NotImplementedError(
+            f"tensors of layout {value} are not here: expected {strided} or {sparse_coo}"
+        )
+    return isinstance(value, Layout)
+
+
+classes["is_layout"] = is_layout
 
 
 class _Default:

@@ -16,7 +16,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.errors import NotStrided
 
-#: Classes of higher rooms that annotations name; entered by these rooms.
+#: Classes of higher rooms that annotations name, or what tells their instances; entered by these.
 classes: dict[str, Any] = {}
 
 
@@ -82,7 +82,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("str", lambda value: isinstance(value, str)),
     "DType": ("torch.dtype", _is_dtype),
     "Generator": ("torch.Generator", lambda value: isinstance(value, classes["Generator"])),
-    "Layout": ("torch.layout", lambda value: isinstance(value, classes["Layout"])),
+    "Layout": ("torch.layout", lambda value: classes["is_layout"](value)),
     "MemoryFormat": (
         "torch.memory_format",
         lambda value: isinstance(value, classes["MemoryFormat"]),

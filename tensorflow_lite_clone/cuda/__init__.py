@@ -59,8 +59,8 @@ globals().update(names_of("cuda"))  # FloatTensor and its kin
 
 
 def __getattr__(name: str) -> Any:
-    if name == "amp":  # imported when named, as by scripts of old
-        return import_module(f"{__name__}.amp")
+    if name in ("amp", "comm"):  # imported when named, as by scripts of old
+        return import_module(f"{__name__}.{name}")
     if name == "default_generators":
         return tuple([backends.load(f"cuda:{index}").generator for index in range(device_count())])
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -17,7 +17,7 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that tensors occupied since peaks were first asked for or reset."""
+    """The most bytes that tensors occupied since the first allocation or the last reset."""
     return memory_stats(device).get("allocated_bytes.all.peak", 0)
 
 
@@ -27,7 +27,7 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that the pool was seen to hold."""
+    """The most bytes that the pool held since the first allocation or the last reset."""
     return memory_stats(device).get("reserved_bytes.all.peak", 0)
 
 

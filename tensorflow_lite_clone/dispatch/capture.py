@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
-from tensorflow_lite_clone.core import signature
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.dispatch import hooks
 
@@ -95,10 +94,17 @@ def _noting(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., An
 def _asked_for() -> str:
     """The function of this package that was called from outside of it."""
     frame: Any = sys._getframe(2)  # the backend's method, which may be another package's
-    name: str = frame.f_code.co_name
+    name = _called(frame)
     frame = frame.f_back
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        if frame.f_globals["__name__"] != signature.__name__:  # which checks arguments of others
-            name = frame.f_code.co_name
+        name = _called(frame)
         frame = frame.f_back
     return name
+
+
+def _called(frame: Any) -> str:
+    """The name of the function that a frame runs; of a decorator's wrapper, what it wraps."""
+    code = frame.f_code
+    if code.co_name == "wrapper" and "function" in code.co_freevars:
+        return str(frame.f_locals["function"].__name__)
+    return str(code.co_name)

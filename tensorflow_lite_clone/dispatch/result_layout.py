@@ -18,6 +18,7 @@ from tensorflow_lite_clone.core.strides import (
     dense_strides,
     elementwise_strides,
     has_format,
+    is_channels_last,
     suggested_strides,
     unsqueezed,
 )
@@ -107,13 +108,15 @@ def in_order(op: Any, backend: Any, result: Any, arrays: Sequence[Any], paramete
     """An op's result (or a tuple of them), or copies, as `Op.layout` lets it lie in memory.
 
     `arrays` are the op's, or None. Where a device lets results lie as it computes them
-    (`storage.Free`), ops of any layout do.
+    (`storage.Free`), those of ops of any layout do as soon as one of their arrays is channels_last.
     """
     rule = op.layout
     contiguous = result.__class__ is backend.array_type and backend.is_contiguous(result)
     if contiguous and (rule is row_major or result.ndim < 2):
         return result
-    if rule is None or op.view or backend.batched or (backend.lays and op.any_layout):
+    if rule is None or op.view or backend.batched:
+        return result
+    if backend.lays and op.any_layout and _among_free(backend, result, arrays):
         return result
     if result.__class__ is tuple:
         return tuple(
@@ -139,6 +142,18 @@ def in_order(op: Any, backend: Any, result: Any, arrays: Sequence[Any], paramete
         [(x.shape, backend.strides(x)) for x in arrays if x.__class__ is backend.array_type]
     )
     return laid_out(backend, result, rule(result.shape, operands, parameters))
+
+
+def _among_free(backend: Any, result: Any, arrays: Sequence[Any]) -> bool:
+    """Whether an array is channels_last, as those of free storages are."""
+    results = result if result.__class__ is tuple else (result,)
+    return any(
+        [
+            x.ndim == 4 and is_channels_last(x.shape, backend.strides(x))
+            for x in (*results, *arrays)
+            if x.__class__ is backend.array_type
+        ]
+    )
 
 
 def laid_out(backend: Any, array: Any, strides: Shape) -> Any:

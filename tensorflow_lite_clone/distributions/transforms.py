@@ -7,6 +7,7 @@ from tensorflow_lite_clone.distributions._transform import (
     IndependentTransform,
     ReshapeTransform,
     Transform,
+    _InverseTransform,  # noqa: F401
     identity_transform,
 )
 from tensorflow_lite_clone.distributions._transforms_elementwise import (

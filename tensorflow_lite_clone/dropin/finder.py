@@ -178,7 +178,7 @@ def install_as_torch() -> None:
     """
     for root, real in STANDS_FOR.items():
         module = sys.modules.get(root)
-        if module is not None and module.__name__ != real and not _is_stand_in(module):
+        if module not in (None, sys.modules.get(real)) and not _is_stand_in(module):
             raise RuntimeError(
                 f"{root} is already imported from {getattr(module, '__file__', 'somewhere')}: "
                 "install_as_torch() must come before"
@@ -199,6 +199,7 @@ def install_as_torch() -> None:
     for module in list(sys.modules.values()):
         if isinstance(module, ModuleType):
             _share(module)
+    sys.modules[STANDS_FOR["torch"]].__name__ = "torch"  # packages look names up below it
     stand_ins = str(PATH)
     if stand_ins not in sys.path:
         sys.path.insert(0, stand_ins)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tensorflow_lite_clone import storage as storages
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -139,7 +140,11 @@ class Trace:
         return made.outputs
 
     def _noting(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *arrays, **parameters: self._ran(op, call, arrays, parameters)
+        def ordered(*arrays: Any, **parameters: Any) -> Any:
+            # Here and not by the caller, who would copy the array that is noted.
+            return in_order(op, backend, call(*arrays, **parameters), arrays, parameters)
+
+        return lambda *arrays, **parameters: self._ran(op, ordered, arrays, parameters)
 
     def _ran(self, op: Any, call: Callable[..., Any], arrays: tuple, parameters: dict) -> Any:
         if self._inside or threading.get_ident() != self._thread:

@@ -45,7 +45,7 @@ def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
     large = backend.dtypes.get(array.dtype) is dtypes.uint64 and not leaves
     if array.dtype not in backend.dtypes or (large and dtype is not dtypes.uint64):
         _check_rectangular(data)
-        error = _no_number(data)
+        error = _no_number(data, dtype)
         if dtype is None or dtype.kind not in "fc" or not isinstance(error, ValueError):
             raise error
         array = backend.asarray(data, dtypes.float64)  # integers beyond 64 bits
@@ -184,7 +184,7 @@ def _check_rectangular(data: Any, depth: int = 0) -> None:
         _check_rectangular(entry, depth + 1)
 
 
-def _no_number(data: Any) -> Exception:
+def _no_number(data: Any, dtype: DType | None) -> Exception:
     """torch's complaint about the first entry of nested sequences that cannot be a number."""
     first = False
     while isinstance(data, _SEQUENCES) and data:
@@ -192,13 +192,17 @@ def _no_number(data: Any) -> Exception:
         first = odd is data[0]
         data = odd
     kind = type(data)
-    if kind is int:
+    if kind in _NUMBERS:  # beside an integer beyond 64 bits, or one itself
         return ValueError("Overflow when unpacking long long")
     if first and kind is str and data:  # a sequence too
         return ValueError("too many dimensions 'str'")
     if kind is str or kind is bytes:
         return TypeError(f"new(): invalid data type '{kind.__name__}'")
-    return RuntimeError(f"Could not infer dtype of {kind.__name__}")
+    if dtype is None:
+        return RuntimeError(f"Could not infer dtype of {kind.__name__}")
+    if dtype.kind in "fc":
+        return TypeError(f"must be real number, not {kind.__name__}")
+    return TypeError(f"'{kind.__name__}' object cannot be interpreted as an integer")
 
 
 def _may_be_number(data: Any) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn
 
-from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
+from tensorflow_lite_clone.core.device import COMPRESSED, Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
-export(sparse_coo, "torch", name="sparse_coo")
+for _kind in (sparse_coo, *COMPRESSED):
+    export(_kind, "torch", name=_kind.name)
 
 _COO, _ROWS, _COLUMNS = (
     f"sparse {kind} tensor layout" for kind in ("coordinate", "row compressed", "column compressed")

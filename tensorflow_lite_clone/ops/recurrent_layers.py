@@ -98,7 +98,7 @@ def _direction(step: _Step, steps: Sequence[Tensor], state: Any) -> tuple[list[T
 
 
 def _at_once(x: Tensor, cell: tuple, *state: Tensor) -> bool:
-    """Whether the device has a form of its own for all steps together, and nobody watches them.
+    """Whether the device has a form of its own for all steps together.
 
     Sizes that do not fit are left to the products, which say so.
     """
@@ -109,8 +109,6 @@ def _at_once(x: Tensor, cell: tuple, *state: Tensor) -> bool:
     rows, size = w_hh.shape
     return (
         serves("lstm_sequence", first.backend)
-        and not hooks.functions
-        and not hooks.backwards
         and not autocast
         and kind.kind == "f"
         and kind.itemsize >= 4

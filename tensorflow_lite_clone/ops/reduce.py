@@ -276,8 +276,8 @@ class HashTensor(Op):
         bits = F.bitcast(F.copy(wide), F.int64)
         for one in reversed(axis):
             bits = F.moveaxis(bits, one, 0)
-            while len(bits) > 1:
-                half = len(bits) // 2
+            while bits.shape[0] > 1:
+                half = bits.shape[0] // 2
                 folded = F.bitwise_xor(bits[:half], bits[half : 2 * half])
                 bits = F.concat([folded, bits[2 * half :]], axis=0)
             bits = F.moveaxis(bits, 0, one) if keepdims else bits[0]

@@ -19,6 +19,7 @@ The other ops have conventions, counted for an element each (of the result, unle
   real numbers (the usual figure for Cooley and Tukey's algorithm);
 * factorizations, inverses and solutions of equations count the leading terms of LAPACK Working
   Note 41, eigenvalues and singular values those of Golub and Van Loan, "Matrix computations";
+* gradients of factorizations count their products of matrices and solutions of equations;
 * a gradient of a function of elements counts 1 for an element and an input that wants one.
 """
 
@@ -91,6 +92,22 @@ def attention_gradient_flops(
     return 2 * prod(g[:-1]) * k[-2] * features
 
 
+def lstm_flops(x: tuple, w_ih: tuple, w_hh: tuple, *others: Any, **parameters: Any) -> int:
+    """All gates of all steps from the inputs and from the hidden states."""
+    steps, n, features = x
+    return 2 * steps * n * w_hh[0] * (features + w_hh[1])
+
+
+def lstm_gradient_flops(
+    g: tuple, x: tuple, w_ih: tuple, w_hh: tuple, *others: Any, needs: Any, **parameters: Any
+) -> int:
+    """Each product's two gradients; the hidden state's leads back to the first step if wanted."""
+    steps, n, features = x
+    inputs = steps * features * (needs[0] + needs[1])
+    states = w_hh[1] * (steps * needs[2] + steps - 1 + needs[4])
+    return 2 * n * w_hh[0] * (inputs + states)
+
+
 def _as_forward(formula: Formula, *factors: int) -> Formula:
     """A gradient that has a product of the forward's size for each factor that wants one."""
 
@@ -112,6 +129,8 @@ products: dict[str, Formula] = {
     "conv_transpose": conv_transpose_flops,
     "conv_backward_input": conv_transpose_flops,
     "conv_backward_weight": conv_weight_flops,
+    "lstm_sequence": lstm_flops,
+    "lstm_sequence_backward": lstm_gradient_flops,
     "attention": attention_flops,
     "attention_dropout": attention_flops,
     "mm_backward": _as_forward(product_flops, 0, 1),
@@ -223,6 +242,21 @@ def _qr(x: tuple, **parameters: Any) -> int:
     return int(formed * prod(x[:-2]) * 2 * short**2 * (long - short / 3))
 
 
+def _matrices(square: float, mixed: int = 0) -> Formula:
+    """Products of a gradient: `square` n^3 + `mixed` m n^2 of (m, n) matrices with m >= n."""
+
+    def gradient(g: tuple, x: tuple, *shapes: Any, **parameters: Any) -> int:
+        m, n = max(x[-2:]), min(x[-2:])
+        return int(prod(x[:-2]) * n**2 * (square * n + mixed * m))
+
+    return gradient
+
+
+def _per_source(place: int) -> Formula:
+    """1 for an element of the input at `place`, which is added to others."""
+    return lambda *shapes, **parameters: prod(shapes[place])
+
+
 def _table(entries: dict[str, Formula]) -> dict[str, Formula]:
     return {name: formula for names, formula in entries.items() for name in names.split()}
 
@@ -267,7 +301,9 @@ _others: dict[str, Formula] = _table(
         "l1_loss mse_loss smooth_l1_loss huber_loss": _per_input(3),
         "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy kl_div": _per_input(5),
         "embedding_backward col2im fold_windows": _per_input(1),
-        "index_add scatter_add": lambda x, index, source, **_: prod(source),
+        "index_add scatter_add scatter_reduce": _per_source(2),
+        "nll_loss": _per_source(1),
+        "max_pool_backward avg_pool_backward": _per_input(1),
         "max_pool avg_pool": _pooled,
         "fft_c2c": _transform(5),
         "fft_r2c fft_c2r": _transform(2.5),
@@ -304,7 +340,14 @@ _other_gradients: dict[str, Formula] = _table(
         "max_pool avg_pool": _per_window,
         "fft_c2c": _transform(5),
         "fft_r2c fft_c2r": _transform(2.5),
-        "inv": _factorization(4),
+        "inv cholesky": _matrices(4),
+        "det slogdet": _matrices(2),
+        "lu_factor eigh": _matrices(6),
+        "eig": _matrices(26 / 3),
+        "svd": _matrices(4, 6),
+        "qr": _matrices(2, 5),
+        "nll_loss": _per_source(2),
+        "im2col unfold gather index index_along index_select": _per_wanted,
         "solve solve_triangular": _solved_gradient,
     }
 )

@@ -12,12 +12,14 @@ import numpy as np
 
 from tensorflow_lite_clone.core.dtypes import uint8
 from tensorflow_lite_clone.ops.create import from_numpy
+from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import open_image, pillow
 from tensorflow_lite_clone.vision.transforms._convert import pil_to_tensor, to_pil_image
 
 __all__ = [
     "ImageReadMode",
+    "decode_gif",
     "decode_image",
     "decode_jpeg",
     "decode_png",
@@ -67,8 +69,8 @@ def decode_image(
     mode: ImageReadMode | str = ImageReadMode.UNCHANGED,
     apply_exif_orientation: bool = False,
 ) -> Tensor:
-    """The picture in a file's bytes (a uint8 tensor), or in a file of that path: JPEG, PNG, GIF
-    (its first frame) or WebP.
+    """The picture (C, H, W) in a file's bytes (a uint8 tensor), or in a file of that path: JPEG,
+    PNG, GIF or WebP. A GIF of several frames gives all of them, (N, C, H, W); see `decode_gif`.
 
     `mode` is an `ImageReadMode` or its name. `apply_exif_orientation` turns a photograph the way
     the camera was held. Raises RuntimeError for what is no such picture, is damaged, or has more
@@ -91,11 +93,13 @@ def _content(input: Tensor) -> bytes:
 def _decoded(
     content: bytes, formats: tuple[str, ...], mode: ImageReadMode | str, upright: bool
 ) -> Tensor:
-    """The picture in bytes of one of Pillow's formats named."""
+    """The picture in bytes of one of Pillow's formats named, or the frames of a GIF."""
     channels = ImageReadMode[mode.upper()] if isinstance(mode, str) else mode
     library = pillow()
     try:
         image = open_image(_io.BytesIO(content), formats)
+        if image.format == "GIF":
+            return _frames(image, channels)
         image.load()
         if upright:
             image = library.ImageOps.exif_transpose(image)
@@ -107,6 +111,22 @@ def _decoded(
             f"the {len(content)} bytes are no picture ({', '.join(formats)}): {error}"
         ) from error
     return pil_to_tensor(image)
+
+
+def _frames(image: Any, mode: ImageReadMode) -> Tensor:
+    """The frames of a GIF as they are shown, RGB unless `mode` says otherwise."""
+    limit = pillow().Image.MAX_IMAGE_PIXELS
+    pixels = image.n_frames * image.width * image.height
+    if limit is not None and pixels > 2 * limit:
+        raise RuntimeError(
+            f"{image.n_frames} frames of {pixels} pixels: expected at most {2 * limit}"
+        )
+    channels = ImageReadMode.RGB if mode is ImageReadMode.UNCHANGED else mode
+    frames = []
+    for index in range(image.n_frames):
+        image.seek(index)
+        frames.append(pil_to_tensor(_converted(image, channels)))
+    return stack(frames) if len(frames) > 1 else frames[0]
 
 
 def _converted(image: Any, mode: ImageReadMode) -> Any:
@@ -135,6 +155,15 @@ def decode_png(
 ) -> Tensor:
     """The picture in a PNG file's bytes; RuntimeError for all else."""
     return _decoded(_content(input), ("PNG",), mode, apply_exif_orientation)
+
+
+def decode_gif(input: Tensor) -> Tensor:
+    """The picture in a GIF file's bytes, (3, H, W), or its N frames, (N, 3, H, W).
+
+    Frames are as they are shown, on top of what earlier ones left, in RGB. RuntimeError for all
+    else.
+    """
+    return _decoded(_content(input), ("GIF",), ImageReadMode.RGB, False)
 
 
 def read_image(

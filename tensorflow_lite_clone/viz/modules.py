@@ -16,7 +16,8 @@ from tensorflow_lite_clone.viz.model import Edge, Group, Node
 def modules(model: Module, *, depth: int | None = None) -> Graph:
     """The modules of a model with their settings, parameters and buffers; nothing is run.
 
-    A module with children is a box around them, the others are nodes. One that stands in several
+    A module with children is a box around them and around the parameters that are its own, the
+    others are nodes. One that stands in several
     places is drawn in the first; the others point to it. `depth`: so many levels are open at first
     (None: as many as stay readable). Raises TypeError if `model` is no module.
     """
@@ -43,6 +44,8 @@ class _Builder:
             group = Group(key, path and name, kind, parent, notes=_described(module)[0])
             self.graph.groups[key] = group
             group.notes["parameters"] = f"{_count(module.parameters()):,}"
+            for n, parameter in module.named_parameters(recurse=False):
+                self._add_parameter(parameter, f"{path}.{n}" if path else n, key, n)
             for n, child in children:
                 self.add(child, f"{path}.{n}" if path else n, key, n)
             return
@@ -52,10 +55,20 @@ class _Builder:
             made.parameters = _count(module.parameters(recurse=False))
         else:
             made.label += f"  (again {first})"
-        self.graph.nodes[key] = made
+        self._append(made)
+
+    def _add_parameter(self, parameter: Tensor, key: str, parent: str, name: str) -> None:
+        made = Node(key, name, "parameter", parent, dtype=parameter.dtype.name)
+        made.device, made.parameters = str(parameter.device), _count([parameter])
+        if not is_lazy(parameter):
+            made.shape, made.size = tuple(parameter.shape), parameter.nbytes
+        self._append(made)
+
+    def _append(self, made: Node) -> None:
+        self.graph.nodes[made.key] = made
         if self.last:
-            self.graph.edges.append(Edge(self.last, key, "order"))
-        self.last = key
+            self.graph.edges.append(Edge(self.last, made.key, "order"))
+        self.last = made.key
 
 
 def _described(module: Any) -> tuple[dict[str, str], str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 import tensorflow_lite_clone as torch
+from tests.tools.markdown import ROOT
 
 pytestmark = pytest.mark.cuda
 
@@ -134,6 +137,22 @@ def test_memory_that_another_stream_uses_later():
     torch.cuda.synchronize()
     torch.cuda.empty_cache()  # which looks for what nobody uses any more
     assert torch.cuda.memory_allocated() <= used - (4 << 20)
+
+
+def test_peaks_of_memory_count_from_the_first_allocation():
+    program = """
+import tensorflow_lite_clone as torch
+x = torch.empty(1 << 24, device="cuda")
+y = torch.empty(1 << 24, device="cuda")
+del x, y
+torch.cuda.empty_cache()
+print(torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    allocated, reserved = map(int, done.stdout.split())
+    assert 2 << 26 <= allocated <= reserved
 
 
 def test_memory_figures():

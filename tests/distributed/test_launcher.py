@@ -231,7 +231,7 @@ MEETING = """
 import os, torch
 from torch.distributed.rendezvous import rendezvous
 store, rank, size = rendezvous("env://")
-store.set(f"name of {rank}", torch.__name__)
+store.set(f"name of {rank}", torch.__package__)
 names = [store.get(f"name of {other}").decode() for other in range(size)]
 address = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
 again, *_ = rendezvous(address, rank, size)

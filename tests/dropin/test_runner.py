@@ -50,7 +50,7 @@ def test_names_are_this_package(tmp_path):
 
 def test_module(tmp_path):
     (tmp_path / "package").mkdir()
-    written(tmp_path / "package", "import torch\nlocal = torch.__name__\n", "__init__.py")
+    written(tmp_path / "package", "import torch\nlocal = torch.__package__\n", "__init__.py")
     written(
         tmp_path / "package",
         "import sys\nfrom . import local\nprint(local, sys.argv[1:])",
@@ -61,7 +61,9 @@ def test_module(tmp_path):
 
 
 def test_folder_and_archive(tmp_path):
-    path = written(tmp_path, "import torch, other\nprint(torch.__name__, other.x)", "__main__.py")
+    path = written(
+        tmp_path, "import torch, other\nprint(torch.__package__, other.x)", "__main__.py"
+    )
     other = written(tmp_path, "import torch.nn\nx = torch.nn.__name__", "other.py")
     assert printed(tmp_path, cwd=tmp_path) == "tensorflow_lite_clone tensorflow_lite_clone.nn\n"
     with zipfile.ZipFile(tmp_path / "program.pyz", "w") as archive:
@@ -104,9 +106,7 @@ def shadows(tmp_path):
     for name in SHADOWING:
         (folder / f"{name}.py").write_text(f"raise SystemExit('the current folder: {name}')")
     (tmp_path / "elsewhere").mkdir()
-    text = (
-        "import sys, torch, random, typing, numpy\nprint(torch.__name__, sys.path[0], sys.argv)\n"
-    )
+    text = "import sys, torch, random, typing, numpy\nprint(torch.__package__, sys.path[0], sys.argv)\n"
     return folder, written(tmp_path / "elsewhere", text)
 
 
@@ -138,7 +138,7 @@ def test_the_script_tlc(shadows):
 
 def test_a_module_is_found_in_the_current_folder(shadows):
     folder, _ = shadows
-    written(folder, "import sys, torch\nprint(torch.__name__, sys.path[0])\n", "here.py")
+    written(folder, "import sys, torch\nprint(torch.__package__, sys.path[0])\n", "here.py")
     assert printed("-m", "here", cwd=folder) == f"tensorflow_lite_clone {folder}\n"
 
 
@@ -181,12 +181,12 @@ class Squares(Dataset):
 
     def __getitem__(self, index):
         import torch
-        assert torch.__name__ == "tensorflow_lite_clone"
+        assert torch.__package__ == "tensorflow_lite_clone"
         return torch.tensor([index ** 2])
 
 def work(queue):
     import torch, torchvision
-    queue.put((torch.__name__, torchvision.__name__, torch.ones(2).sum().item()))
+    queue.put((torch.__package__, torchvision.__name__, torch.ones(2).sum().item()))
 
 if __name__ == "__main__":
     for method in ("fork", "spawn"):
@@ -220,7 +220,7 @@ def test_a_process_without_the_package_on_its_path(tmp_path):
 import subprocess, sys, os
 environment = dict(os.environ, PYTHONPATH={str(finder.PATH)!r})
 print(subprocess.check_output(
-    [sys.executable, "-c", "import torch; print(torch.__name__)"], env=environment, text=True))
+    [sys.executable, "-c", "import torch; print(torch.__package__)"], env=environment, text=True))
 """
     assert "tensorflow_lite_clone" in printed(written(tmp_path, text), cwd=tmp_path, here=False)
 
@@ -258,7 +258,7 @@ sys.path.append({str(folder)!r})
 import torch, torchvision
 environment = dict(os.environ)
 environment["PYTHONPATH"] += os.pathsep + {str(folder)!r}
-code = "import torchvision, torch; print(torch.__name__)"
+code = "import torchvision, torch; print(torch.__package__)"
 print(subprocess.check_output([sys.executable, "-c", code], env=environment, text=True))
 """
     assert "tensorflow_lite_clone" in printed(written(tmp_path, text), cwd=tmp_path)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+from importlib import import_module
 
 import pytest
+import torch
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn.parallel import (
     DataParallel,
+    _functions,
+    comm,
     data_parallel,
     gather,
     parallel_apply,
@@ -130,3 +134,66 @@ def test_one_device_and_none():
     one = DataParallel(copy.deepcopy(model), ["pair:1"])
     assert one.module.weight.device == tlc.device("pair:1")
     close(one(x), model(x))
+
+
+@pytest.mark.parametrize("places", PLACES)
+def test_traffic_between_devices(places):
+    homes = [home(place) for place in places]
+    x, y = (tlc.randn(4, 3).to(homes[0]) for _ in range(2))
+    copies = comm.broadcast(x, homes)
+    assert [copy.device for copy in copies] == homes and tlc.equal(copies[1].cpu(), x.cpu())
+    rows = comm.broadcast_coalesced([x, y], homes)
+    sums = comm.reduce_add_coalesced(rows, homes[1])
+    assert [total.device for total in sums] == [homes[1]] * 2
+    assert tlc.equal(sums[1].cpu(), 2 * y.cpu())
+    parts = comm.scatter(x, homes, [1, 3])
+    assert [part.shape[0] for part in parts] == [1, 3]
+    assert [part.device for part in parts] == homes
+    assert tlc.equal(comm.gather(parts, 0, "cpu"), x.cpu())
+    out = [tlc.zeros_like(part) for part in parts]
+    assert tlc.equal(comm.scatter(x, out=out)[1].cpu(), x[1:].cpu())
+    assert tlc.equal(comm.gather(parts, out=tlc.empty(4, 3)), x.cpu())
+    with pytest.raises(ValueError, match="invalid size"):
+        comm.reduce_add([x, y[1:]], homes[0])
+    with pytest.raises(RuntimeError, match="Exactly one"):
+        comm.broadcast(x)
+
+
+@pytest.mark.parametrize("places", PLACES)
+def test_traffic_under_autograd(places):
+    homes = [home(place) for place in places]
+    x, y = (tlc.randn(2, 3).to(homes[0]).requires_grad_() for _ in range(2))
+    a, b, c, d = _functions.Broadcast.apply(homes, x, y)
+    assert [z.device for z in (a, b, c, d)] == [homes[0], homes[0], homes[1], homes[1]]
+    whole = _functions.Gather.apply(homes[0], 0, a * 2, c * 3)
+    assert whole.shape == (4, 3) and whole.device == homes[0]
+    numbers = _functions.Gather.apply(homes[0], 0, b.sum(), d.sum() * 5)
+    (whole.sum() + numbers.sum()).backward()
+    assert x.grad.eq(5).all() and y.grad.eq(6).all()
+    z = tlc.arange(8.0).to(homes[0]).requires_grad_()
+    first, second = _functions.Scatter.apply(homes, [3, 5], 0, z)
+    (first.sum() * 2 + second.sum().to(homes[0])).backward()
+    assert z.grad.tolist() == [2.0] * 3 + [1.0] * 5
+
+
+@pytest.mark.parametrize("lib", [tlc, torch], ids=["ours", "pytorch"])
+def test_traffic_refuses_the_cpu(lib):
+    comm_of, functions = (
+        import_module(f"{lib.__name__}.{name}")
+        for name in ("cuda.comm", "nn.parallel._functions")
+    )
+    x = lib.ones(2)
+    for call in (
+        lambda: comm_of.broadcast(x, ["cpu"]),
+        lambda: comm_of.broadcast_coalesced([x], ["cpu"]),
+        lambda: comm_of.scatter(x, ["cpu", "cpu"]),
+    ):
+        with pytest.raises(ValueError, match="Expected a non cpu device, but got: cpu"):
+            call()
+    for call in (
+        lambda: comm_of.reduce_add([x, x], 0),
+        lambda: functions.Broadcast.apply([0, 1], x),
+        lambda: functions.Gather.apply(0, 0, x, x),
+    ):
+        with pytest.raises(AssertionError):
+            call()

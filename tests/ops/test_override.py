@@ -185,7 +185,8 @@ def flat(result) -> list:
 
 
 def host(array) -> np.ndarray:
-    return np.asarray(BACKEND.to_host(array)).astype(np.float64)
+    array = np.asarray(BACKEND.to_host(array))
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def copied(value):

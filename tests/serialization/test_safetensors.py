@@ -17,7 +17,7 @@ from safetensors.torch import load, load_file, load_model, save, save_file, save
 
 names = "{names}".split()
 tensors = {{n: torch.arange(6).reshape(2, 3).to(getattr(torch, n)) for n in names}}
-assert torch.__name__ == "tensorflow_lite_clone"
+assert torch.__package__ == "tensorflow_lite_clone"
 loaded = load_file("theirs.safetensors")
 assert list(sorted(loaded)) == sorted(names)
 for name, value in tensors.items():

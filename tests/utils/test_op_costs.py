@@ -53,6 +53,64 @@ def test_conventions(name, shapes, out, parameters, expected):
     assert flops_of(name, tuple(shapes), parameters, out, everything=False) == counted
 
 
+#: Ops of the table without a cost of their own, by the reason; a `-` before a name says that this
+#: is so of the gradient alone, a `+` of the forward alone.
+FREE = {
+    "moves, fills, converts or takes apart elements": """
+        cast cast_to_integers cast_weight cat clone constant_pad copy_into embed +embedding
+        embedding_pick fill flip frexp +gather gather_sparse +im2col +index +index_along index_mask
+        index_put +index_select make_complex mask_put masked_fill max_pool_indices max_pool_pick
+        nothing_pooled one_hot put_along_axis repeat repeat_interleave restride roll scatter stack
+        to_device tril triu unsafe_view view_scatter where zero conj_physical lu_permutation
+        -scatter_reduce -index_add -scatter_add -col2im -fold_windows -embedding_backward
+        -max_pool_backward -avg_pool_backward
+    """,
+    "compares, counts or sorts": """
+        adaptive_max_indices all any check_phases count_integers count_nonzero eq equal_all ge gt
+        histc is_in isclose isfinite isinf isnan isneginf isposinf isreal kthvalue le lt
+        median_of_all median_with_indices mode nanmedian_of_all nanmedian_with_indices ne nextafter
+        search_sorted signbit sort_with_indices topk unique_rows
+    """,
+    "works on bits, truth values or whole numbers": """
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd
+        hash_tensor lcm logical_and logical_not logical_or logical_xor
+    """,
+    "draws random numbers, however many attempts that takes": """
+        attention_noise binomial sample_dirichlet sampled standard_gamma dirichlet_grad
+        standard_gamma_grad
+    """,
+    "takes as many products as the values ask for": "lobpcg matrix_exp",
+    "has no convention yet": """
+        chebyshev cofactors ctc_loss geqrf householder_product ldl_factor ldl_solve least_squares
+        ormqr pinv resample +svdvals
+    """,
+}
+
+
+def _free(sign: str) -> set[str]:
+    names = {name for names in FREE.values() for name in names.split()}
+    kept = {name for name in names if name[0] not in "+-"}
+    return kept | {name[1:] for name in names if name[0] == sign}
+
+
+def _calculating(gradients: bool) -> set[str]:
+    """Ops that are no views; of `gradients`, those that have one."""
+    ops = {name: op for name, op in TABLE.items() if is_op(op) and not op.view}
+    if not gradients:
+        return {*ops}
+    return {name for name in ops if any(part.startswith("backward") for part in vars(ops[name]))}
+
+
+def test_every_op_has_a_cost_or_a_reason():
+    assert _calculating(False) - {*op_costs.products, *op_costs._others} == _free("+")
+
+
+def test_every_gradient_has_a_cost_or_a_reason():
+    found = _calculating(True)
+    counted = {name for name in found if f"{name}_backward" in op_costs.products}
+    assert found - counted - {*op_costs._other_gradients} == _free("-") & found
+
+
 class Costs:
     """What runs inside costs, by the names of ops and nodes."""
 
@@ -159,3 +217,29 @@ def test_an_op_without_a_formula_is_cheap_to_ask():
         op_costs.products["relu_of_everything"]
     assert flops_of("relu_of_everything", (object(), None), {"x": 3}, None) == 0
     assert bytes_of("relu_of_everything", (object(), None), None) == 0
+
+
+@parameterized.expand(
+    [
+        ("det", lambda x: tlc.linalg.det(x), 2 * 6**3),
+        ("slogdet", lambda x: tlc.linalg.slogdet(x)[1], 2 * 6**3),
+        ("cholesky", lambda x: tlc.linalg.cholesky(x), 4 * 6**3),
+        ("eigh", lambda x: tlc.linalg.eigh(x)[1], 6 * 6**3),
+        ("qr", lambda x: tlc.linalg.qr(x)[0], 7 * 6**3),
+        ("svd", lambda x: tlc.linalg.svd(x)[1], 10 * 6**3),
+        ("lu_factor", lambda x: tlc.linalg.lu_factor(x)[0], 6 * 6**3),
+    ]
+)
+def test_gradients_of_factorizations(name, call, expected):
+    x = (tlc.eye(6) * tlc.arange(1.0, 7)).to(DEVICE).requires_grad_()
+    found = call(x).sum()
+    with Costs() as costs:
+        found.backward()
+    assert expected in costs.flops.values()
+
+
+def test_the_loss_of_class_indices():
+    x = tlc.ones(5, 4, device=DEVICE, requires_grad=True)
+    with Costs() as costs:
+        tlc.nn.functional.nll_loss(x, tlc.zeros(5, dtype=tlc.int64, device=DEVICE)).backward()
+    assert costs.flops == {"nll_loss": 5, "NllLossBackward0": 5}

@@ -306,3 +306,26 @@ def test_what_an_import_loads():
         "assert 'PIL' not in sys.modules and 'http.client' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_every_frame_of_a_gif(tmp_path, monkeypatch):
+    image = pytest.importorskip("PIL.Image", reason="pictures are read by Pillow")
+    colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
+    frames = [image.new("RGB", (5, 4), color) for color in colors]
+    path = tmp_path / "three.gif"
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=10)
+    content = vision_io.read_file(path)
+    for found in (
+        vision_io.decode_gif(content),
+        vision_io.decode_image(content),
+        vision_io.read_image(path),
+    ):
+        assert found.shape == (3, 3, 4, 5) and found.dtype is tlc.uint8
+        assert [tuple(frame[:, 2, 3].tolist()) for frame in found] == colors
+    assert vision_io.decode_image(content, "GRAY").shape == (3, 1, 4, 5)
+    frames[1].save(path)
+    single = vision_io.decode_gif(vision_io.read_file(path))
+    assert single.shape == (3, 4, 5) and single[:, 0, 0].tolist() == [0, 255, 0]
+    monkeypatch.setattr(image, "MAX_IMAGE_PIXELS", 29)  # a frame has 20, all of them 60
+    with pytest.raises(RuntimeError, match="3 frames"):
+        vision_io.decode_gif(content)

@@ -140,6 +140,12 @@ def cumulative_logsumexp(x: Any, *, axis: int) -> Any:
 
 
 def _complex_logaddexp(x: Any, y: Any) -> Any:
-    large = cupy.maximum(x.real, y.real)
-    large = cupy.where(cupy.isfinite(large), large, 0.0)
-    return cupy.log(cupy.exp(x - large) + cupy.exp(y - large)) + large
+    """The larger term, and the logarithm of 1 plus the ratio.
+
+    So the imaginary part goes on from the larger term's, as on the CPU, instead of wrapping.
+    """
+    first = x.real >= y.real
+    large, small = cupy.where(first, x, y), cupy.where(first, y, x)
+    both = cupy.isinf(large.real) & (large.real == small.real)
+    infinite = cupy.where(large.real < 0, small, cupy.log(cupy.exp(large) + cupy.exp(small)))
+    return cupy.where(both, infinite, large + cupy.log1p(cupy.exp(small - large)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 import cupy
@@ -23,10 +23,15 @@ class CudaOutOfMemoryError(OutOfMemoryError, MemoryError):
 
 
 def allocator(pool: Any) -> Callable[[int], Any]:
-    """The allocation function of a pool, which reports its figures when there is no room."""
+    """The allocation function of a pool, which reports its figures when there is no room.
+
+    It counts: CuPy's hooks belong to a thread, and this function is what all threads call.
+    """
     malloc = pool.malloc
 
     def allocate(size: int) -> Any:
+        if _peaks.counting and not _thread.counts:
+            _peaks.attach()
         try:
             return malloc(size)
         except cupy.cuda.memory.OutOfMemoryError:
@@ -59,66 +64,104 @@ def install() -> None:
         cupy.cuda.set_allocator(allocator(cupy.get_default_memory_pool()))
 
 
-class _Peaks(cupy.cuda.MemoryHook):
-    """Watches allocations for the largest sums of bytes in use and held, by device.
+class _Thread(local):
+    counts = False  # whether the hook below is among the thread's
 
-    It costs about a microsecond an allocation, so it begins when a peak is first asked for.
+
+_thread = _Thread()
+
+
+class _Peaks(cupy.cuda.MemoryHook):
+    """Counts from the first allocation: the largest sums of bytes in use and held, by device.
+
+    CuPy calls it after each allocation and release of a pool, so it adds and compares integers
+    and asks the pool for nothing; the pool's own figure of what is in use is a walk over all
+    blocks.
     """
 
     name = "tensorflow_lite_clone.peaks"
 
     def __init__(self) -> None:
+        self.counting = True
         self.used: dict[int, int] = {}
         self.most: dict[int, int] = {}
         self.most_held: dict[int, int] = {}
         self.listeners: list[tuple[int, Callable[[int, int], None]]] = []
         # Where memory was taken, by address: CuPy's events may name another device when it goes.
-        self._places: dict[int, int] = {}
+        self._devices: dict[int, int] = {}
 
-    def watch(self, index: int) -> None:
-        """Begin with what is in use now."""
+    def attach(self) -> None:
+        """Count in this thread too."""
+        if not _thread.counts:
+            self.__enter__()
+            _thread.counts = True
+
+    def detach(self) -> None:
+        """Count no more, and forget what was counted."""
+        self.counting = False
+        if _thread.counts:
+            self.__exit__()
+            _thread.counts = False
+        for figures in (self.used, self.most, self.most_held, self._devices):
+            figures.clear()
+
+    def restart(self, index: int) -> None:
+        """Let the peaks of a device be what is in use and held now."""
         with cupy.cuda.Device(index):
             pool = cupy.get_default_memory_pool()
             self.used[index] = self.most[index] = pool.used_bytes()
             self.most_held[index] = pool.total_bytes()
 
-    def malloc_postprocess(self, **event: Any) -> None:
-        """Called by CuPy after each allocation from a pool."""
-        index = self._places[event["mem_ptr"]] = get_device()
-        used = self.used.get(index, 0) + event["mem_size"]
-        self.used[index] = used
-        if used > self.most.get(index, 0):
-            self.most[index] = used
+    def alloc_postprocess(self, device_id: int, mem_size: int, mem_ptr: int) -> None:
+        """Called by CuPy after a pool has asked the driver for memory; address 0: it had none."""
+        if mem_ptr:
+            index, held = get_device(), cupy.get_default_memory_pool().total_bytes()
+            if held > self.most_held.get(index, 0):
+                self.most_held[index] = held
+
+    def malloc_postprocess(
+        self, device_id: int, size: int, mem_size: int, mem_ptr: int, pmem_id: int
+    ) -> None:
+        """Called by CuPy after each allocation from a pool; address 0: there was no room."""
+        if not mem_ptr:
+            return
+        index = self._devices[mem_ptr] = get_device()
+        used = self.used
+        if index in used:
+            used[index] += mem_size
+            if used[index] > self.most[index]:
+                self.most[index] = used[index]
+        else:
+            self.restart(index)
         for heard, listener in self.listeners:
             if heard == index:
-                listener(event["mem_size"], event["mem_ptr"])
+                listener(mem_size, mem_ptr)
 
-    def free_postprocess(self, **event: Any) -> None:
+    def free_postprocess(self, device_id: int, mem_size: int, mem_ptr: int, pmem_id: int) -> None:
         """Called by CuPy when memory goes back to its pool."""
-        index = self._places.pop(event["mem_ptr"], event["device_id"])
-        self.used[index] = self.used.get(index, 0) - event["mem_size"]
+        index = self._devices.pop(mem_ptr, device_id)
+        if index in self.used:
+            self.used[index] -= mem_size
         for heard, listener in self.listeners:
             if heard == index:
-                listener(-event["mem_size"], event["mem_ptr"])
+                listener(-mem_size, mem_ptr)
 
 
-_peaks: list[_Peaks] = []
+_peaks = _Peaks()
 
 
 def _watching(index: int) -> _Peaks:
-    if not _peaks:
-        peaks = _Peaks()
-        peaks.__enter__()  # until `unwatch`
-        _peaks.append(peaks)
-    if index not in _peaks[0].most:
-        _peaks[0].watch(index)
-    return _peaks[0]
+    _peaks.counting = True
+    _peaks.attach()
+    if index not in _peaks.used:
+        _peaks.restart(index)
+    return _peaks
 
 
 def unwatch() -> None:
-    """Forget the peaks, which are then counted from when one is asked for again."""
-    if _peaks and not _peaks[0].listeners:
-        _peaks.pop().__exit__()
+    """Count no more until a figure is asked for, and then from there: for timings."""
+    if not _peaks.listeners:
+        _peaks.detach()
 
 
 def listen(index: int, listener: Callable[[int, int], None]) -> Callable[[], None]:
@@ -135,14 +178,15 @@ def figures(index: int) -> dict[str, int]:
     with cupy.cuda.Device(index):
         pool = cupy.get_default_memory_pool()
         used, held = pool.used_bytes(), pool.total_bytes()
-        peaks.most_held[index] = max(peaks.most_held[index], held)
         free, total = cupy.cuda.runtime.memGetInfo()
         blocks = pool.n_free_blocks()
+    # What a thread without the hook released was not counted: the pool knows better.
+    peaks.used[index] = used
     return {
         "allocated": used,
         "reserved": held,
         "max_allocated": max(peaks.most[index], used),
-        "max_reserved": peaks.most_held[index],
+        "max_reserved": max(peaks.most_held[index], held),
         "free_blocks": blocks,
         "free": free,
         "total": total,
@@ -157,7 +201,7 @@ def used_bytes(index: int) -> int:
 
 def reset_peak(index: int) -> None:
     """Count the peaks from now on."""
-    _watching(index).watch(index)
+    _watching(index).restart(index)
 
 
 def release(index: int) -> None:

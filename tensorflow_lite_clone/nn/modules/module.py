@@ -22,7 +22,11 @@ from tensorflow_lite_clone.nn.modules.hooks import (
     register_module_parameter_registration_hook,
 )
 from tensorflow_lite_clone.nn.modules.registry import Registry
-from tensorflow_lite_clone.nn.modules.state import Stateful, _IncompatibleKeys  # noqa: F401
+from tensorflow_lite_clone.nn.modules.state import (
+    _EXTRA_STATE_KEY_SUFFIX,  # noqa: F401
+    Stateful,
+    _IncompatibleKeys,  # noqa: F401
+)
 from tensorflow_lite_clone.ops.convert import parse_to
 from tensorflow_lite_clone.tensor.tensor import Tensor
 

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.nn.parameter import Parameter, is_lazy
 from tensorflow_lite_clone.ops.create import from_numpy
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
-EXTRA = "_extra_state"
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"  # packages look for keys that end so
 
 
 class _IncompatibleKeys(
@@ -91,7 +91,7 @@ class Stateful:
             if value is not None:
                 destination[prefix + name] = value if keep_vars else value.detach()
         if _has_extra(self, "get_extra_state"):
-            destination[prefix + EXTRA] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def _own_state(self) -> list[tuple[str, Any]]:
         attributes = self.__dict__
@@ -246,7 +246,7 @@ class Stateful:
             elif strict:
                 missing_keys.append(key)
 
-        extra = prefix + EXTRA
+        extra = prefix + _EXTRA_STATE_KEY_SUFFIX
         if _has_extra(self, "set_extra_state"):
             if extra in state_dict:
                 self.set_extra_state(state_dict[extra])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 from typing import Any
 
+from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.ops.generators import Generator
 from tensorflow_lite_clone.utils.data.sampler import Sampler, shuffled
 
@@ -41,6 +42,8 @@ class DistributedSampler(Sampler[int]):
             size, own = group()
             num_replicas = size if num_replicas is None else num_replicas
             rank = own if rank is None else rank
+        num_replicas = whole_number("num_replicas", num_replicas)
+        rank = whole_number("rank", rank)
         if not 0 <= rank < num_replicas:
             raise ValueError(
                 f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"
