@@ -139,7 +139,9 @@ class Signature:
                 self.kinds[name] = (*kind, len(parts) > 1 or name in admits_none)
 
     def read(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any], bool]:
-        """Arguments with Python's numbers for zero-dim tensors and NumPy's, and whether their types alone say they fit.
+        """Arguments with numbers for zero-dim tensors, and whether their types alone say they fit.
+
+        NumPy's numbers become Python's.
 
         Raises torch's TypeError for a value of a wrong kind.
         """

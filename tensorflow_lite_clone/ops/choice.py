@@ -172,9 +172,8 @@ def _clamp(name: str, input: Tensor, low: Any, high: Any, inplace: bool, out: An
         and input.dtype.kind == "f"
     ):
         return pointwise(Clamp, input, inplace=inplace, out=out, min=low, max=high)
-    if isinstance(low, Tensor) ^ isinstance(high, Tensor):  # beside a number it is one, if zero-dim
-        if not (low is None or high is None):
-            low, high = _number_of(low), _number_of(high)
+    if low is not None and high is not None and isinstance(low, Tensor) ^ isinstance(high, Tensor):
+        low, high = _number_of(low), _number_of(high)
     bounds = [bound for bound in (low, high) if bound is not None]
     if not bounds:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")

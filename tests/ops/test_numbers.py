@@ -14,7 +14,7 @@ import numpy as np
 
 import tensorflow_lite_clone as tl
 from tests.op_db import OPS
-from tests.op_db._case import Value, draw, place
+from tests.op_db._case import draw, place
 from tests.op_db._check import OURS, TORCH, about, compare, each
 
 NUMPY = {bool: np.bool_, int: np.int64, float: np.float64}
@@ -87,6 +87,15 @@ class TestMixtures(unittest.TestCase):
     def test_sizes_of_modules(self):
         for norm in (tl.nn.LayerNorm, tl.nn.RMSNorm):
             self.assertEqual(norm(np.int64(4)).normalized_shape, (4,))
+
+    def test_shapes_and_dtypes_beside_numbers(self):
+        self.assertEqual(tl.ones(3).broadcast_to(2, 3).shape, (2, 3))
+        self.assertEqual(tl.normal(tl.tensor(0.0), tl.tensor(1.0), (2,)).shape, (2,))
+        loss = tl.nn.BCEWithLogitsLoss()(tl.ones(2), tl.ones(2, dtype=tl.float64))
+        self.assertIs(loss.dtype, tl.float64)
+        matrix = tl.eye(2) * 2
+        self.assertEqual(tl.linalg.inv(A=matrix)[0, 0].item(), 0.5)
+        self.assertEqual(tl.linalg.det(A=matrix).item(), 4.0)
 
     def test_flags_that_pytorch_reads_in_python(self):
         attention = tl.nn.MultiheadAttention(4, 2)
