@@ -129,6 +129,10 @@ def in_order(op: Any, backend: Any, result: Any, arrays: Sequence[Any], paramete
         return result
     if rule is row_major or result.ndim < 2:
         return backend.F.copy(result)
+    if rule is elementwise:  # the dense layout of the result is that of all operands
+        strides = result.strides
+        if all([x.__class__ is backend.array_type and x.strides == strides for x in arrays]):
+            return result
     if contiguous and rule not in _reordering:
         ambiguous = rule in _OF_IMAGES
         for x in arrays:
