@@ -6,6 +6,7 @@ import itertools
 import weakref
 from typing import Any
 
+from tensorflow_lite_clone.autograd.anchors import anchored
 from tensorflow_lite_clone.autograd.hooks import GradientHooks, Handle, hooks_at
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
@@ -191,7 +192,8 @@ class Node(GraphNode):
                     chosen["needs"] = tuple([a and b for a, b in zip(plan.needs, needed)])
             backward = op.backward if create_graph else self.backend.joint_gradients[op.backward]
             result = backward(F, g, *saved, **chosen)
-            return result if type(result) is tuple else (result,)
+            result = result if type(result) is tuple else (result,)
+            return anchored(F, result, saved) if create_graph else result
         results = [None] * len(self.edges)
         steps, shared = plan.steps, plan.shared
         if plan.whole is not None and (
@@ -223,7 +225,7 @@ class Node(GraphNode):
             found = function(F, g, *values, **chosen)
             for position, result in zip(positions, found, strict=True):
                 results[position] = result
-        return results
+        return anchored(F, results, saved) if create_graph else results
 
     def _differentiable(self, grads: list, F: Any) -> Any:
         """The gradients of the outputs that have one, zeros where none arrived."""

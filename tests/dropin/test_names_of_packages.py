@@ -89,7 +89,9 @@ CHECKS = ("", "_index", "_value", "_type", "_not_implemented", "_with", "_tensor
 CONDITIONS = (True, False, 1, None, "x", "tensor", "tensors", "integers")
 
 
-@pytest.mark.parametrize("message", [None, "text", len, lambda: "said"], ids=str)
+@pytest.mark.parametrize(
+    "message", [None, "text", len, lambda: "said"], ids=["none", "text", "len", "lambda"]
+)
 @pytest.mark.parametrize("check", (*CHECKS, "_tensor_all_with"))
 def test_conditions_that_packages_check(check, message):
     def outcome(lib, condition):
