@@ -229,7 +229,11 @@ def test_samplers_of_parts_take_whole_numbers():
 
 
 @pytest.mark.parametrize("dtype", [None, "int64", "bool", "float32", "bfloat16", "complex64"])
-@pytest.mark.parametrize("data", [None, [None], [1, None], {1: 2}, [object()]], ids=repr)
+@pytest.mark.parametrize(
+    "data",
+    [None, [None], [1, None], {1: 2}, [object()]],
+    ids=["none", "nones", "mixed", "dict", "object"],
+)
 def test_what_is_no_number(data, dtype):
     def error(lib):
         with pytest.raises((RuntimeError, TypeError)) as caught:

@@ -54,7 +54,7 @@ def _dense(array: np.ndarray, dtype: torch.dtype) -> Any:
     return made if made.dtype is ours else made.view(ours)
 
 
-def _tensor(tensor: torch.Tensor) -> Any:
+def _tensor(tensor: torch.Tensor, memories: dict[Any, Any] | None = None) -> Any:
     if tensor.layout is torch.sparse_coo:
         ours = tlc.sparse_coo_tensor(
             _tensor(tensor._indices()), _tensor(tensor._values().detach()), tuple(tensor.shape)
@@ -63,20 +63,30 @@ def _tensor(tensor: torch.Tensor) -> Any:
     elif tensor.layout is not torch.strided:
         raise Missing(f"layout {tensor.layout}")
     elif tensor.numel() == 0 or (
-        tensor.is_contiguous() and tensor.untyped_storage().nbytes() == tensor.nbytes
+        memories is None
+        and tensor.is_contiguous()
+        and tensor.untyped_storage().nbytes() == tensor.nbytes
     ):
         ours = _dense(_array(tensor), tensor.dtype)
     else:  # the same strides, over the same memory
         extent = tensor.untyped_storage().nbytes() // tensor.dtype.itemsize
-        memory = _dense(_array(tensor.detach().as_strided((extent,), (1,), 0)), tensor.dtype)
+        key = tensor.untyped_storage().data_ptr(), tensor.dtype
+        memory = None if memories is None else memories.get(key)
+        if memory is None:
+            memory = _dense(_array(tensor.detach().as_strided((extent,), (1,), 0)), tensor.dtype)
+            if memories is not None:
+                memories[key] = memory
         ours = memory.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
     return ours.requires_grad_(True) if tensor.requires_grad else ours
 
 
-def to_ours(value: Any) -> Any:
-    """The same value for our package: tensors with their strides, dtypes, containers of them."""
+def to_ours(value: Any, memories: dict[Any, Any] | None = None) -> Any:
+    """The same value for our package: tensors with their strides, dtypes, containers of them.
+
+    Tensors of one memory share it here too where `memories` is a dictionary to note them in.
+    """
     if isinstance(value, torch.Tensor):
-        return _tensor(value)
+        return _tensor(value, memories)
     if isinstance(value, torch.dtype):
         return _our_dtype(value)
     if isinstance(value, torch.device):
@@ -86,9 +96,9 @@ def to_ours(value: Any) -> Any:
     if isinstance(value, torch.Size):
         return tlc.Size(value)
     if type(value) in (list, tuple, set):
-        return type(value)(map(to_ours, value))
+        return type(value)([to_ours(item, memories) for item in value])
     if type(value) is dict:
-        return {key: to_ours(item) for key, item in value.items()}
+        return {key: to_ours(item, memories) for key, item in value.items()}
     if isinstance(value, types.FunctionType):
         return rebound(value)
     if isinstance(value, torch.nn.PairwiseDistance):  # a distance that a loss is given
