@@ -241,7 +241,7 @@ class TestOverride(unittest.TestCase):
         np.testing.assert_array_equal(mine[~finite], plain[~finite])
         if not finite.any():
             return
-        unit = np.finfo(kind).eps if kind.kind == "f" else {"bfloat16": 2**-7}.get(kind.name, 0)
+        unit = np.finfo(kind).eps if kind.kind in "fc" else {"bfloat16": 2**-7}.get(kind.name, 0)
         slack = units * unit * np.abs(true[finite]).max()
         allowed = 2 * np.abs(plain - true)[finite].max() + slack
         self.assertLessEqual(np.abs(mine - true)[finite].max(), allowed)
