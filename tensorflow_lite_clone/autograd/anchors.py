@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.dispatch.op import Op
@@ -23,7 +24,7 @@ class Anchor(Op):
         return F.zeros_like(x)
 
 
-def anchored(F: Any, results: Any, saved: list) -> list:
+def anchored(F: Any, results: Any, saved: Sequence) -> list:
     """The gradients of a recorded backward pass, each of which requires a gradient if a saved one
     of the inputs or outputs does.
 

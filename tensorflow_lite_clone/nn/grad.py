@@ -24,7 +24,8 @@ def _input_gradient(name: str, convolution: Callable[..., Tensor]) -> Callable[.
         input = grad_output.new_zeros(tuple(input_size)).requires_grad_()
         with enable_grad():
             y = convolution(input, weight, None, stride, padding, dilation, groups)
-        (result,) = grad(y, input, grad_output, create_graph=is_grad_enabled())
+        recorded = is_grad_enabled() and (weight.requires_grad or grad_output.requires_grad)
+        (result,) = grad(y, input, grad_output, create_graph=recorded)
         assert result is not None  # y is made of it
         return result
 
@@ -46,7 +47,8 @@ def _weight_gradient(name: str, convolution: Callable[..., Tensor]) -> Callable[
         weight = grad_output.new_zeros(tuple(weight_size)).requires_grad_()
         with enable_grad():
             y = convolution(input, weight, None, stride, padding, dilation, groups)
-        (result,) = grad(y, weight, grad_output, create_graph=is_grad_enabled())
+        recorded = is_grad_enabled() and (input.requires_grad or grad_output.requires_grad)
+        (result,) = grad(y, weight, grad_output, create_graph=recorded)
         assert result is not None  # y is made of it
         return result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from typing import Any
 
@@ -305,7 +304,7 @@ def _checked_probabilities(name: str, q: Any, input: Tensor) -> Tensor:
         if not holds((q >= 0) & (q <= 1)):
             raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
         return q
-    if not isinstance(q, numbers.Real):
+    if not isinstance(q, (int, float)):
         raise TypeError(
             f"{name}(): argument 'q' (position 2) must be float or Tensor, not {type(q).__name__}"
         )

@@ -57,7 +57,7 @@ def test_conventions(name, shapes, out, parameters, expected):
 #: is so of the gradient alone, a `+` of the forward alone.
 FREE = {
     "moves, fills, converts or takes apart elements": """
-        cast cast_to_integers cast_weight cat clone constant_pad copy_into embed +embedding
+        anchor cast cast_to_integers cast_weight cat clone constant_pad copy_into embed +embedding
         embedding_pick fill flip frexp +gather gather_sparse +im2col +index +index_along index_mask
         index_put +index_select make_complex mask_put masked_fill max_pool_indices max_pool_pick
         nothing_pooled one_hot put_along_axis repeat repeat_interleave restride roll scatter stack
@@ -67,7 +67,7 @@ FREE = {
     """,
     "compares, counts or sorts": """
         adaptive_max_indices all any check_phases count_integers count_nonzero eq equal_all ge gt
-        histc is_in isclose isfinite isinf isnan isneginf isposinf isreal kthvalue le lt
+        hamming histc is_in isclose isfinite isinf isnan isneginf isposinf isreal kthvalue le lt
         median_of_all median_with_indices mode nanmedian_of_all nanmedian_with_indices ne nextafter
         search_sorted signbit sort_with_indices topk unique_rows
     """,
