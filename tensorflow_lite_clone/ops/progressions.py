@@ -116,7 +116,7 @@ def closed_range(
     else:  # as torch: for two-byte floats in float32
         wide = backend.native[_SUMMED_IN.get(dtype, dtypes.float64)]
         first, last, by = [backend.constant(v, wide) for v in (start, end, step)]
-        count = int((last - first) / by) + 1
+        count = int(backend.to_host((last - first) / by)) + 1
     array = backend.guarded(_stepped)(backend.F, count, step, start)
     return finish(backend.F.astype(array, dtype), backend, requires_grad)
 
