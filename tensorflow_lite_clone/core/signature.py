@@ -15,6 +15,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.forwarding import Parameters, forwarder, parameters_of
 
 #: Classes of higher rooms that annotations name, or what tells their instances; entered by these.
 classes: dict[str, Any] = {}
@@ -179,33 +180,80 @@ class Signature:
         return value, by_type
 
 
+#: What a checked function does; `known` holds types of arguments that have passed.
+_CHECKED = """
+    if {types} in known:
+        try:
+            return function({call})
+        except NotStrided as reason:
+            return answer(reason, {args}, {kwargs})
+    return check({args}, {kwargs})
+"""
+#: The same for one that has other names for some of its parameters, `more`.
+_TRANSLATED = _CHECKED.replace("if {types}", "if not more and {types}")
+#: Stands for parameters that may be given under another name.
+_MISSING = object()
+
+
 def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> Any:
     """`function`, whose arguments are checked by their annotations before it is called.
 
     `translated` gives keyword arguments the function's own names before they are looked at.
     """
     signature: Signature | None = None
-    known: set[tuple] = set()  # types of arguments that have passed
+    known: set[tuple] = set()
+    parameters = parameters_of(function)
+    if translated is not None and parameters is not None:
+        parameters = parameters.under_other_names(_MISSING)
 
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def check(args: tuple, kwargs: dict[str, Any], types: tuple = ()) -> Any:
         nonlocal signature
-        if kwargs:
-            if translated is not None:
-                kwargs = translated(kwargs)
-            types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
-        else:
-            types = (*map(type, args),)
-        if types not in known:
-            if signature is None:
-                signature = Signature(function)
-            args, kwargs, settled = signature.read(args, kwargs)
-            if settled and len(known) < 64:
-                known.add(types)
+        if signature is None:
+            signature = Signature(function)
+        if parameters is not None:
+            types = (*map(type, args), *map(type, kwargs.values()))
+            args, kwargs = given(parameters, args, kwargs)
+        args, kwargs, settled = signature.read(args, kwargs)
+        if settled and len(known) < 64:
+            known.add(types)
         try:
             return function(*args, **kwargs)
         except NotStrided as reason:
             return reason.answer(function.__name__, *args, **kwargs)
+
+    def given(
+        parameters: Parameters, args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[tuple, dict[str, Any]]:
+        args, kwargs = parameters.given(args, kwargs)
+        if translated is not None:
+            if any([value is _MISSING for value in args]):
+                named = dict(zip(parameters.positional, args, strict=False))
+                args, kwargs = (), {k: v for k, v in named.items() if v is not _MISSING} | kwargs
+            kwargs = translated(kwargs)
+        return args, kwargs
+
+    if parameters is not None:
+
+        def answer(reason: NotStrided, args: tuple, kwargs: dict[str, Any]) -> Any:
+            args, kwargs = given(parameters, args, kwargs)
+            return reason.answer(function.__name__, *args, **kwargs)
+
+        names = {"known": known, "check": check, "answer": answer, "NotStrided": NotStrided}
+        body = _CHECKED if translated is None else _TRANSLATED
+        wrapper = forwarder(function, body, parameters, **names)
+    else:
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if translated is not None:
+                kwargs = translated(kwargs)
+            types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+            if types not in known:
+                return check(args, kwargs, types)
+            try:
+                return function(*args, **kwargs)
+            except NotStrided as reason:
+                return reason.answer(function.__name__, *args, **kwargs)
 
     wrapper.checked = True  # type: ignore[attr-defined]
     return wrapper
