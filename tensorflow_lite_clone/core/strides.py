@@ -362,9 +362,7 @@ def sizes_of(args: tuple, name: str = "size", keywords: dict[str, Any] | None = 
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
     try:
-        return tuple(
-            [size if type(size) is int else whole_number("size", size) for size in args]
-        )
+        return tuple([size if type(size) is int else whole_number("size", size) for size in args])
     except TypeError:
         kinds = ", ".join([type(size).__name__ for size in args])
         raise TypeError(f"argument '{name}' must be tuple of ints, but found ({kinds})") from None
