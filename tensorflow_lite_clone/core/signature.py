@@ -16,6 +16,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.forwarding import Parameters, forwarder, parameters_of
+from tensorflow_lite_clone.core.older_orders import ORDERS, in_present_order
 
 #: Classes of higher rooms that annotations name, or what tells their instances; entered by these.
 classes: dict[str, Any] = {}
@@ -52,7 +53,8 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, Real) or is_bool(value) or _is_single(value, "biuf")
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether `value` is a number of any kind, or a zero-dim tensor."""
     return isinstance(value, Number) or is_bool(value) or _is_single(value, "biufc")
 
 
@@ -79,7 +81,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("int", is_int),
     "bool": ("bool", is_bool),
     "float": ("float", _is_float),
-    "complex": ("Number", _is_number),
+    "complex": ("Number", is_number),
     "str": ("str", lambda value: isinstance(value, str)),
     "DType": ("torch.dtype", _is_dtype),
     "Generator": ("torch.Generator", lambda value: isinstance(value, classes["Generator"])),
@@ -147,6 +149,11 @@ class Signature:
         Raises torch's TypeError for a value of a wrong kind.
         """
         values, settled = list(args), True
+        if self.name in ORDERS:
+            named = in_present_order(self.name, self._fits, args, kwargs)
+            if named is not None:
+                values = [named.pop(name) for name in self.names]
+                args, kwargs, settled = tuple(values), named, False
         for place, name in enumerate(self.names[: len(args)]):
             values[place], by_type = self._read(name, args[place], f" (position {place + 1})")
             settled &= by_type
@@ -155,6 +162,9 @@ class Signature:
             named[name], by_type = self._read(name, value, "")
             settled &= by_type
         return tuple(values), named, settled
+
+    def _fits(self, name: str, value: Any) -> bool:
+        return name not in self.kinds or self.kinds[name][1](value)
 
     def _read(self, name: str, value: Any, where: str) -> tuple[Any, bool]:
         by_type = type(value) in _BY_TYPE or isinstance(value, DType)
@@ -202,7 +212,8 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
     """
     signature: Signature | None = None
     known: set[tuple] = set()
-    parameters = parameters_of(function)
+    # Calls in an earlier order may have more arguments than there are parameters.
+    parameters = None if function.__name__ in ORDERS else parameters_of(function)
     if translated is not None and parameters is not None:
         parameters = parameters.under_other_names(_MISSING)
 

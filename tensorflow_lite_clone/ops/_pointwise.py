@@ -121,7 +121,7 @@ def unary(
             if edge is not None and mode.grad:
                 record(output, op, backend, (edge,), 1, (storage,))
         if out is not None:
-            return write_out(name, out, output, (input,))
+            return write_out(name, out, output, (input,), elementwise=True)
         return output
 
     def function_(input):
@@ -334,7 +334,11 @@ def binary(
             except NotStrided as reason:
                 return reason.answer(name, input, other)
             if result is not NotImplemented:
-                return result if out is None else write_out(name, out, result, (input, other))
+                return (
+                    result
+                    if out is None
+                    else write_out(name, out, result, (input, other), elementwise=True)
+                )
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):

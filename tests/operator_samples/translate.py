@@ -37,8 +37,11 @@ def _our_dtype(dtype: torch.dtype) -> Any:
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
-    """The elements of a PyTorch tensor, row-major, as bits where NumPy lacks the dtype."""
-    flat = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    """The elements of a PyTorch tensor, row-major, as bits where NumPy lacks the dtype.
+
+    They are copied: PyTorch does not resize what NumPy has seen.
+    """
+    flat = tensor.detach().resolve_conj().resolve_neg().clone().contiguous()
     if tensor.dtype is torch.complex32:
         return torch.view_as_real(flat).view(torch.int16).numpy()
     if tensor.dtype is torch.bfloat16 or "float8" in str(tensor.dtype):
@@ -83,10 +86,16 @@ def _tensor(tensor: torch.Tensor, memories: dict[Any, Any] | None = None) -> Any
 def to_ours(value: Any, memories: dict[Any, Any] | None = None) -> Any:
     """The same value for our package: tensors with their strides, dtypes, containers of them.
 
-    Tensors of one memory share it here too where `memories` is a dictionary to note them in.
+    Where `memories` is a dictionary to note them in, tensors of one memory share it here too, and
+    a tensor that comes again is one here.
     """
     if isinstance(value, torch.Tensor):
-        return _tensor(value, memories)
+        if memories is None:
+            return _tensor(value, None)
+        key = "tensor", id(value)
+        if key not in memories:
+            memories[key] = _tensor(value, memories)
+        return memories[key]
     if isinstance(value, torch.dtype):
         return _our_dtype(value)
     if isinstance(value, torch.device):
