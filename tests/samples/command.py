@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import multiprocessing
 import re
 import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.samples.comparison import Nothing, brief
 
-LIMIT = 120  # seconds for one name and kind
+LIMIT = 120  # seconds of the processor for one name and kind
 
 Kinds = dict[str, Callable[[Any], None]]
 Table = dict[str, list[Any]]
@@ -31,10 +32,10 @@ def _check(
     """(kind, name, outcome): what differs, "" where nothing does, None without a sample."""
     kind, name = task
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGALRM, _late)
+    signal.signal(signal.SIGPROF, _late)
     outcome: str | None = None
     for entry in table()[name]:
-        signal.alarm(LIMIT)
+        signal.setitimer(signal.ITIMER_PROF, LIMIT)
         try:
             kinds[kind](entry)
             outcome = outcome or ""
@@ -45,7 +46,7 @@ def _check(
             if verbose:
                 traceback.print_exc()
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
     return kind, name, outcome
 
 
@@ -68,19 +69,19 @@ def main(name: str, about: str | None, kinds: Kinds, table: Callable[[], Table])
     check = functools.partial(_check, kinds, table, given.verbose)
     if given.jobs > 1:
         with multiprocessing.Pool(given.jobs) as pool:
-            results = pool.map(check, tasks, chunksize=4)
+            _report(pool.imap(check, tasks, chunksize=4))
     else:
-        results = [check(task) for task in tasks]
-    for kind in given.kinds:
-        outcomes = {
-            name: outcome for k, name, outcome in results if k == kind and outcome is not None
-        }
+        _report(map(check, tasks))
+    return 0
+
+
+def _report(results: Iterable[tuple[str, str, str | None]]) -> None:
+    """Print a kind's failures and its count as soon as they are known."""
+    for kind, group in itertools.groupby(results, key=lambda result: result[0]):
+        outcomes = {name: outcome for _, name, outcome in group if outcome is not None}
         failed = {name: outcome for name, outcome in outcomes.items() if outcome}
         for name, outcome in failed.items():
             print(f"{kind:16} {name:40} {outcome}")
         good = len(outcomes) - len(failed)
         share = 100 * good / len(outcomes) if outcomes else 100.0
         print(f"== {kind}: {good} of {len(outcomes)} names ({share:.1f} %)", flush=True)
-    return 0
-
-

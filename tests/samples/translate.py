@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import types
 import warnings
@@ -119,7 +120,7 @@ def to_ours(value: Any, memories: dict[Any, Any] | None = None) -> Any:
     if isinstance(value, torch.nn.Module):
         return _module(value)
     if isinstance(value, torch.nn.LinearCrossEntropyOptions):
-        return tlc.nn.LinearCrossEntropyOptions(**to_ours(vars(value)))
+        return tlc.nn.LinearCrossEntropyOptions(**to_ours(dataclasses.asdict(value)))
     return value
 
 
