@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Number, Real
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.errors import NotStrided, size_error
 
+_LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1  # of 64 bits
 #: Classes of higher rooms that annotations name, or what tells their instances; entered by these.
 classes: dict[str, Any] = {}
 
@@ -32,11 +33,31 @@ def is_int(value: Any) -> bool:
     return hasattr(value, "__index__") and not is_bool(value)
 
 
+def expect_long(what: str, number: int) -> None:
+    """ValueError for an int that 64 bits do not hold."""
+    if not _LEAST <= number <= _LARGEST:
+        raise ValueError(f"{what}: Overflow when unpacking long long, got {number}")
+
+
+def expect_longs(what: str, numbers: Iterable[int]) -> None:
+    """TypeError for a sequence with an int that 64 bits do not hold."""
+    for place, number in enumerate(numbers):
+        if not _LEAST <= number <= _LARGEST:
+            raise TypeError(
+                f"{what} failed to unpack the object at pos {place + 1} with error "
+                f'"Overflow when unpacking long long", got {number}'
+            )
+
+
 def whole_number(what: str, value: Any) -> int:
-    """`value` as an int; TypeError for what PyTorch does not take for one."""
+    """`value` as an int; TypeError for what PyTorch does not take for one.
+
+    ValueError for one that 64 bits do not hold.
+    """
     if not is_int(value):
         raise TypeError(f"{what} must be int, not {type(value).__name__}")
     number: int = value.__index__()
+    expect_long(what, number)
     return number
 
 
@@ -155,6 +176,17 @@ class Signature:
             settled &= by_type
         return tuple(values), named, settled
 
+    def ints(self, args: tuple, kwargs: dict[str, Any]) -> tuple:
+        """Which arguments are ints: places in `args` and names."""
+        given = (*zip(self.names, enumerate(args)), *zip(kwargs, kwargs.items()))
+        return tuple(
+            [
+                key
+                for name, (key, value) in given
+                if type(value) is int and self.kinds.get(name, "*")[0] == "int"
+            ]
+        )
+
     def _read(self, name: str, value: Any, where: str) -> tuple[Any, bool]:
         by_type = type(value) in _BY_TYPE or isinstance(value, DType)
         if not by_type and name not in _DATA:
@@ -172,6 +204,8 @@ class Signature:
                 f"{self.name}(): argument '{name}'{where} must be {called}, not "
                 f"{type(value).__name__}"
             )
+        if called == "int":
+            expect_long(f"{self.name}(): argument '{name}'", value.__index__())
         if called == "Tensor":
             return value, True
         if isinstance(value, classes["Tensor"]):
@@ -185,7 +219,8 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
     `translated` gives keyword arguments the function's own names before they are looked at.
     """
     signature: Signature | None = None
-    known: set[tuple] = set()  # types of arguments that have passed
+    # Types of arguments that have passed; then only the sizes of ints are looked at.
+    known: dict[tuple, tuple] = {}
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -196,16 +231,25 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
             types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
         else:
             types = (*map(type, args),)
-        if types not in known:
+        ints = known.get(types)
+        if ints is None:
             if signature is None:
                 signature = Signature(function)
             args, kwargs, settled = signature.read(args, kwargs)
             if settled and len(known) < 64:
-                known.add(types)
+                known[types] = signature.ints(args, kwargs)
+        else:
+            for key in ints:
+                expect_long(function.__name__, kwargs[key] if key.__class__ is str else args[key])
         try:
             return function(*args, **kwargs)
         except NotStrided as reason:
             return reason.answer(function.__name__, *args, **kwargs)
+        except (ValueError, OverflowError, MemoryError) as error:
+            translated_error = size_error(function.__name__, error, (*args, *kwargs.values()))
+            if translated_error is error:
+                raise
+            raise translated_error from None
 
     wrapper.checked = True  # type: ignore[attr-defined]
     return wrapper

@@ -11,7 +11,7 @@ from tensorflow_lite_clone.autograd.inplace import Restride, check_inplace
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.errors import NotStrided, level_outside
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
-from tensorflow_lite_clone.core.shape import Size, contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.shape import Size, contiguous_strides, expect_storage, normalize_dim
 from tensorflow_lite_clone.core.strides import (
     MemoryFormat,
     channels_last,
@@ -245,6 +245,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat | None = None
         raise RuntimeError("cannot resize variables that require grad")
     storage = self._storage
     backend = storage.backend
+    expect_storage(shape, self.dtype.itemsize)
     if math.prod(shape) > extent(storage.laid.shape, backend.strides(storage.array)):
         array = backend.empty(shape, self.dtype)
         F, count = backend.F, storage.laid.size

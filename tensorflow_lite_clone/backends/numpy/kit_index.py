@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.core.errors import size_error
 
 # Elements handled at a time where every one needs a 64-bit position.
 _BLOCK = 1 << 20
@@ -38,7 +39,10 @@ def _window(x: Any, shape: tuple, byte_strides: tuple, byte_offset: int) -> Any:
     interface["data"] = (address + byte_offset, readonly)
     interface["shape"] = shape
     interface["strides"] = byte_strides
-    result = np.asarray(_Window(interface, x))
+    try:
+        result = np.asarray(_Window(interface, x))
+    except (ValueError, OverflowError) as error:
+        raise size_error("as_strided", error, (shape, byte_strides)) from None
     if result.dtype != x.dtype:  # bfloat16 has no letter in the interface
         result = result.view(x.dtype)
     return result
