@@ -171,7 +171,12 @@ def apply_view(op: type[Op], input: Tensor, **parameters: Any) -> Tensor:
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    return view_of(op, input, call(storage.array, **parameters), parameters)
+    array = storage.array
+    try:
+        part = call(array, **parameters)
+    except REFUSALS:
+        part = calculated(op, backend, call, (array,), parameters)
+    return view_of(op, input, part, parameters)
 
 
 def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:

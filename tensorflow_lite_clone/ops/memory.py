@@ -179,8 +179,13 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 @public("torch")
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape to which all `shapes` broadcast; RuntimeError when there is none."""
+    """The shape to which all `shapes` broadcast; RuntimeError when there is none.
+
+    ValueError for negative sizes.
+    """
     known = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    if any([size < 0 for shape in known for size in shape]):
+        raise ValueError("Attempting to broadcast a dimension with negative length!")
     return Size(views.broadcast_shapes(*known))
 
 

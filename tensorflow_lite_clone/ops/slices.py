@@ -257,7 +257,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             f"{list(strides)}"
         )
     array, backend = storage.array, storage.backend
-    expect_storage(shape, 0)
+    expect_storage(shape, 1)
     own = offset_of(storage)
     start = own if storage_offset is None else whole_number("storage_offset", storage_offset)
     memory = (storage.root or storage).array
