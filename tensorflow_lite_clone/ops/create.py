@@ -245,7 +245,7 @@ def _fill_value(name: str, value: Any, dtype: DType | None) -> tuple[Any, DType]
             f"{name}(): argument 'fill_value' must be Number, not {type(value).__name__}"
         )
     if dtype is None:
-        return number, value.dtype if isinstance(value, Tensor) else dtype_of_scalar(number)
+        dtype = value.dtype if isinstance(value, Tensor) else dtype_of_scalar(number)
     dtype = as_dtype(dtype)
     return fitting_number(number, dtype), dtype
 

@@ -107,10 +107,14 @@ class ConstantPad(Op):
 
 
 def _repeated(name: str, x: Tensor, repeats: tuple) -> Tensor:
-    shape = storage_of(name, x).laid.shape
-    if any([count < 0 for count in repeats]):
-        sizes = [count * n for count, n in zip(repeats[::-1], shape[::-1])][::-1]
+    array = storage_of(name, x).laid
+    shape = array.shape
+    leading = (1,) * (len(repeats) - len(shape))
+    sizes = [count * n for count, n in zip(repeats, leading + shape, strict=True)]
+    if min(sizes, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}")
+    expect_storage(sizes, array.dtype.itemsize)
+    repeats = tuple([max(count, 0) for count in repeats])  # a negative one of a size of 0
     return apply(Repeat, x, repeats=repeats, shape=shape)
 
 
