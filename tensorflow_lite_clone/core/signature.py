@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Number, Real
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.errors import NotStrided, size_error
 from tensorflow_lite_clone.core.forwarding import Parameters, forwarder, parameters_of
 from tensorflow_lite_clone.core.older_orders import ORDERS, in_present_order
 
+_LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1  # of 64 bits
 #: Classes of higher rooms that annotations name, or what tells their instances; entered by these.
 classes: dict[str, Any] = {}
 
@@ -34,11 +35,31 @@ def is_int(value: Any) -> bool:
     return hasattr(value, "__index__") and not is_bool(value)
 
 
+def expect_long(what: str, number: int) -> None:
+    """ValueError for an int that 64 bits do not hold."""
+    if not _LEAST <= number <= _LARGEST:
+        raise ValueError(f"{what}: Overflow when unpacking long long, got {number}")
+
+
+def expect_longs(what: str, numbers: Iterable[int]) -> None:
+    """TypeError for a sequence with an int that 64 bits do not hold."""
+    for place, number in enumerate(numbers):
+        if not _LEAST <= number <= _LARGEST:
+            raise TypeError(
+                f"{what} failed to unpack the object at pos {place + 1} with error "
+                f'"Overflow when unpacking long long", got {number}'
+            )
+
+
 def whole_number(what: str, value: Any) -> int:
-    """`value` as an int; TypeError for what PyTorch does not take for one."""
+    """`value` as an int; TypeError for what PyTorch does not take for one.
+
+    ValueError for one that 64 bits do not hold.
+    """
     if not is_int(value):
         raise TypeError(f"{what} must be int, not {type(value).__name__}")
     number: int = value.__index__()
+    expect_long(what, number)
     return number
 
 
@@ -183,6 +204,8 @@ class Signature:
                 f"{self.name}(): argument '{name}'{where} must be {called}, not "
                 f"{type(value).__name__}"
             )
+        if called == "int":
+            expect_long(f"{self.name}(): argument '{name}'", value.__index__())
         if called == "Tensor":
             return value, True
         if isinstance(value, classes["Tensor"]):
@@ -195,8 +218,8 @@ _CHECKED = """
     if {types} in known:
         try:
             return function({call})
-        except NotStrided as reason:
-            return answer(reason, {args}, {kwargs})
+        except Exception as error:
+            return failed(error, {args}, {kwargs})
     return check({args}, {kwargs})
 """
 #: The same for one that has other names for some of its parameters, `more`.
@@ -229,8 +252,8 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
             known.add(types)
         try:
             return function(*args, **kwargs)
-        except NotStrided as reason:
-            return reason.answer(function.__name__, *args, **kwargs)
+        except Exception as error:
+            return answer(error, args, kwargs)
 
     def given(
         parameters: Parameters, args: tuple, kwargs: dict[str, Any]
@@ -243,15 +266,23 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
             kwargs = translated(kwargs)
         return args, kwargs
 
+    def answer(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if isinstance(error, NotStrided):
+            return error.answer(function.__name__, *args, **kwargs)
+        assert signature is not None
+        signature.read(args, kwargs)  # where an int has too many bits for its type to tell
+        translation = size_error(function.__name__, error, (*args, *kwargs.values()))
+        if translation is error:
+            raise
+        raise translation from None
+
     if parameters is not None:
 
-        def answer(reason: NotStrided, args: tuple, kwargs: dict[str, Any]) -> Any:
-            args, kwargs = given(parameters, args, kwargs)
-            return reason.answer(function.__name__, *args, **kwargs)
+        def failed(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+            return answer(error, *given(parameters, args, kwargs))
 
-        names = {"known": known, "check": check, "answer": answer, "NotStrided": NotStrided}
         body = _CHECKED if translated is None else _TRANSLATED
-        wrapper = forwarder(function, body, parameters, **names)
+        wrapper = forwarder(function, body, parameters, known=known, check=check, failed=failed)
     else:
 
         @functools.wraps(function)
@@ -263,8 +294,8 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
                 return check(args, kwargs, types)
             try:
                 return function(*args, **kwargs)
-            except NotStrided as reason:
-                return reason.answer(function.__name__, *args, **kwargs)
+            except Exception as error:
+                return answer(error, args, kwargs)
 
     wrapper.checked = True  # type: ignore[attr-defined]
     return wrapper
