@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.flags import flags as _flags
 
 
@@ -167,7 +168,7 @@ def sdp_kernel(
         "will be removed. Please see `torch.nn.attention.sdpa_kernel()` for the new context "
         "manager, with updated signature.",
         FutureWarning,
-        stacklevel=3,
+        stacklevel=level_outside(),
     )
     wanted = {
         SDPBackend.FLASH_ATTENTION: enable_flash,
