@@ -54,7 +54,7 @@ CALLS: dict[str, Callable[[], Any]] = {
         torch.optim.SGD([ones(2)], 0.1), 1
     ).step(1),
     "sample_n": lambda: torch.distributions.Normal(ones(2), ones(2)).sample_n(3),
-    "random_split": lambda: torch.utils.data.random_split([1, 2], [0.01, 0.99]),
+    "random_split": lambda: torch.utils.data.random_split([1, 2], [0.1, 0.1, 0.8]),
     "reentrant checkpoint": lambda: torch.utils.checkpoint.checkpoint(
         torch.sin, ones(2), use_reentrant=True
     ),
