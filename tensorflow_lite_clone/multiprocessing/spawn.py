@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.multiprocessing._folder import TemporaryFolder
 
 # How long processes that were told to end may take before they are killed.
@@ -205,6 +206,6 @@ def spawn(
             "To use a different start_method use:\n\t\t"
             " torch.multiprocessing.start_processes(...)",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     return _start(SpawnContext, fn, args, nprocs, join, daemon, "spawn")

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.core.determinism import expect_any_order
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.core.windows import Ints, int_tuple
@@ -238,6 +239,7 @@ def _max_unpool(ndim: int) -> Any:
                     f'invalid output_size "{size}" (each element must be within a stride of '
                     f"{fitting})"
                 )
+        expect_any_order(f"max_unpooling{max(ndim, 2)}d_forward_out")
         leading = input.shape[:-ndim]
         room = math.prod(size)
         count = math.prod(input.shape[-ndim:])

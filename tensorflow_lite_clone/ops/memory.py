@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, edges_of, record
 from tensorflow_lite_clone.autograd.inplace import Restride, check_inplace
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.determinism import filling
 from tensorflow_lite_clone.core.errors import NotStrided, level_outside
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.shape import Size, contiguous_strides, expect_storage, normalize_dim
@@ -253,6 +254,9 @@ def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat | None = None
     changed = reshaped(storage, shape, contiguous_strides(shape))
     if changed is None:
         array = backend.empty(shape, self.dtype)
+        value = filling(self.dtype)
+        if value is not None:
+            backend.write(array, value)
         F, count = backend.F, storage.laid.size
         backend.write(F.reshape(array, (-1,))[:count], F.reshape(storage.array, (-1,)))
         changed = Storage(array, backend)

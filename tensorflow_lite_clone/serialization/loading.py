@@ -11,6 +11,7 @@ import warnings
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.serialization import _legacy
 from tensorflow_lite_clone.serialization._archive import ArchiveReader, end_of
 from tensorflow_lite_clone.serialization._files import is_archive, is_path, opened_to_read
@@ -64,7 +65,7 @@ def load(
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if weights_only is False:
-        warnings.warn(_TRUSTED, stacklevel=2)
+        warnings.warn(_TRUSTED, stacklevel=level_outside())
     if mmap and not is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
     restore = mapper(map_location)

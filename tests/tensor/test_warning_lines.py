@@ -53,6 +53,13 @@ CALLS: dict[str, Callable[[], Any]] = {
     "scheduler's epoch": lambda: torch.optim.lr_scheduler.StepLR(
         torch.optim.SGD([ones(2)], 0.1), 1
     ).step(1),
+    "sample_n": lambda: torch.distributions.Normal(ones(2), ones(2)).sample_n(3),
+    "random_split": lambda: torch.utils.data.random_split([1, 2], [0.1, 0.1, 0.8]),
+    "reentrant checkpoint": lambda: torch.utils.checkpoint.checkpoint(
+        torch.sin, ones(2), use_reentrant=True
+    ),
+    "an older question of autocast": torch.is_autocast_cpu_enabled,
+    "_check_is_size": lambda: torch._check_is_size(3),
 }
 
 
