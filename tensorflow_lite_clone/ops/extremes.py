@@ -62,8 +62,8 @@ class Amin(Op):
 
 @composite
 def share_backward(F, g, x, y, *, axis):
-    """``g`` in equal parts to the elements along `axis` that are equal to ``y``."""
-    ties = F.astype(x == y, x.dtype)
+    """``g`` in equal parts to the elements along `axis` that are equal to ``y``, as NaN is to NaN."""
+    ties = F.astype((x == y) | ((x != x) & (y != y)), x.dtype)
     return ties * (g / F.sum(ties, axis=axis, keepdims=True))
 
 
