@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.samples.comparison import SEED, Nothing, call_ours, call_theirs
+from tests.samples.comparison import Nothing, call_ours, call_theirs
 from tests.samples.translate import Missing, to_ours
 
 #: Of PyTorch's dtypes those that are not here: NumPy has no complex numbers of four bytes.
