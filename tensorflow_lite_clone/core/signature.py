@@ -231,7 +231,8 @@ _MISSING = object()
 def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> Any:
     """`function`, whose arguments are checked by their annotations before it is called.
 
-    `translated` gives keyword arguments the function's own names before they are looked at.
+    `translated` gives keyword arguments the function's own names before they are looked at, or
+    gives them back as they are.
     """
     signature: Signature | None = None
     known: set[tuple] = set()
@@ -242,13 +243,14 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
 
     def check(args: tuple, kwargs: dict[str, Any], types: tuple = ()) -> Any:
         nonlocal signature
+        own = True
         if signature is None:
             signature = Signature(function)
         if parameters is not None:
             types = (*map(type, args), *map(type, kwargs.values()))
-            args, kwargs = given(parameters, args, kwargs)
+            args, kwargs, own = given(parameters, args, kwargs)
         args, kwargs, settled = signature.read(args, kwargs)
-        if settled and len(known) < 64:
+        if settled and own and len(known) < 64:
             known.add(types)
         try:
             return function(*args, **kwargs)
@@ -257,14 +259,16 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
 
     def given(
         parameters: Parameters, args: tuple, kwargs: dict[str, Any]
-    ) -> tuple[tuple, dict[str, Any]]:
+    ) -> tuple[tuple, dict[str, Any], bool]:
+        """What the call names, under the function's own names, and whether it was so."""
         args, kwargs = parameters.given(args, kwargs)
-        if translated is not None:
-            if any([value is _MISSING for value in args]):
-                named = dict(zip(parameters.positional, args, strict=False))
-                args, kwargs = (), {k: v for k, v in named.items() if v is not _MISSING} | kwargs
-            kwargs = translated(kwargs)
-        return args, kwargs
+        if translated is None:
+            return args, kwargs, True
+        if any([value is _MISSING for value in args]):
+            named = dict(zip(parameters.positional, args, strict=False))
+            args, kwargs = (), {k: v for k, v in named.items() if v is not _MISSING} | kwargs
+        own = translated(kwargs)
+        return args, own, own is kwargs
 
     def answer(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
         if isinstance(error, NotStrided):
@@ -279,7 +283,8 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
     if parameters is not None:
 
         def failed(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
-            return answer(error, *given(parameters, args, kwargs))
+            args, kwargs, _ = given(parameters, args, kwargs)
+            return answer(error, args, kwargs)
 
         body = _CHECKED if translated is None else _TRANSLATED
         wrapper = forwarder(function, body, parameters, known=known, check=check, failed=failed)
