@@ -88,8 +88,8 @@ inplace_form(threshold, "torch", "functional")
 
 @composite
 def hardtanh_backward(F, g, x, *, low, high):
-    """0 on the bounds and outside, else g"""
-    return F.where((x <= low) | (x >= high), 0, g)
+    """g between the bounds, 0 on them and outside"""
+    return F.where((x > low) & (x < high), g, 0)
 
 
 class Hardtanh(Pointwise):
@@ -240,9 +240,9 @@ inplace_form(rrelu, "torch", "functional")
 
 @composite
 def elu_backward(F, g, x, *, alpha, scale, rate):
-    """scale alpha rate exp(rate x) g for x up to 0, else (also for NaN) scale g"""
-    slope = F.exp(F.where(x <= 0, x, 0) * rate) * (scale * alpha * rate)
-    return F.where(x <= 0, g * slope, g * scale)
+    """scale g for positive x, else scale alpha rate exp(rate x) g"""
+    slope = F.exp(F.where(x >= 0, 0, x) * rate) * (scale * alpha * rate)
+    return F.where(x > 0, g * scale, g * slope)
 
 
 class Elu(Pointwise):
@@ -330,8 +330,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 @composite
 def hardswish_backward(F, g, x):
-    """0 up to -3, g (x / 3 + 1/2) below 3, else g"""
-    return F.where(x <= -3, 0, F.where(x < 3, g * (x / 3 + 0.5), g))
+    """0 up to -3, g from 3 on, g (x / 3 + 1/2) between"""
+    return F.where(x <= -3, 0, F.where(x >= 3, g, g * (x / 3 + 0.5)))
 
 
 class Hardswish(Pointwise):
@@ -356,7 +356,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 @composite
 def shrink_backward(F, g, x, *, lambd):
     """0 between -lambd and lambd, else g"""
-    return F.where((x >= -lambd) & (x <= lambd), 0, g)
+    return F.where((x < -lambd) | (x > lambd), g, 0)
 
 
 class Hardshrink(Pointwise):

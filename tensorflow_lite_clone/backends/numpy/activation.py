@@ -77,10 +77,10 @@ def _keep(out: Any, g: Any, dropped: Any) -> None:
 
 
 def _outside(x: Any, low: Any, high: Any) -> Any:
-    """Where x is not between two bounds; NaN is not outside."""
-    outside = x <= low
-    outside |= x >= high
-    return outside
+    """Where x is not between two bounds."""
+    inside = x > low
+    inside &= x < high
+    return np.logical_not(inside, inside)
 
 
 def _choose(out: Any, chosen: Any, value: Any) -> None:
@@ -162,9 +162,7 @@ def hardsigmoid_backward(F: Any, g: Any, x: Any) -> Any:
 
 def _hardsigmoid_backward(out: Any, g: Any, x: Any, sixth: Any) -> None:
     np.divide(g, 6, sixth)
-    inside = x > -3
-    inside &= x < 3
-    _keep(out, sixth, np.logical_not(inside, inside))
+    _keep(out, sixth, _outside(x, -3, 3))
 
 
 @override("hardswish", backend="numpy")
@@ -190,8 +188,7 @@ def _hardswish_backward(out: Any, g: Any, x: Any, slope: Any) -> None:
     np.multiply(x, 1 / 3, slope)
     np.add(slope, 0.5, slope)
     np.multiply(slope, g, slope)
-    line = x < 3
-    _choose(slope, np.logical_not(line, line), g)
+    _choose(slope, x >= 3, g)
     _keep(out, slope, x <= -3)
 
 
@@ -220,15 +217,14 @@ def elu_backward(F: Any, g: Any, x: Any, *, alpha: float, scale: float, rate: fl
     smooth = alpha * rate == 1  # the slope of the exponential ends in that of the line
 
     def kernel(out: Any, g: Any, x: Any, *positive: Any) -> None:
-        np.fmin(x, zeros_like(x), out=out)  # the gradient of NaN is that of positive numbers
+        np.minimum(x, zeros_like(x), out=out)
         _multiply(out, rate)
         np.exp(out, out)
         _multiply(out, scale * alpha * rate)
         np.multiply(out, g, out)
         if not smooth:
             np.multiply(g, scale, positive[0])
-            negative = x <= 0
-            _choose(out, np.logical_not(negative, negative), positive[0])
+            _choose(out, x > 0, positive[0])
 
     return blockwise(kernel, g, x, buffers=0 if smooth else 1)
 
