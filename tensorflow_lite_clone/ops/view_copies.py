@@ -12,6 +12,7 @@ from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
 from tensorflow_lite_clone.core.signature import checked
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.strides import contiguous_format, sizes_of
 from tensorflow_lite_clone.ops import rearrange, slices
 from tensorflow_lite_clone.ops import shape as views
@@ -26,7 +27,10 @@ def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
     def copied(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if args:
             expect_tensor(name, args[0])
-        result = function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except NotStrided as reason:
+            return reason.answer(name, *args, **kwargs)
         if out is not None:
             written = delivered(name, result, out)
             return written if isinstance(written, Tensor) else None  # as PyTorch
