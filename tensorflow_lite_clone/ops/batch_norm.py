@@ -68,6 +68,7 @@ class BatchNorm(Op):
     layout = image
     any_layout = True
     label = "NativeBatchNorm"
+    joined = ("x", "w")
     deferrable = True
     moves = (3, 4)
     nondifferentiable = (1, 2, 3, 4)
@@ -126,6 +127,7 @@ class BatchNormEval(Op):
     layout = image
     any_layout = True
     label = "NativeBatchNorm"
+    joined = ("x", "w")
 
     def forward(F, x, w, b, mean, variance, *, eps):
         channels = (1, x.shape[1], 1)

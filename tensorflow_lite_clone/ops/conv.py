@@ -37,6 +37,7 @@ class Conv(Op):
     layout = windows_with_weight
     any_layout = True
     label = "Convolution"
+    joined = ("x", "w")
 
     def forward(F, x, w, b, *, stride, padding, dilation, groups):
         kernel = w.shape[2:]
@@ -122,6 +123,7 @@ class ConvTranspose(Op):
     layout = windows_with_weight
     any_layout = True
     label = "Convolution"
+    joined = ("x", "w")
 
     def forward(F, x, w, b, *, size, stride, padding, dilation, groups):
         y = F.conv_backward_input(

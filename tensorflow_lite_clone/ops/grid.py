@@ -11,6 +11,7 @@ from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.matmul import matmul
 from tensorflow_lite_clone.ops.progressions import linspace
@@ -153,6 +154,7 @@ def grid_sample(
     if align_corners is None:
         warnings.warn(_ADVICE, stacklevel=level_outside())
     corners = bool(align_corners)
+    input, grid = stepwise(input), stepwise(grid)
     n, c, *space = input.shape
     ndim, out = len(space), grid.shape[1:-1]
     axes = []

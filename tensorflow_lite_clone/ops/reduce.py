@@ -168,6 +168,8 @@ def nanmean(
 class Prod(Op):
     """Product over one axis, or over all of a flat array."""
 
+    constant_in = ("x",)  # along an axis of one element
+
     def forward(F, x, *, axis, keepdims):
         return F.prod(x, axis=axis, keepdims=keepdims)
 
