@@ -107,6 +107,34 @@ def has_kinds(function: Any) -> bool:
 _TRUTHS = (
     "antialias", "get_infos", "inplace", "need_weights", "reduce", "return_indices", "size_average"
 )  # fmt: skip
+#: The same of some functions' flags, which other functions hand on to where only a bool will do.
+_TRUTHS_OF = {
+    "embedding_bag": ("include_last_offset",),
+    "gaussian_nll_loss": ("full",),
+    "gumbel_softmax": ("hard",),
+    "interpolate": ("recompute_scale_factor",),
+    "triplet_margin_with_distance_loss": ("swap",),
+}
+#: Other names of parameters: NumPy's, and such as are words of Python's.
+_SYNONYMS = {
+    "a": "input",
+    "axis": "dim",
+    "from": "from_",
+    "keepdims": "keepdim",
+    "x": "input",
+    "x1": "input",
+    "x2": "other",
+}
+#: Parameters that PyTorch calls otherwise where they are numbers.
+_SYNONYMS_OF = {
+    "bucketize": {"self": "input"},
+    "float_power": {"self": "input"},
+    "searchsorted": {"self": "input"},
+    "where": {"self": "input"},
+    "zeta": {"self": "input"},
+}
+#: Parameters that are an int or several.
+_DIMS = ("dim", "dims")
 #: Data that becomes a tensor, which has the dtype of NumPy's numbers.
 _DATA = ("data", "obj")
 #: Types that say of all their values of what kind they are: a call like an earlier one is not read.
@@ -133,10 +161,16 @@ class Signature:
         admits_none.update(
             [name for name, value in (function.__kwdefaults__ or {}).items() if value is None]
         )
+        self.synonyms = {
+            word: name
+            for word, name in (_SYNONYMS | _SYNONYMS_OF.get(self.name, {})).items()
+            if name in keywords and word not in keywords
+        }
+        truths = (*_TRUTHS, *_TRUTHS_OF.get(self.name, ()))
         self.kinds: dict[str, tuple[str, Callable[[Any], bool], bool]] = {}
         for name in keywords:
             parts = str(function.__annotations__.get(name, "")).split(" | ")
-            kind = None if name in _TRUTHS else _KINDS.get(parts[0])
+            kind = None if name in truths else _KINDS.get(parts[0])
             if kind is not None and parts[1:] in ([], ["None"]):
                 self.kinds[name] = (*kind, len(parts) > 1 or name in admits_none)
 
@@ -151,19 +185,27 @@ class Signature:
         if self.name in ORDERS:
             named = in_present_order(self.name, self._fits, args, kwargs)
             if named is not None:
-                values = [named.pop(name) for name in self.names]
+                values = [named.pop(name) for name in self.names if name in named]
                 args, kwargs, settled = tuple(values), named, False
         for place, name in enumerate(self.names[: len(args)]):
             values[place], by_type = self._read(name, args[place], f" (position {place + 1})")
             settled &= by_type
         named = {}
-        for name, value in kwargs.items():
+        for word, value in kwargs.items():
+            name = self.synonyms.get(word, word)
+            if name is not word:
+                settled = False
+                if name in named or name in self.names[: len(args)]:
+                    raise TypeError(f"{self.name}() got multiple values for argument '{name}'")
             named[name], by_type = self._read(name, value, "")
             settled &= by_type
         return tuple(values), named, settled
 
     def _fits(self, name: str, value: Any) -> bool:
-        return name not in self.kinds or self.kinds[name][1](value)
+        if name not in self.kinds:
+            return True
+        _, fits, admits_none = self.kinds[name]
+        return fits(value) or (value is None and admits_none)
 
     def _read(self, name: str, value: Any, where: str) -> tuple[Any, bool]:
         by_type = type(value) in _BY_TYPE or isinstance(value, DType)
@@ -173,6 +215,8 @@ class Signature:
                 return self._read(name, number, where)[0], False
         kind = self.kinds.get(name)
         if kind is None:
+            if name in _DIMS and isinstance(value, classes["Tensor"]):
+                return value.__index__() if is_int(value) else value, False
             return value, True
         called, fits, admits_none = kind
         if value is None and admits_none:
@@ -187,6 +231,21 @@ class Signature:
         if isinstance(value, classes["Tensor"]):
             return value.item(), False
         return value, by_type
+
+
+def also_self(function: Any) -> Any:
+    """`function`, whose first argument may be given by the name `self`, as PyTorch calls numbers.
+
+    For functions that are not `checked`.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if "self" in kwargs and not args:
+            args = (kwargs.pop("self"),)
+        return function(*args, **kwargs)
+
+    return wrapper
 
 
 def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> Any:
