@@ -22,27 +22,32 @@ class Parameters(NamedTuple):
     keywords: tuple[str, ...]
     defaults: tuple = ()
     keyword_defaults: dict[str, Any] = {}  # noqa: RUF012  never written
-    more: bool = False  # whether it takes other keywords too
+    missing: Any = None  # the default that stands for no argument, where others are let through
 
     def and_keyword(self, name: str, default: Any) -> Parameters:
         """These, and one more by keyword alone."""
         keyword_defaults = {**self.keyword_defaults, name: default}
         return self._replace(keywords=(*self.keywords, name), keyword_defaults=keyword_defaults)
 
-    def under_other_names(self, missing: Any) -> Parameters:
-        """These, of which those without a default may be given as other keywords."""
+    def opened(self, missing: Any) -> Parameters:
+        """These, and any others: what is asked for may have come under another name."""
         required = len(self.positional) - len(self.defaults)
-        return self._replace(defaults=(missing,) * required + self.defaults, more=True)
+        return self._replace(defaults=(missing,) * required + self.defaults, missing=missing)
 
     def given(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """Of arguments for all parameters those that a call must name, not being defaults."""
         required = len(self.positional) - len(self.defaults)
         count = len(args)
-        while count > required and args[count - 1] is self.defaults[count - 1 - required]:
-            count -= 1
+        if count == len(self.positional):
+            while count > required and args[count - 1] is self.defaults[count - 1 - required]:
+                count -= 1
         defaults = self.keyword_defaults
         named = {k: v for k, v in kwargs.items() if k not in defaults or v is not defaults[k]}
-        return args[:count], named
+        args = args[:count]
+        if self.missing is not None and any([value is self.missing for value in args]):
+            by_name = dict(zip(self.positional, args, strict=False))
+            return (), {k: v for k, v in by_name.items() if v is not self.missing} | named
+        return args, named
 
 
 #: Those of the functions that `forwarder` made.
@@ -70,8 +75,8 @@ def forwarder(function: Any, body: str, parameters: Parameters, **names: Any) ->
 
     In the body ``{call}`` is all of `function`'s parameters as arguments, ``{args}`` a tuple of
     those by position, ``{kwargs}`` a dictionary of those by keyword, ``{types}`` a tuple of the
-    types of all; it may use `names`. `parameters` may have other keywords than `function`, or take
-    any as `more`.
+    types of all; it may use `names`. `parameters` may have other keywords than `function`, and let
+    through more arguments, `rest` by position and `more` by keyword.
     """
     own = parameters_of(function) or parameters
     scope = {"__name__": __name__, "function": function, **names}
@@ -99,23 +104,18 @@ def _begin(*args: Any, **kwargs: Any) -> Any:
 def _code(name: str, body: str, parameters: Parameters, own: Parameters) -> Any:
     """The code of a forwarder to a function whose parameters are its `own`."""
     positional, keywords = parameters.positional, parameters.keywords
-    head = ", ".join(
-        [
-            *[f"{word}=None" for word in positional],
-            *(["*"] if keywords else []),
-            *[f"{word}=None" for word in keywords],
-            *(["**more"] if parameters.more else []),
-        ]
-    )
-    rest = ["**more"] if parameters.more else []
+    rest, more = (["*rest"], ["**more"]) if parameters.missing is not None else ([], [])
+    head = [f"{word}=None" for word in positional] + (rest or ["*"] * bool(keywords))
+    head += [f"{word}=None" for word in keywords] + more
+    call = [*positional, *[f"{word}={word}" for word in own.keywords]]
+    if own.missing is not None:
+        call += rest + more
     text = body.format(
-        call=", ".join(
-            [*positional, *[f"{word}={word}" for word in own.keywords], *(rest if own.more else [])]
-        ),
-        args=f"({''.join([f'{word}, ' for word in positional])})",
-        kwargs=f"{{{', '.join([f'{word!r}: {word}' for word in own.keywords] + rest)}}}",
+        call=", ".join(call),
+        args=f"({''.join([f'{word}, ' for word in (*positional, *rest)])})",
+        kwargs=f"{{{', '.join([*[f'{word!r}: {word}' for word in own.keywords], *more])}}}",
         types=f"({''.join([f'{word}.__class__, ' for word in (*positional, *keywords)])})",
     )
     scope: dict[str, Any] = {}
-    exec(compile(f"def made({head}):\n{text}", f"<arguments of {name}>", "exec"), scope)
+    exec(compile(f"def made({', '.join(head)}):\n{text}", f"<arguments of {name}>", "exec"), scope)
     return scope["made"].__code__.replace(co_name=name, co_qualname=name)

@@ -1,6 +1,7 @@
-"""Orders of arguments that PyTorch still takes from earlier versions.
+"""Other orders of arguments that PyTorch takes.
 
-There numbers stood between or before the tensors: ``add(input, alpha, other)``. `core.signature`
+In earlier versions numbers stood between or before the tensors: ``add(input, alpha, other)``. The
+functions of `nn.functional` have a stack level before their dtype. `core.signature`
 asks here about calls whose types it has not seen before, so that no other call pays for it.
 """
 
@@ -20,7 +21,7 @@ _PRODUCTS = {
     "addr": "vec1 vec2",
     "baddbmm": "batch1 batch2",
 }
-#: function -> its parameters in earlier orders; functions take numbers first, methods after self
+#: function -> its parameters in other orders; functions take numbers first, methods after self
 ORDERS: dict[str, list[tuple[str, ...]]] = {
     "add": [("input", "alpha", "other")],
     "sub": [("input", "alpha", "other")],
@@ -33,7 +34,11 @@ for _name, _factors in _PRODUCTS.items():
         for leading in ("beta input alpha", "beta input", "input beta alpha", "input beta")
     ]
 ORDERS |= {f"{name}_": orders for name, orders in ORDERS.items()}
-_NUMBERS = ("alpha", "beta", "value")
+#: Functions of which a call may name a parameter in whose place it has another argument.
+CROSSED = frozenset(ORDERS)
+for _name in ("softmax", "log_softmax", "softmin"):
+    ORDERS[_name] = [("input", "dim", "_stacklevel", "dtype")]
+_NUMBERS = ("alpha", "beta", "value", "_stacklevel")
 
 
 class _Warned:
@@ -43,10 +48,10 @@ class _Warned:
 def in_present_order(
     name: str, fits: Callable[[str, Any], bool], args: tuple, kwargs: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """The arguments of a call in an earlier order as keywords, or None for any other call.
+    """The arguments of a call in another order as keywords, or None for the present one.
 
-    ``fits(parameter, value)`` says whether a value is of the parameter's kind. Warns once that the
-    order is deprecated, for all functions together as PyTorch does.
+    ``fits(parameter, value)`` says whether a value is of the parameter's kind. Warns once that
+    earlier orders are deprecated, for all functions together as PyTorch does.
     """
     for order in ORDERS[name]:
         named = dict(zip(order, args, strict=False))
@@ -54,10 +59,11 @@ def in_present_order(
             len(args) <= len(order)
             and any([number in named for number in _NUMBERS])
             and not named.keys() & kwargs.keys()
-            and {*named, *kwargs} - {"out"} == {*order}
+            and (named | kwargs).keys() - {"out"} == {*order}
             and all([fits(word, value) for word, value in (named | kwargs).items()])
         ):
-            _warn(name, order)
+            if "_stacklevel" not in order:
+                _warn(name, order)
             return named | kwargs
     return None
 

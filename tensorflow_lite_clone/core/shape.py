@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,9 +14,16 @@ LARGEST_STORAGE = (1 << 63) - 1  # bytes
 
 
 class Size(tuple):
-    """A tensor's shape: a tuple of ints printed as ``torch.Size([2, 3])``."""
+    """A tensor's shape: a tuple of ints printed as ``torch.Size([2, 3])``.
+
+    Made of anything that is an int, such as NumPy's or tensors of one integer; TypeError for what
+    is not. Who knows that all are ints calls ``tuple.__new__(Size, sizes)``.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Any = ()) -> Size:
+        return tuple.__new__(cls, [int(operator.index(size)) for size in sizes])
 
     def __repr__(self) -> str:
         return f"torch.Size([{', '.join(map(str, self))}])"
@@ -26,7 +34,7 @@ class Size(tuple):
 
     def __getitem__(self, item: Any) -> Any:
         result = tuple.__getitem__(self, item)
-        return Size(result) if isinstance(item, slice) else result
+        return tuple.__new__(Size, result) if isinstance(item, slice) else result
 
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))

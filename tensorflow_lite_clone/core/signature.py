@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from numbers import Number, Real
 from typing import Any
 
-from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.dtypes import DType, as_dtype
 from tensorflow_lite_clone.core.errors import NotStrided, size_error
-from tensorflow_lite_clone.core.forwarding import Parameters, forwarder, parameters_of
-from tensorflow_lite_clone.core.older_orders import ORDERS, in_present_order
+from tensorflow_lite_clone.core.forwarding import forwarder, parameters_of
+from tensorflow_lite_clone.core.older_orders import CROSSED, ORDERS, in_present_order
 
 _LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1  # of 64 bits
 #: Classes of higher rooms that annotations name, or what tells their instances; entered by these.
@@ -129,6 +129,34 @@ def has_kinds(function: Any) -> bool:
 _TRUTHS = (
     "antialias", "get_infos", "inplace", "need_weights", "reduce", "return_indices", "size_average"
 )  # fmt: skip
+#: The same of some functions' flags, which other functions hand on to where only a bool will do.
+_TRUTHS_OF = {
+    "embedding_bag": ("include_last_offset",),
+    "gaussian_nll_loss": ("full",),
+    "gumbel_softmax": ("hard",),
+    "interpolate": ("recompute_scale_factor",),
+    "triplet_margin_with_distance_loss": ("swap",),
+}
+#: Other names of parameters: NumPy's, and such as are words of Python's.
+_SYNONYMS = {
+    "a": "input",
+    "axis": "dim",
+    "from": "from_",
+    "keepdims": "keepdim",
+    "x": "input",
+    "x1": "input",
+    "x2": "other",
+}
+#: Parameters that PyTorch calls otherwise where they are numbers.
+_SYNONYMS_OF = {
+    "bucketize": {"self": "input"},
+    "float_power": {"self": "input"},
+    "searchsorted": {"self": "input"},
+    "where": {"self": "input"},
+    "zeta": {"self": "input"},
+}
+#: Parameters that are an int or several.
+_DIMS = ("dim", "dims")
 #: Data that becomes a tensor, which has the dtype of NumPy's numbers.
 _DATA = ("data", "obj")
 #: Types that say of all their values of what kind they are: a call like an earlier one is not read.
@@ -155,10 +183,16 @@ class Signature:
         admits_none.update(
             [name for name, value in (function.__kwdefaults__ or {}).items() if value is None]
         )
+        self.synonyms = {
+            word: name
+            for word, name in (_SYNONYMS | _SYNONYMS_OF.get(self.name, {})).items()
+            if name in keywords and word not in keywords
+        }
+        truths = (*_TRUTHS, *_TRUTHS_OF.get(self.name, ()))
         self.kinds: dict[str, tuple[str, Callable[[Any], bool], bool]] = {}
         for name in keywords:
             parts = str(function.__annotations__.get(name, "")).split(" | ")
-            kind = None if name in _TRUTHS else _KINDS.get(parts[0])
+            kind = None if name in truths else _KINDS.get(parts[0])
             if kind is not None and parts[1:] in ([], ["None"]):
                 self.kinds[name] = (*kind, len(parts) > 1 or name in admits_none)
 
@@ -173,19 +207,27 @@ class Signature:
         if self.name in ORDERS:
             named = in_present_order(self.name, self._fits, args, kwargs)
             if named is not None:
-                values = [named.pop(name) for name in self.names]
+                values = [named.pop(name) for name in self.names if name in named]
                 args, kwargs, settled = tuple(values), named, False
         for place, name in enumerate(self.names[: len(args)]):
             values[place], by_type = self._read(name, args[place], f" (position {place + 1})")
             settled &= by_type
         named = {}
-        for name, value in kwargs.items():
+        for word, value in kwargs.items():
+            name = self.synonyms.get(word, word)
+            if name is not word:
+                settled = False
+                if name in named or name in self.names[: len(args)]:
+                    raise TypeError(f"{self.name}() got multiple values for argument '{name}'")
             named[name], by_type = self._read(name, value, "")
             settled &= by_type
         return tuple(values), named, settled
 
     def _fits(self, name: str, value: Any) -> bool:
-        return name not in self.kinds or self.kinds[name][1](value)
+        if name not in self.kinds:
+            return True
+        _, fits, admits_none = self.kinds[name]
+        return fits(value) or (value is None and admits_none)
 
     def _read(self, name: str, value: Any, where: str) -> tuple[Any, bool]:
         by_type = type(value) in _BY_TYPE or isinstance(value, DType)
@@ -195,6 +237,8 @@ class Signature:
                 return self._read(name, number, where)[0], False
         kind = self.kinds.get(name)
         if kind is None:
+            if name in _DIMS and isinstance(value, classes["Tensor"]):
+                return value.__index__() if is_int(value) else value, False
             return value, True
         called, fits, admits_none = kind
         if value is None and admits_none:
@@ -204,6 +248,8 @@ class Signature:
                 f"{self.name}(): argument '{name}'{where} must be {called}, not "
                 f"{type(value).__name__}"
             )
+        if called == "torch.dtype" and type(value) is type:  # one of Python's
+            return as_dtype(value), False
         if called == "int":
             expect_long(f"{self.name}(): argument '{name}'", value.__index__())
         if called == "Tensor":
@@ -213,62 +259,58 @@ class Signature:
         return value, by_type
 
 
+def also_self(function: Any) -> Any:
+    """`function`, whose first argument may be given by the name `self`, as PyTorch calls numbers.
+
+    For functions that are not `checked`.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if "self" in kwargs and not args:
+            args = (kwargs.pop("self"),)
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
 #: What a checked function does; `known` holds types of arguments that have passed.
 _CHECKED = """
-    if {types} in known:
+    if {types} in known and not rest and not more:
         try:
             return function({call})
         except Exception as error:
             return failed(error, {args}, {kwargs})
     return check({args}, {kwargs})
 """
-#: The same for one that has other names for some of its parameters, `more`.
-_TRANSLATED = _CHECKED.replace("if {types}", "if not more and {types}")
-#: Stands for parameters that may be given under another name.
-_MISSING = object()
 
 
-def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> Any:
+class _Missing:
+    """The default of parameters that have none, but may be given under another name."""
+
+
+_MISSING = _Missing()
+
+
+def checked(function: Any) -> Any:
     """`function`, whose arguments are checked by their annotations before it is called.
 
-    `translated` gives keyword arguments the function's own names before they are looked at, or
-    gives them back as they are.
+    Some may be given under other names or in another order than that of its parameters.
     """
     signature: Signature | None = None
     known: set[tuple] = set()
-    # Calls in an earlier order may have more arguments than there are parameters.
-    parameters = None if function.__name__ in ORDERS else parameters_of(function)
-    if translated is not None and parameters is not None:
-        parameters = parameters.under_other_names(_MISSING)
 
-    def check(args: tuple, kwargs: dict[str, Any], types: tuple = ()) -> Any:
+    def check(args: tuple, kwargs: dict[str, Any], types: tuple) -> Any:
         nonlocal signature
-        own = True
         if signature is None:
             signature = Signature(function)
-        if parameters is not None:
-            types = (*map(type, args), *map(type, kwargs.values()))
-            args, kwargs, own = given(parameters, args, kwargs)
         args, kwargs, settled = signature.read(args, kwargs)
-        if settled and own and len(known) < 64:
+        if settled and types and len(known) < 64:
             known.add(types)
         try:
             return function(*args, **kwargs)
         except Exception as error:
             return answer(error, args, kwargs)
-
-    def given(
-        parameters: Parameters, args: tuple, kwargs: dict[str, Any]
-    ) -> tuple[tuple, dict[str, Any], bool]:
-        """What the call names, under the function's own names, and whether it was so."""
-        args, kwargs = parameters.given(args, kwargs)
-        if translated is None:
-            return args, kwargs, True
-        if any([value is _MISSING for value in args]):
-            named = dict(zip(parameters.positional, args, strict=False))
-            args, kwargs = (), {k: v for k, v in named.items() if v is not _MISSING} | kwargs
-        own = translated(kwargs)
-        return args, own, own is kwargs
 
     def answer(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
         if isinstance(error, NotStrided):
@@ -280,20 +322,11 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
             raise
         raise translation from None
 
-    if parameters is not None:
-
-        def failed(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
-            args, kwargs, _ = given(parameters, args, kwargs)
-            return answer(error, args, kwargs)
-
-        body = _CHECKED if translated is None else _TRANSLATED
-        wrapper = forwarder(function, body, parameters, known=known, check=check, failed=failed)
-    else:
+    own = None if function.__name__ in CROSSED else parameters_of(function)
+    if own is None:
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if translated is not None:
-                kwargs = translated(kwargs)
             types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
             if types not in known:
                 return check(args, kwargs, types)
@@ -301,6 +334,21 @@ def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> 
                 return function(*args, **kwargs)
             except Exception as error:
                 return answer(error, args, kwargs)
+
+    else:
+        parameters = own.opened(_MISSING)
+
+        def check_all(args: tuple, kwargs: dict[str, Any]) -> Any:
+            types = (*map(type, args), *map(type, kwargs.values()))
+            if _Missing in types:  # perhaps a mistake
+                types = ()
+            return check(*parameters.given(args, kwargs), types)
+
+        def failed(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+            return answer(error, *parameters.given(args, kwargs))
+
+        names = {"known": known, "check": check_all, "failed": failed}
+        wrapper = forwarder(function, _CHECKED, parameters, **names)
 
     wrapper.checked = True  # type: ignore[attr-defined]
     return wrapper

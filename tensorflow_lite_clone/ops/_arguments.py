@@ -1,42 +1,17 @@
-"""How reductions read their arguments: NumPy's names, dims, ``out=``."""
+"""How reductions read their arguments: dims, dtypes, ``out=``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.outputs import delivered as delivered
-from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
+from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
-from tensorflow_lite_clone.core.signature import checked, is_int
+from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
-_NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
 _ALL = [tuple(range(ndim)) for ndim in range(65)]
-
-
-def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `function` be called with NumPy's keywords ``axis``, ``keepdims`` and ``x`` as well.
-
-    A keyword ``dtype`` may be one of Python's number types.
-    """
-    return checked(function, _in_torch_words_if_needed)
-
-
-def _in_torch_words_if_needed(kwargs: dict[str, Any]) -> dict[str, Any]:
-    for word, value in kwargs.items():
-        if word in _NUMPY or (word == "dtype" and not isinstance(value, DType)):
-            return in_torch_words(kwargs)
-    return kwargs
-
-
-def in_torch_words(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments under PyTorch's names, with a dtype of the package's own."""
-    kwargs = {_NUMPY.get(key, key): value for key, value in kwargs.items()}
-    if kwargs.get("dtype") is not None:
-        kwargs["dtype"] = as_dtype(kwargs["dtype"])
-    return kwargs
 
 
 def expect_tensor(name: str, value: Any, word: str = "input", position: int = 1) -> None:

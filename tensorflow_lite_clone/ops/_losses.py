@@ -6,9 +6,10 @@ import math
 import warnings
 from typing import Any
 
+from tensorflow_lite_clone.core.dtypes import DType, can_cast, uncastable
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.shape import broadcast_shapes
-from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
+from tensorflow_lite_clone.ops._operands import as_operands, cast, operand_dtype
 from tensorflow_lite_clone.ops._reduction import legacy_get_string
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -54,6 +55,13 @@ def finish(values: Tensor, reduction: str) -> Tensor:
     if reduction == "mean":
         return values.mean()
     return values.sum() if reduction == "sum" else values
+
+
+def as_computed(values: Tensor, dtype: DType) -> Tensor:
+    """Losses in the input's dtype; RuntimeError where PyTorch does not cast them to it."""
+    if not can_cast(values.dtype, dtype):
+        raise uncastable(values.dtype, dtype)
+    return cast(values, dtype)
 
 
 def loss_operands(input: Tensor, target: Tensor) -> list[Tensor]:

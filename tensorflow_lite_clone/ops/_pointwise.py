@@ -21,6 +21,7 @@ from tensorflow_lite_clone.backends.base import MANY
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.core.signature import also_self
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
@@ -178,6 +179,7 @@ def binary(
     alias: tuple[str, ...] = (),
     special: tuple[str, ...] = (),
     arrays: bool = False,
+    self_named: bool = False,
     document: str | None = None,
 ) -> Any:
     """A row ``z = forward(x, y)`` with gradients ``backward_x`` and ``backward_y``.
@@ -187,7 +189,8 @@ def binary(
     ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
     `numbers` off only Tensors are operands (of the function; its attribute `with_numbers` takes
     numbers all the same), with `number_first` off the first is one. With `arrays` the operators
-    take the device's own arrays. The rest is as in `unary`.
+    take the device's own arrays. With `self_named` the first operand may be named so, outside of
+    `Tensor`. The rest is as in `unary`.
     """
     body = {
         "backward_x": x,
@@ -367,7 +370,7 @@ def binary(
             export(reflected, "method", name=mirrored)
         if augmented is not None:
             export(assigning, "method", name=augmented)
-    _publish(function, function_, name, places, inplace, alias, special, document)
+    _publish(function, function_, name, places, inplace, alias, special, document, self_named)
     return function
 
 
@@ -443,14 +446,17 @@ def _publish(
     alias: tuple[str, ...],
     special: tuple[str, ...],
     document: str | None,
+    self_named: bool = False,
 ) -> None:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document
     function_.__name__ = function_.__qualname__ = f"{name}_"
     function_.__doc__ = f"In-place form of `{name}`."
     function.inplace = function_
+    outside = also_self(function) if self_named else function
     for exported in (name, *alias) if places else ():
-        export(function, *places, name=exported)
+        for place in places:
+            export(function if place == "method" else outside, place, name=exported)
         export(function_, *inplace, name=f"{exported}_")
     for exported in special:
-        export(function, "special", name=exported)
+        export(outside, "special", name=exported)

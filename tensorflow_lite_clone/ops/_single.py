@@ -25,8 +25,6 @@ from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.ops._arguments import (
     axes_of,
     expect_tensor,
-    in_torch_words,
-    numpy_names,
 )
 from tensorflow_lite_clone.storage import Free, Storage
 from tensorflow_lite_clone.tensor import Tensor
@@ -208,7 +206,7 @@ def reduction(
         @functools.wraps(general)
         def function(input=None, dim=None, keepdim=False, **others):
             if others:
-                others = in_torch_words(others)
+                pass
             elif isinstance(input, Tensor):
                 try:
                     storage = input._storage
@@ -268,7 +266,7 @@ def along_dim(op: type[Op], refuses: str) -> Callable[[Callable[..., Any]], Any]
     calls = op.calls
 
     def decorate(general: Callable[..., Any]) -> Any:
-        general = autocasts(general.__name__)(numpy_names(general))
+        general = autocasts(general.__name__)(checked(general))
 
         @functools.wraps(general)
         def function(input=None, dim=None, *rest, **others):

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.determinism import expect_any_order
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import expect_storage
+from tensorflow_lite_clone.core.signature import is_number
 from tensorflow_lite_clone.core.windows import Ints, int_tuple
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import pool
@@ -201,6 +202,16 @@ def _adaptive_max_pool(ndim: int) -> Any:
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_adaptive_max_pool, (1, 2, 3))
 
 
+def _per_axis(value: Any, ndim: int, name: str, argument: str) -> tuple[Any, ...]:
+    """A setting of `max_unpool`: one number for each axis, which need not be whole."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * ndim
+    if not all([is_number(number) for number in values]):
+        raise TypeError(f"{name}(): argument '{argument}' must be numbers, got {value!r}")
+    if len(values) != ndim:
+        raise IndexError(f"{name}(): argument '{argument}' must be {ndim} numbers, got {value!r}")
+    return values
+
+
 def _max_unpool(ndim: int) -> Any:
     name = f"max_unpool{ndim}d"
 
@@ -213,11 +224,9 @@ def _max_unpool(ndim: int) -> Any:
         output_size: Any = None,
     ) -> Tensor:
         expect_tensors(name, input, indices)
-        kernel = int_tuple(kernel_size, ndim, name, "kernel_size")
-        steps = kernel if stride is None else int_tuple(stride, ndim, name, "stride")
-        pads = int_tuple(padding, ndim, name, "padding")
-        if kernel is None or steps is None or pads is None:
-            raise RuntimeError(f"{name}: there should be exactly {ndim} elements per setting")
+        kernel = _per_axis(kernel_size, ndim, name, "kernel_size")
+        steps = kernel if stride is None else _per_axis(stride, ndim, name, "stride")
+        pads = _per_axis(padding, ndim, name, "padding")
         if input.ndim not in (ndim + 1, ndim + 2):
             raise RuntimeError(
                 f"Input to {name} should be a {ndim + 1}d or {ndim + 2}d Tensor, but got "
@@ -233,8 +242,10 @@ def _max_unpool(ndim: int) -> Any:
         fitting = [
             (n - 1) * s - 2 * p + k for n, s, p, k in zip(input.shape[-ndim:], steps, pads, kernel)
         ]
-        size = fitting if output_size is None else list(output_size)[-ndim:]
-        if len(size) != ndim:
+        size = int_tuple(
+            fitting if output_size is None else list(output_size)[-ndim:], ndim, name, "output_size"
+        )
+        if size is None:
             raise ValueError(f"output_size should be a sequence of {ndim} or {ndim + 2} elements")
         for want, n, s in zip(size, fitting, steps):
             if not n - s < want < n + s:

@@ -105,6 +105,7 @@ remainder = binary(
     y=lambda F, g, x, y: -g * F.div_floor(x, y),
     refuses="bc",
     operators=("__mod__", "__rmod__", "__imod__"),
+    self_named=True,
     document="The remainder of ``input / other`` with the sign of `other`.",
 )
 fmod = binary(

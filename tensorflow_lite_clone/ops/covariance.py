@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
+from tensorflow_lite_clone.ops._arguments import axis_of
 from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops.scan import part
 from tensorflow_lite_clone.tensor import Tensor
@@ -150,7 +150,6 @@ def cumulative_trapezoid(
 
 
 @public("torch", "method")
-@numpy_names
 @with_out
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Every slice along `dim` scaled down to a `p`-norm of at most `maxnorm`."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
+from tensorflow_lite_clone.core.dtypes import int64
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._samples import per_sample
@@ -36,6 +39,12 @@ def embedding_bag(
     `embedding`. Raises ValueError and RuntimeError for what does not fit.
     """
     expect_tensors("embedding_bag", input, weight)
+    if weight.dtype is int64 and input.dtype.kind == "f":
+        warnings.warn(
+            "embedding_bag(weight, input) is deprecated: write embedding_bag(input, weight)",
+            stacklevel=level_outside(),
+        )
+        input, weight = weight, input
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and scale_grad_by_freq:

@@ -11,7 +11,6 @@ from tensorflow_lite_clone.ops._arguments import (
     axes_of,
     axis_of,
     delivered,
-    numpy_names,
     reduced_count,
     restored,
 )
@@ -147,7 +146,6 @@ def _require_real(name: str, input: Tensor) -> None:
 
 
 @public("torch", "method")
-@numpy_names
 def amax(
     input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
@@ -156,7 +154,6 @@ def amax(
 
 
 @public("torch", "method")
-@numpy_names
 def amin(
     input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
@@ -226,7 +223,6 @@ def min(
 
 
 @public("torch", "method")
-@numpy_names
 def aminmax(
     input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None
 ) -> Any:
@@ -260,7 +256,6 @@ class Argmin(Op):
 
 
 @public("torch", "method")
-@numpy_names
 def argmax(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
@@ -269,7 +264,6 @@ def argmax(
 
 
 @public("torch", "method")
-@numpy_names
 def argmin(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:

@@ -25,7 +25,7 @@ from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import permuted_strides, sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import reordering
-from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
+from tensorflow_lite_clone.ops._arguments import axis_of
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops.complex_numbers import conj
 from tensorflow_lite_clone.ops.rearrange import ConstantPad
@@ -268,7 +268,7 @@ _Core = Callable[[str, bool, Tensor, tuple, Any, Any], Tensor]
 def _exported(function: Callable[..., Tensor], name: str, document: str) -> Callable[..., Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document
-    return public("fft")(numpy_names(function))
+    return public("fft")(function)
 
 
 def _along_one(name: str, core: _Core, turned: bool, document: str) -> Callable[..., Tensor]:

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import sizes_of
-from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops.create import requiring_grad
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.rearrange import roll
@@ -33,7 +33,6 @@ def _halves(x: Tensor, dim: Any, up: bool) -> Tensor:
 
 
 @public("fft")
-@numpy_names
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
     """`input` with the frequency 0 in the middle of `dim`, by default of all dimensions."""
     expect_tensor("fftshift", input)
@@ -41,7 +40,6 @@ def fftshift(input: Tensor, dim: Any = None) -> Tensor:
 
 
 @public("fft")
-@numpy_names
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
     """The inverse of `fftshift`."""
     expect_tensor("ifftshift", input)

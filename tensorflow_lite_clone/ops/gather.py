@@ -12,7 +12,6 @@ from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
 from tensorflow_lite_clone.core.strides import contiguous_format
-from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._index_tensors import stacked
 from tensorflow_lite_clone.ops._indexing import (
     Gather,
@@ -72,7 +71,6 @@ def leading(x: Tensor, shape: tuple, skipped: int = -1) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 @with_out
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """``out[i, j] = input[i, index[i, j]]`` for `dim` 1, and so on.
@@ -110,7 +108,6 @@ def _nothing(x: Tensor, shape: tuple) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 @with_out
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """As `gather`, indices modulo the size, and broadcasting; without `dim` of the flat tensor.
@@ -141,7 +138,6 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 
 @public("torch", "method")
-@numpy_names
 @with_out
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of `input` number `index` (one-dimensional, int64 or int32) along `dim`."""

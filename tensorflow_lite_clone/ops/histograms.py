@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import float32, float64
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._results import result_type
@@ -67,7 +68,7 @@ def histogramdd(
     and an upper limit for each. See `histogram`.
     """
     expect_tensors("histogramdd", input, weight)
-    if isinstance(bins, Tensor):
+    if isinstance(bins, Tensor) and not is_int(bins):
         raise TypeError(
             "histogramdd() received an invalid combination of arguments: bins is a number, a list "
             "of numbers, or a list of tensors"
@@ -75,7 +76,7 @@ def histogramdd(
     if not input.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     size = input.shape[-1]
-    bins = [bins] * size if isinstance(bins, int) else list(bins)
+    bins = [bins.__index__()] * size if is_int(bins) else _bins_of(bins)
     if len(bins) != size:
         if bins and isinstance(bins[0], Tensor):
             raise RuntimeError(
@@ -92,6 +93,20 @@ def histogramdd(
     weights = None if weight is None else weight.reshape(-1)
     hist, edges = _binned(input.detach().reshape(-1, size), bins, range, weights, density)
     return HistogramDD((hist, tuple(edges)))
+
+
+def _bins_of(bins: Any) -> list[Any]:
+    """Numbers of bins, or edges, for each dimension; TypeError where some are of another kind."""
+    bins = list(bins)
+    if all([is_int(value) for value in bins]):
+        return [value.__index__() for value in bins]
+    for position, value in enumerate(bins):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"histogramdd(): expected Tensor as element {position} of bins, but got "
+                f"{type(value).__name__}"
+            )
+    return bins
 
 
 def _wrong_weight(input: Tensor, weight: Tensor) -> str:

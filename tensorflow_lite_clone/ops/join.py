@@ -12,7 +12,6 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim
 from tensorflow_lite_clone.core.strides import is_channels_last, suggested_strides
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops.shape import (
     _one,
@@ -96,7 +95,6 @@ def _of_one_dtype(tensors: list) -> list:
 
 
 @public("torch", names=("cat", "concat", "concatenate"))
-@numpy_names
 @with_out
 def cat(tensors: Any, dim: int = 0) -> Tensor:
     """The tensors one after the other along `dim`, in their promoted dtype.
@@ -180,7 +178,6 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
 
 
 @public("torch")
-@numpy_names
 @with_out
 def stack(tensors: Any, dim: int = 0) -> Tensor:
     """Tensors of one shape along a new dimension `dim`, in their promoted dtype."""

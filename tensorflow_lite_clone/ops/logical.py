@@ -26,6 +26,7 @@ def _bitwise(name: str, operator: str, document: str, refuses: str = "fc") -> An
         name,
         refuses=refuses,
         operators=(f"__{operator}__", f"__r{operator}__", f"__i{operator}__"),
+        self_named=True,
         document=document,
     )
 

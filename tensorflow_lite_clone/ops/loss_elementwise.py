@@ -16,6 +16,7 @@ from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
 from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._losses import (
+    as_computed,
     expect_same_size,
     finish,
     loss_operands,
@@ -132,6 +133,9 @@ def _compare(
     **parameters: Any,
 ) -> Tensor:
     x, y = loss_operands(input, target)
+    if op is HuberLoss and x.dtype is not input.dtype:  # the one whose dtype is not promoted
+        values = as_computed(apply(op, x, y, reduction="none", **parameters), input.dtype)
+        return finish(values if weight is None else values * weight, reduction)
     if weight is None:
         return apply(op, x, y, reduction=reduction, **parameters)
     if weight.shape != input.shape:

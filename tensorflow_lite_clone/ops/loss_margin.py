@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import float32, int64, uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._elementwise import refuse
-from tensorflow_lite_clone.ops._losses import expect_same_size, finish, reduction_of
+from tensorflow_lite_clone.ops._losses import as_computed, expect_same_size, finish, reduction_of
 from tensorflow_lite_clone.ops._operands import expect_constant
 from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.ops._views import stepwise
@@ -35,7 +35,7 @@ def soft_margin_loss(
     product = target * -input
     if product.dtype.kind in "iu":
         raise uncastable(float32, product.dtype)
-    return finish(product.exp().log1p(), reduction)
+    return finish(as_computed(product.exp().log1p(), input.dtype), reduction)
 
 
 @public("functional")

@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops._arguments import delivered, numpy_names
+from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import (
     adjoint,
     expect_floats,
@@ -131,7 +131,6 @@ def _by_inverse(input: Tensor, p: Any) -> Tensor:
 
 
 @public("torch")
-@numpy_names
 def frobenius_norm(
     input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
@@ -150,7 +149,6 @@ def frobenius_norm(
 
 
 @public("torch")
-@numpy_names
 def nuclear_norm(
     input: Tensor, dim: Any = (-2, -1), keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:

@@ -14,7 +14,6 @@ from tensorflow_lite_clone.ops._arguments import (
     axis_of,
     delivered,
     is_integral,
-    numpy_names,
     reduced_count,
     restored,
     with_dtype,
@@ -92,7 +91,6 @@ def _cast(name: str, input: Tensor, dtype: DType | None) -> Tensor:
 
 
 @public("linalg")
-@numpy_names
 def vector_norm(
     input: Tensor,
     ord: float = 2,
@@ -128,7 +126,6 @@ def vector_norm(
 
 
 @public("linalg")
-@numpy_names
 def matrix_norm(
     input: Tensor,
     ord: Any = "fro",
@@ -188,7 +185,6 @@ def _of_singular_values(input: Tensor, ord: Any, rows: int, columns: int, keepdi
 
 
 @public("linalg", names=("norm",))
-@numpy_names
 def linalg_norm(
     input: Tensor,
     ord: Any = None,
@@ -215,7 +211,6 @@ def linalg_norm(
 
 
 @public("torch", "method")
-@numpy_names
 def norm(
     input: Tensor,
     p: Any = "fro",

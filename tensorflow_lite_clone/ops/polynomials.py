@@ -14,13 +14,13 @@ def _polynomial(family: str, letter: str, document: str) -> Any:
     name, kind = f"{family}_polynomial_{letter}", f"{family}_{letter}"
     op = op_of_doubles(name, lambda F, x, n: F.polynomial(x, n, kind=kind))
 
-    def function(input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None) -> Tensor:
-        return pointwise(op, input, n, out=out)
+    def function(x: Tensor | float, n: Tensor | float, *, out: Tensor | None = None) -> Tensor:
+        return pointwise(op, x, n, out=out)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{document}
 
-    One of `input` and `n` may be a number; they broadcast and are promoted like operands of a sum,
+    One of `x` and `n` may be a number; they broadcast and are promoted like operands of a sum,
     integers to the default dtype. Orders are truncated; those below 0 give 0. It has no gradient,
     as in PyTorch: the result does not require one. Raises NotImplementedError for two-byte floats
     and complex numbers.
@@ -44,7 +44,7 @@ for _letter, _words in _CHEBYSHEV.items():
     _polynomial(
         "shifted_chebyshev",
         _letter,
-        f"Chebyshev's polynomial of order `n` at ``2 input - 1``, of the {_words} (DLMF 18.5).",
+        f"Chebyshev's polynomial of order `n` at ``2 x - 1``, of the {_words} (DLMF 18.5).",
     )
 
 hermite_polynomial_h = _polynomial(

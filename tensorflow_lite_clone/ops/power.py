@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.signature import also_self
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     pointwise,
@@ -122,7 +123,7 @@ export(_reflected_power, "method", name="__rpow__")
 export(_write_power, "method", name="__ipow__")
 
 
-@public("torch", "method", flat=True)
+@public("method", flat=True)
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent``, either of them a number or a tensor.
 
@@ -142,6 +143,9 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         if out is None
         else write_out("pow", out, result, (input, exponent), elementwise=True)
     )
+
+
+export(also_self(pow), "torch", name="pow")
 
 
 @public("method", flat=True)

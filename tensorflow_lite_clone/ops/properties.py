@@ -63,9 +63,23 @@ def is_inference(input: Tensor) -> bool:
 
 
 @public("torch")
-def result_type(tensor1: Any, tensor2: Any) -> DType:
-    """The dtype of an arithmetic operation between two tensors or numbers."""
-    return operand_dtype(tensor1, tensor2)
+def result_type(*operands: Any, **named: Any) -> DType:
+    """The dtype of an arithmetic operation between two tensors or numbers.
+
+    By name they are (tensor, other), (scalar, tensor) or (scalar1, scalar2).
+    """
+    values = (*operands, *named.values())
+    names = [pair[len(operands) :] for pair in _RESULT_TYPE_NAMES]
+    if len(values) != 2 or not any([{*named} == {*pair} for pair in names]):
+        raise TypeError(
+            "result_type() received an invalid combination of arguments: expected (tensor, other), "
+            f"(scalar, tensor) or (scalar1, scalar2), not {len(operands)} by position and "
+            f"{list(named)} by name"
+        )
+    return operand_dtype(*values)
+
+
+_RESULT_TYPE_NAMES = (("tensor", "other"), ("scalar", "tensor"), ("scalar1", "scalar2"))
 
 
 @public("torch", "method", flat=True)

@@ -299,15 +299,23 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     return _write_drawn(self, "geometric", generator, p)
 
 
+_NO_END = object()
+
+
 @public("method")
 def random_(
     self: Tensor,
     from_: int | None = None,
-    to: int | None = None,
+    to: Any = _NO_END,
     *,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Fill with integers: ``random_()`` all the dtype holds, ``random_(to)``, ``(from, to)``."""
+    """Fill with integers: ``random_()`` all the dtype holds, ``random_(to)``, ``(from, to)``.
+
+    With ``to=None`` the largest that the dtype holds is the last one.
+    """
+    if from_ is None and to is not _NO_END:
+        from_, to = to, _NO_END
     if from_ is None:
         return _fill(
             self,
@@ -315,12 +323,12 @@ def random_(
             generator,
             lambda source, shape, dtype: source.random(shape, dtype),
         )
-    low, high = (0, from_) if to is None else (from_, to)
+    low, high = (0, from_) if to is _NO_END else (from_, to)
     return _fill(
         self,
-        f"RandomBackward{1 if to is None else 0}",
+        f"RandomBackward{1 if to is _NO_END else 0}",
         generator,
-        lambda source, shape, dtype: source.randint(int(low), int(high), shape, dtype),
+        lambda source, shape, dtype: source.randint(int(low), high, shape, dtype),
     )
 
 

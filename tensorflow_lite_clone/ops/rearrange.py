@@ -16,7 +16,6 @@ from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import image
-from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._indexing import Flip
 from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops._views import Embed, number_of, storage_of
@@ -139,7 +138,6 @@ def tile(input: Tensor, *args: Any, **dims: Any) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 @per_sample("repeats")
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
@@ -220,7 +218,6 @@ def flipud(input: Tensor) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """A copy with the elements shifted cyclically, along the flattened tensor without `dims`."""
     steps = sizes_of((shifts,), "shifts")
@@ -241,7 +238,6 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Planes `dims` turned by `k` quarters, from the first of `dims` towards the second."""
     ndim = input._storage.laid.ndim
@@ -291,7 +287,6 @@ triu, triu_ = _triangle("triu", Triu)
 
 
 @public("torch", "method")
-@numpy_names
 @with_out
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The matrix with a vector on its diagonal, or a copy of a matrix's diagonal."""
@@ -307,7 +302,6 @@ _diagonal = diagonal  # the name of an argument above and below
 
 
 @public("torch", "method")
-@numpy_names
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices in planes (dim1, dim2) with the rows of `input` on their diagonals."""
     shape = input._storage.laid.shape
@@ -325,14 +319,12 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 
 @public("torch", "method")
-@numpy_names
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """The matrix with all elements of `input` on a diagonal."""
     return diag_embed(reshape(input, (-1,)), offset)
 
 
 @public("torch", "method")
-@numpy_names
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
     ndim = input._storage.laid.ndim

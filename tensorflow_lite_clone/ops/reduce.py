@@ -14,7 +14,6 @@ from tensorflow_lite_clone.ops._arguments import (
     axis_of,
     delivered,
     is_integral,
-    numpy_names,
     reduced_count,
     reduction_label,
     restored,
@@ -124,7 +123,6 @@ class Nansum(Op):
 
 
 @public("torch", "method")
-@numpy_names
 def nansum(
     input: Tensor,
     dim: Any = None,
@@ -146,7 +144,6 @@ def nansum(
 
 
 @public("torch", "method")
-@numpy_names
 def nanmean(
     input: Tensor,
     dim: Any = None,
@@ -198,7 +195,6 @@ def exclusive_product(F: Any, x: Any, axis: int) -> Any:
 
 
 @public("torch", "method")
-@numpy_names
 def prod(
     input: Tensor,
     dim: int | None = None,
@@ -245,7 +241,6 @@ class All_(Op):
 
 
 @public("torch", "method")
-@numpy_names
 def any(
     input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
@@ -254,7 +249,6 @@ def any(
 
 
 @public("torch", "method")
-@numpy_names
 def all(
     input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
@@ -319,7 +313,6 @@ class CountNonzero(Op):
 
 
 @public("torch", "method")
-@numpy_names
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements along `dim` (an int, several, or all) are not zero, as int64."""
     return apply(CountNonzero, input, axis=axes_of(dim, input._storage.laid.ndim))

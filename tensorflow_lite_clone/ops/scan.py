@@ -13,7 +13,6 @@ from tensorflow_lite_clone.ops._arguments import (
     axis_of,
     delivered,
     is_integral,
-    numpy_names,
     with_dtype,
 )
 from tensorflow_lite_clone.ops._formulas import conj
@@ -165,7 +164,6 @@ def _widened(input: Tensor, dtype: DType | None, out: Tensor | None) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 def cumsum(
     input: Tensor, dim: int, *, dtype: DType | None = None, out: Tensor | None = None
 ) -> Tensor:
@@ -174,14 +172,12 @@ def cumsum(
 
 
 @public("method")
-@numpy_names
 def cumsum_(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """In-place form of `cumsum`."""
     return _scan_inplace(Cumsum, input, dim, dtype)
 
 
 @public("torch", "method")
-@numpy_names
 def cumprod(
     input: Tensor, dim: int, *, dtype: DType | None = None, out: Tensor | None = None
 ) -> Tensor:
@@ -190,14 +186,12 @@ def cumprod(
 
 
 @public("method")
-@numpy_names
 def cumprod_(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """In-place form of `cumprod`."""
     return _scan_inplace(Cumprod, input, dim, dtype)
 
 
 @public("torch", "method")
-@numpy_names
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """Running ``log(sum(exp(x)))`` along `dim`."""
     if is_integral(input):
@@ -264,21 +258,18 @@ def _extremes(op: type[Op], kind: Any, input: Tensor, dim: Any) -> Any:
 
 
 @public("torch", "method")
-@numpy_names
 def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:
     """Running maxima along `dim` as (values, indices)."""
     return delivered("cummax", _extremes(Cummax, _Cummax, input, dim), out)
 
 
 @public("torch", "method")
-@numpy_names
 def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
     """Running minima along `dim` as (values, indices)."""
     return delivered("cummin", _extremes(Cummin, _Cummin, input, dim), out)
 
 
 @public("torch", "method")
-@numpy_names
 def diff(
     input: Tensor,
     n: int = 1,

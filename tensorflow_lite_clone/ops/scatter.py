@@ -13,7 +13,7 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import contiguous_format, preserve_format
-from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._indexing import (
     IndexAdd,
     IndexPut,
@@ -94,7 +94,6 @@ def _scatter_operands(
 
 
 @public("method")
-@numpy_names
 def scatter_(
     input: Tensor,
     dim: int,
@@ -135,7 +134,6 @@ def scatter_(
 
 
 @public("method")
-@numpy_names
 def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Add `src` at ``index`` along `dim`: ``input[i, index[i, j]] += src[i, j]`` for `dim` 1."""
     x, index, src, axis = _scatter_operands("scatter_add", input, dim, index, src)
@@ -146,7 +144,6 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 @with_out
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Out-of-place form of `scatter_add_`."""
@@ -164,7 +161,6 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 @public("method")
-@numpy_names
 def scatter_reduce_(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -202,7 +198,6 @@ def _check_slices(name: str, x: Tensor, source: Tensor, axis: int) -> None:
 
 
 @public("method")
-@numpy_names
 def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """Add the slices of `source`, times `alpha`, to those number `index` along `dim`."""
     _expect_source("index_add_", source)
@@ -232,7 +227,6 @@ def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha:
 
 
 @public("method")
-@numpy_names
 def index_copy_(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Write the slices of `source` over those number `index` along `dim`."""
     _expect_source("index_copy_", source)
@@ -272,7 +266,6 @@ def _put_slices(x: Tensor, index: Tensor, source: Tensor, axis: int) -> None:
 
 
 @public("method")
-@numpy_names
 def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Write one number into the slices number `index` along `dim`."""
     x, index, axis = _index_operands("index_fill_", input, dim, index)
@@ -298,7 +291,6 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
 
 @public("method")
-@numpy_names
 def index_reduce_(
     input: Tensor,
     dim: int,

@@ -30,7 +30,7 @@ from tensorflow_lite_clone.core.strides import (
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
-from tensorflow_lite_clone.ops._arguments import expect_tensor, numpy_names
+from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -230,7 +230,6 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions `start_dim` to `end_dim` made one; a zero-dim tensor becomes one-dimensional."""
     shape = input._storage.laid.shape
@@ -244,7 +243,6 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension `dim` divided into several of the given `sizes`, one of which may be -1."""
     shape = input._storage.laid.shape
@@ -264,8 +262,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     return view(input, (*shape[:place], *found, *shape[place + 1 :]))
 
 
-@public("torch", "method", flat=True)
-@numpy_names
+@public("torch", "method")
 def ravel(input: Tensor) -> Tensor:
     """All elements in one contiguous dimension."""
     return reshape(input.contiguous(), (-1,))
@@ -366,8 +363,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return apply_view(Permute, input, axes=axes)
 
 
-@public("torch", "method", flat=True)
-@numpy_names
+@public("torch", "method")
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without its dimensions of size one, or only those of them that `dim` names."""
     shape = input._storage.laid.shape
@@ -378,8 +374,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     return apply_view(Squeeze, input, axis=axes, shape=shape)
 
 
-@public("torch", "method", flat=True)
-@numpy_names
+@public("torch", "method")
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With a dimension of size one inserted before `dim`, at the end for -1."""
     return apply_view(Unsqueeze, input, axis=normalize_dim(dim, input._storage.laid.ndim + 1))
@@ -405,7 +400,6 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 def broadcast_to(input: Tensor, *args: Any, **size: Any) -> Tensor:
     """`input` expanded to the shape `size`, a tuple or several ints."""
     return expand(input, *args, **size)

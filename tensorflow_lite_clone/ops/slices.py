@@ -22,7 +22,6 @@ from tensorflow_lite_clone.core.strides import (
     diagonal as diagonal_geometry,
 )
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.storage import bytes_of_memory, offset_of, strides_of
@@ -168,8 +167,7 @@ class Unbind(Op):
         return F.stack(g if type(g) is tuple else (g,), axis=axis)
 
 
-@public("torch", "method", flat=True)
-@numpy_names
+@public("torch", "method")
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice number `index` along `dim`, without that dimension."""
     shape = input._storage.laid.shape
@@ -185,8 +183,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return apply_view(Select, input, index=(_ALL,) * axis + (place, ...), shape=shape)
 
 
-@public("torch", "method", flat=True)
-@numpy_names
+@public("torch", "method")
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` elements of dimension `dim`, from `start` on."""
     shape = input._storage.laid.shape
@@ -218,7 +215,6 @@ def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonals of the planes (dim1, dim2) as last dimension; `offset` > 0 lies above."""
     shape = input._storage.laid.shape
@@ -295,7 +291,6 @@ def _place(name: str, input: Any, dim: Any) -> tuple[tuple, int]:
 
 
 @public("torch", "method")
-@numpy_names
 def split(
     tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
 ) -> tuple:
@@ -321,7 +316,6 @@ def split(
 
 
 @public("torch", "method")
-@numpy_names
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple:
     """Consecutive views of the listed sizes, which must add up to the dimension's."""
     shape, axis = _place("split_with_sizes", input, dim)
@@ -340,7 +334,6 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple:
 
 
 @public("torch", "method")
-@numpy_names
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple:
     """At most `chunks` views of equal size; the last may be smaller."""
     shape, axis = _place("chunk", input, dim)
@@ -354,7 +347,6 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple:
 
 
 @public("torch", "method")
-@numpy_names
 def tensor_split(
     input: Tensor, indices_or_sections: Any = None, dim: int = 0, *,
     indices: Any = None, sections: Any = None,
@@ -416,7 +408,6 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple:
 
 
 @public("torch", "method")
-@numpy_names
 def unbind(input: Tensor, dim: int = 0) -> tuple:
     """A tuple of all slices along `dim`, as views without that dimension."""
     shape = input._storage.laid.shape
@@ -445,7 +436,6 @@ def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Te
 
 
 @public("torch", "method")
-@numpy_names
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of `input` with `src` as the slice number `index` along `dim`."""
     shape = input._storage.laid.shape
@@ -457,7 +447,6 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 @with_out
 def slice_scatter(
     input: Tensor,
@@ -474,7 +463,6 @@ def slice_scatter(
 
 
 @public("torch", "method")
-@numpy_names
 def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:

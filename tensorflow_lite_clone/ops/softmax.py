@@ -19,7 +19,6 @@ from tensorflow_lite_clone.ops._arguments import (
     axis_of,
     delivered,
     expect_tensor,
-    numpy_names,
     restored,
 )
 from tensorflow_lite_clone.ops._formulas import conj
@@ -185,7 +184,6 @@ def gumbel_softmax(
 
 
 @public("torch", "method", "special")
-@numpy_names
 def logsumexp(
     input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:

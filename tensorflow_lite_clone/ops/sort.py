@@ -11,7 +11,7 @@ from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import like_first
-from tensorflow_lite_clone.ops._arguments import axis_of, delivered, numpy_names
+from tensorflow_lite_clone.ops._arguments import axis_of, delivered
 from tensorflow_lite_clone.ops._operands import as_number, cast
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.extremes import Picked, pick, require_elements
@@ -113,7 +113,6 @@ def _require_ordered(name: str, input: Tensor, boolean: bool = True) -> None:
 
 
 @public("torch", "method")
-@numpy_names
 def sort(
     input: Tensor,
     dim: int = -1,
@@ -130,7 +129,6 @@ def sort(
 
 
 @public("torch", "method")
-@numpy_names
 def argsort(
     input: Tensor,
     dim: int = -1,
@@ -145,14 +143,12 @@ def argsort(
 
 
 @public("torch", "method")
-@numpy_names
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements in order along the first dimension."""
     return delivered("msort", sort(input, 0)[0], out, (input,))
 
 
 @public("torch", "method")
-@numpy_names
 def topk(
     input: Tensor,
     k: int,
@@ -177,7 +173,6 @@ def topk(
 
 
 @public("torch", "method")
-@numpy_names
 def kthvalue(
     input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None
 ) -> Any:
@@ -237,7 +232,6 @@ def _median(name: str, op: Any, whole: Any, kind: Any, input: Any, dim: Any, kee
 
 
 @public("torch", "method")
-@numpy_names
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The lower median of all, or along `dim` as (values, indices); NaN if there is one."""
     result = _median("median", Median, MedianOfAll, _Median, input, dim, keepdim)
@@ -245,7 +239,6 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
 
 
 @public("torch", "method")
-@numpy_names
 def nanmedian(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None
 ) -> Any:
@@ -255,7 +248,6 @@ def nanmedian(
 
 
 @public("torch", "method")
-@numpy_names
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The most frequent element along `dim` as (values, indices); the smallest of several."""
     require_elements("mode", input, dim)

@@ -181,6 +181,7 @@ xlogy = binary(
     refuses="c",
     inplace=("torch", "method"),
     special=("xlogy",),
+    self_named=True,
     document="``input * log(other)``, 0 where `input` is 0.",
 )
 xlog1py = binary(
@@ -193,6 +194,7 @@ xlog1py = binary(
     refuses="c",
     places=(),
     special=("xlog1py",),
+    self_named=True,
     document="``input * log1p(other)``, 0 where `input` is 0.",
 )
 

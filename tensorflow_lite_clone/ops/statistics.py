@@ -16,7 +16,6 @@ from tensorflow_lite_clone.ops._arguments import (
     axes_of,
     axis_of,
     delivered,
-    numpy_names,
     reduced_count,
     restored,
 )
@@ -108,7 +107,6 @@ def _variance(
 
 
 @public("torch", "method")
-@numpy_names
 def var(
     input: Tensor,
     dim: Any = None,
@@ -127,7 +125,6 @@ def var(
 
 
 @public("torch", "method")
-@numpy_names
 def std(
     input: Tensor,
     dim: Any = None,
@@ -143,7 +140,6 @@ def std(
 
 
 @public("torch")
-@numpy_names
 def var_mean(
     input: Tensor,
     dim: Any = None,
@@ -158,7 +154,6 @@ def var_mean(
 
 
 @public("torch")
-@numpy_names
 def std_mean(
     input: Tensor,
     dim: Any = None,
@@ -331,7 +326,6 @@ def _ranks(name: str, ordered: Tensor, q: Tensor) -> Tensor:
 
 
 @public("torch", "method")
-@numpy_names
 def quantile(
     input: Tensor,
     q: Any,
@@ -350,7 +344,6 @@ def quantile(
 
 
 @public("torch", "method")
-@numpy_names
 def nanquantile(
     input: Tensor,
     q: Any,

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.ops import create, join
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.rearrange import repeat_interleave
@@ -243,9 +244,9 @@ def total(
 ) -> Tensor:
     """The sum over some dimensions: dense if no sparse dimension is left, else coalesced."""
     source = input if dtype is None else input.to(dtype)
-    if dim is None or dim in ((), []):
+    if dim is None or (not is_int(dim) and not len(dim)):
         return source._elements.sum()
-    axes = {normalize_dim(axis, input.ndim) for axis in ([dim] if isinstance(dim, int) else dim)}
+    axes = {normalize_dim(axis, input.ndim) for axis in ([dim] if is_int(dim) else dim)}
     count = input.sparse_dim()
     inner = [axis - count + 1 for axis in sorted(axes) if axis >= count]
     elements = source._elements.sum(inner) if inner else source._elements
@@ -268,7 +269,7 @@ def norm(
     input: SparseTensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
     """The norm of all elements, places that come twice summed."""
-    if dim is not None and len([dim] if isinstance(dim, int) else dim) not in (0, input.ndim):
+    if dim is not None and len([dim] if is_int(dim) else dim) not in (0, input.ndim):
         raise RuntimeError(
             "norm_sparse currently only supports full reductions, so 'dim' must either be empty or "
             "contain all dimensions of the input"

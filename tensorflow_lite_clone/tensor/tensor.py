@@ -10,6 +10,8 @@ from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import printing
 
+_tuple = tuple.__new__
+
 
 class View:
     """What a tensor that views another one remembers, so that in-place writes keep the graph.
@@ -73,7 +75,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of every dimension."""
-        return Size(self._storage.laid.shape)
+        return _tuple(Size, self._storage.laid.shape)
 
     @property
     def ndim(self) -> int:

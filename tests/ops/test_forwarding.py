@@ -82,8 +82,20 @@ def test_names_of_numpy(name: str) -> None:
     for _ in range(2):
         for got in (function(x, axis=0), function(axis=0, x=x), function(x=x, dim=0)):
             assert torch.equal(got, expected)
-    for kwargs in ({"dim": 0}, {"input": x, "x": x, "dim": 0, "no": 1}):
-        with pytest.raises(TypeError):
+    for kwargs in ({"dim": 0}, {"dim": 0}, {"input": x, "x": x, "dim": 0}, {"input": x, "no": 1}):
+        with pytest.raises(TypeError, match="missing|multiple|unexpected"):
             function(**kwargs)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="multiple"):
         function(x, 0, dim=0)
+
+
+def test_arguments_beyond_the_parameters() -> None:
+    wrapper = checked(_scale)
+    for _ in range(2):
+        assert wrapper(3) == (6, None)
+        with pytest.raises(TypeError, match="takes from 1 to 2 positional arguments but 3 were"):
+            wrapper(1, 2, 3)
+        with pytest.raises(TypeError, match="unexpected keyword argument 'no'"):
+            wrapper(1, no=2)
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+            wrapper(by=2)
