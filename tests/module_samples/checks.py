@@ -40,6 +40,8 @@ from tests.samples.comparison import (
 )
 from tests.samples.translate import name_of, to_ours
 
+#: Attributes by which PyTorch remembers whether its fused encoder layer may be called.
+_FAST_WAY = ("activation_relu_or_gelu", "use_nested_tensor")
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -68,17 +70,12 @@ def _same_state(ours: Any, theirs: torch.nn.Module) -> None:
                 _same(x, y)
 
 
-def _public(module: Any) -> dict[str, Any]:
-    """Attributes that say how the module was made."""
-    plain = (bool, int, float, str, type(None), tuple, list)
-    return {
-        name: value
-        for name, value in sorted(vars(module).items())
-        if not name.startswith("_")
-        and isinstance(value, plain)
-        and name not in module._parameters
-        and name not in module._buffers
-    }
+def _same_attributes(ours: Any, theirs: torch.nn.Module) -> None:
+    """Equal attributes that say how the module was made."""
+    for name, value in vars(theirs).items():
+        plain = isinstance(value, (bool, int, float, str, type(None), tuple, list))
+        if plain and not name.startswith("_") and name not in _FAST_WAY:
+            _same_text((name, getattr(ours, name)), (name, value))
 
 
 def initial_values(info: Any) -> None:
@@ -91,7 +88,7 @@ def initial_values(info: Any) -> None:
             ours.named_modules(), theirs.named_modules(), strict=True
         ):
             _same_text((name, type(mine).__name__), (right, type(other).__name__))
-            _same_text(_public(mine), _public(other))
+            _same_attributes(mine, other)
 
 
 def factory_arguments(info: Any) -> None:
@@ -373,10 +370,13 @@ def moves(info: Any) -> None:
 
 def _backward(pair: Pair) -> list[list[Any]]:
     """Fill the gradients of the parameters of both; returns these."""
-    for lib, call in ((torch, pair.call_theirs), (tlc, pair.call_ours)):
+    for lib, call, run in (
+        (torch, pair.call_theirs, call_theirs),
+        (tlc, pair.call_ours, call_ours),
+    ):
         results = [x for x in leaves(call(), lib.Tensor) if x.requires_grad]
         for x in results:
-            x.sum().backward(retain_graph=True)
+            run(x.sum().backward, retain_graph=True)
     return [list(pair.ours.parameters()), list(pair.theirs.parameters())]
 
 
