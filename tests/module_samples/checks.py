@@ -42,6 +42,8 @@ from tests.samples.translate import name_of, to_ours
 
 #: Attributes by which PyTorch remembers whether its fused encoder layer may be called.
 _FAST_WAY = ("activation_relu_or_gelu", "use_nested_tensor")
+#: Samples that are enough where the module counts, not the input: one loss has 800.
+_FEW = 16
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -167,7 +169,10 @@ def _same_gradients(pair: Pair, order: int) -> bool:
     theirs = pair.call_theirs()
     if not inputs or not any(x.requires_grad for x in leaves(theirs, torch.Tensor)):
         return False
-    wanted = call_theirs(gradients_of, torch, theirs, inputs, order)
+    try:
+        wanted = call_theirs(gradients_of, torch, theirs, inputs, order)
+    except RuntimeError:  # a derivative that PyTorch does not implement
+        return False
     if len(wanted) < order:
         return False
     got = call_ours(gradients_of, tlc, pair.call_ours(), mine, order)
@@ -251,12 +256,17 @@ def memory_format(info: Any) -> None:
                     pair.theirs.to(memory_format=getattr(torch, name))
                     _same_state(pair.ours, pair.theirs)
                 if of_input:
-                    _lay_out(pair, lambda x: x.contiguous(memory_format=getattr(torch, name)))
+                    _lay_out(pair, _channels_last)
                 theirs = pair.call_theirs()
                 _same(pair.call_ours(), theirs)
                 _same_gradients(pair, 1)
     if not count:
         raise Nothing("no sample of 4 or 5 dimensions")
+
+
+def _channels_last(x: torch.Tensor) -> torch.Tensor:
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return x.contiguous(memory_format=formats.get(x.dim(), torch.contiguous_format))
 
 
 def _lay_out(pair: Pair, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
@@ -346,7 +356,7 @@ def moves(info: Any) -> None:
     """`to`, `double`, `half` and others: the same tensors change, in place where PyTorch's do,
     their gradients with them; and moved back they compute the same."""
     for name, move in _MOVES.items():
-        for pair in pairs(info, torch.float64, gradient=True):
+        for pair in itertools.islice(pairs(info, torch.float64, gradient=True), _FEW):
             before = _backward(pair)
             after = [
                 move(m, lib) for m, lib in zip((pair.ours, pair.theirs), (tlc, torch), strict=True)
