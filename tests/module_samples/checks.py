@@ -38,7 +38,7 @@ from tests.samples.comparison import (
     leaves,
     same_error,
 )
-from tests.samples.translate import name_of, to_ours
+from tests.samples.translate import name_of, to_ours, to_torch
 
 #: Attributes by which PyTorch remembers whether its fused encoder layer may be called.
 _FAST_WAY = ("activation_relu_or_gelu", "use_nested_tensor")
@@ -132,7 +132,7 @@ def half_precision(info: Any) -> None:
                 except RuntimeError:  # not implemented for the dtype
                     continue
                 count += 1
-                _same(pair.call_ours(), theirs)
+                _as_near(pair, theirs)
         except NotImplementedError:  # nor are initial values
             continue
         except Exception as error:
@@ -141,6 +141,26 @@ def half_precision(info: Any) -> None:
         raise Difference("; ".join(f"{name}: {brief(error)}" for name, error in failed.items()))
     if not count:
         raise Nothing("PyTorch has no half precision here")
+
+
+def _as_near(pair: Pair, theirs: Any) -> None:
+    """Equal results, or ours at most twice as far from those in float64: where PyTorch rounds on
+    the way and we do not, ours are the nearer ones."""
+    ours = pair.call_ours()
+    try:
+        _same(ours, theirs)
+    except AssertionError:
+        exact = Pair(
+            pair.ours, copy.deepcopy(pair.theirs).double(), pair.ours_input, pair.theirs_input
+        )
+        _lay_out(exact, lambda x: x.double() if x.is_floating_point() else x)
+        truth = leaves(exact.call_theirs(), torch.Tensor)
+        errors = [
+            [(x.double() - y).abs().max() for x, y in zip(side, truth, strict=True)]
+            for side in (leaves(to_torch(ours), torch.Tensor), leaves(theirs, torch.Tensor))
+        ]
+        if any(mine > 2 * other for mine, other in zip(*errors, strict=True)):
+            raise
 
 
 def _order(info: Any, order: int) -> None:
@@ -241,24 +261,29 @@ def _same_failure(info: Any, case: Any) -> None:
 
 
 def memory_format(info: Any) -> None:
-    """Inputs and modules in channels-last: PyTorch's values, strides and gradients."""
+    """Inputs and modules in channels-last: PyTorch's values and strides, and gradients.
+
+    Strides are compared in float32: in float64 PyTorch's three-dimensional convolutions lie
+    otherwise, which `docs/differences.md` says.
+    """
     count = 0
-    for training in modes_of(info):
-        for of_module, of_input in itertools.product((False, True), repeat=2):
-            for pair in pairs(info, torch.float64, training, gradient=True):
-                dimensions = {x.dim() for x in _tensors(pair.theirs_input)} & {4, 5}
-                if len(dimensions) != 1:
-                    continue
-                count += 1
-                name = "channels_last" if dimensions == {4} else "channels_last_3d"
-                if of_module and all(p.dim() in (*dimensions, 1) for p in pair.theirs.parameters()):
-                    pair.ours.to(memory_format=getattr(tlc, name))
-                    pair.theirs.to(memory_format=getattr(torch, name))
-                    _same_state(pair.ours, pair.theirs)
-                if of_input:
-                    _lay_out(pair, _channels_last)
-                theirs = pair.call_theirs()
-                _same(pair.call_ours(), theirs)
+    choices = itertools.product((False, True), (False, True), (torch.float32, torch.float64))
+    for training, (of_module, of_input, dtype) in itertools.product(modes_of(info), choices):
+        for pair in pairs(info, dtype, training, gradient=True):
+            dimensions = {x.dim() for x in _tensors(pair.theirs_input)} & {4, 5}
+            if len(dimensions) != 1:
+                continue
+            count += 1
+            name = "channels_last" if dimensions == {4} else "channels_last_3d"
+            if of_module and all(p.dim() in (*dimensions, 1) for p in pair.theirs.parameters()):
+                pair.ours.to(memory_format=getattr(tlc, name))
+                pair.theirs.to(memory_format=getattr(torch, name))
+                _same_state(pair.ours, pair.theirs)
+            if of_input:
+                _lay_out(pair, _channels_last)
+            if dtype is torch.float32:
+                _same(pair.call_ours(), pair.call_theirs())
+            else:
                 _same_gradients(pair, 1)
     if not count:
         raise Nothing("no sample of 4 or 5 dimensions")
@@ -291,9 +316,14 @@ def non_contiguous(info: Any) -> None:
     """Inputs with gaps between elements: PyTorch's values, strides and gradients."""
     for training in modes_of(info):
         for pair in pairs(info, torch.float64, training, gradient=True):
-            _lay_out(pair, noncontiguous_like)
+            _lay_out(pair, _floats_with_gaps if info.name == "nn.CTCLoss" else noncontiguous_like)
             _same(pair.call_ours(), pair.call_theirs())
             _same_gradients(pair, 1)
+
+
+def _floats_with_gaps(x: torch.Tensor) -> torch.Tensor:
+    """PyTorch reads concatenated CTC targets that have gaps at wrong places."""
+    return noncontiguous_like(x) if x.is_floating_point() else x
 
 
 def representation(info: Any) -> None:
@@ -337,7 +367,8 @@ def _loaded(file: io.BytesIO) -> Any:
 
 
 _MOVES: dict[str, Callable[[Any, Any], Any]] = {
-    **{f"to {d}": lambda m, lib, d=name_of(d): m.to(getattr(lib, d)) for d in _FLOATS},
+    "to float32": lambda m, lib: m.to(lib.float32),
+    "to bfloat16": lambda m, lib: m.to(dtype=lib.bfloat16),
     "double": lambda m, lib: m.double(),
     "float": lambda m, lib: m.float(),
     "half": lambda m, lib: m.half(),

@@ -35,19 +35,19 @@ class OneDtype(tlc.nn.Linear):
 
 
 class Offset(tlc.nn.Linear):
-    def forward(self, input: Any) -> Any:
-        return super().forward(input) + 1
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return super().forward(*args, **kwargs) + 1
 
 
 class Steeper(tlc.nn.Linear):
-    def forward(self, input: Any) -> Any:
-        result = super().forward(input)
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        result = super().forward(*args, **kwargs)
         return 2 * result - result.detach()
 
 
 class Curved(tlc.nn.Linear):
-    def forward(self, input: Any) -> Any:
-        result = super().forward(input)
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        result = super().forward(*args, **kwargs)
         return result + (result - result.detach()) ** 2
 
 
@@ -57,13 +57,13 @@ class Lenient(tlc.nn.HuberLoss):
 
 
 class RowMajor(tlc.nn.ReLU):
-    def forward(self, input: Any) -> Any:
-        return super().forward(input).contiguous()
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return super().forward(*args, **kwargs).contiguous()
 
 
 class Gaps(tlc.nn.ReLU):
-    def forward(self, input: Any) -> Any:
-        return super().forward(input) * (1 if input.is_contiguous() else 2)
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return super().forward(*args, **kwargs) * (1 if args[0].is_contiguous() else 2)
 
 
 class Anonymous(tlc.nn.Linear):
@@ -88,8 +88,8 @@ class Deaf(tlc.nn.Linear):
 
 
 class Beside(tlc.nn.ReLU):
-    def forward(self, input: Any) -> Any:
-        return input.relu()
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return args[0].relu()
 
 
 class Tireless(tlc.nn.Linear):
@@ -98,9 +98,9 @@ class Tireless(tlc.nn.Linear):
 
 
 class Recording(tlc.nn.Linear):
-    def forward(self, input: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         with tlc.enable_grad():
-            return super().forward(input)
+            return super().forward(*args, **kwargs)
 
 
 DIFFERENT: dict[str, type] = {

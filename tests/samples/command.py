@@ -8,7 +8,6 @@ import itertools
 import multiprocessing
 import re
 import signal
-import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
