@@ -12,6 +12,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import write
+from tensorflow_lite_clone.autograd.saved import packing_last
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -67,6 +68,7 @@ class BatchNorm(Op):
     layout = image
     any_layout = True
     label = "NativeBatchNorm"
+    joined = ("x", "w")
     deferrable = True
     moves = (3, 4)
     nondifferentiable = (1, 2, 3, 4)
@@ -125,6 +127,7 @@ class BatchNormEval(Op):
     layout = image
     any_layout = True
     label = "NativeBatchNorm"
+    joined = ("x", "w")
 
     def forward(F, x, w, b, mean, variance, *, eps):
         channels = (1, x.shape[1], 1)
@@ -243,16 +246,17 @@ def normalized_by_batch(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`BatchNorm`'s output, mean and variance; the running statistics are moved."""
-    output, mean, variance, *moved = apply(
-        BatchNorm, input, weight, bias, running_mean, running_var, momentum=momentum, eps=eps
-    )
-    running = [statistic for statistic in (running_mean, running_var) if statistic is not None]
-    if not moved:
-        for statistic in running:
-            statistic._storage.bump()  # the device has written it
-    else:
-        for statistic, new in zip(running, moved, strict=True):
-            _move(statistic, new)
+    with packing_last():
+        output, mean, variance, *moved = apply(
+            BatchNorm, input, weight, bias, running_mean, running_var, momentum=momentum, eps=eps
+        )
+        running = [statistic for statistic in (running_mean, running_var) if statistic is not None]
+        if not moved:
+            for statistic in running:
+                statistic._storage.bump()  # the device has written it
+        else:
+            for statistic, new in zip(running, moved, strict=True):
+                _move(statistic, new)
     return output, mean, variance
 
 

@@ -41,8 +41,11 @@ def _our_dtype(dtype: torch.dtype) -> Any:
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
-    """The elements of a PyTorch tensor, row-major, as bits where NumPy lacks the dtype."""
-    flat = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    """The elements of a PyTorch tensor, row-major, as bits where NumPy lacks the dtype.
+
+    They are copied: PyTorch does not resize what NumPy has seen.
+    """
+    flat = tensor.detach().resolve_conj().resolve_neg().clone().contiguous()
     if tensor.dtype is torch.complex32:
         return torch.view_as_real(flat).view(torch.int16).numpy()
     if tensor.dtype is torch.bfloat16 or "float8" in str(tensor.dtype):
