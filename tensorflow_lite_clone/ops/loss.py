@@ -170,6 +170,11 @@ def _check_index_targets(input: Tensor, target: Tensor, weight: Tensor | None) -
     shape, wanted = input.shape, target.shape
     if len(shape) == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {len(shape)})")
+    batch = wanted[0] if wanted else 0
+    if len(shape) > 1 and batch != shape[0]:
+        raise ValueError(
+            f"Expected input batch_size ({shape[0]}) to match target batch_size ({batch})."
+        )
     if len(shape) <= 2 and len(wanted) > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if len(shape) == 1:
@@ -178,11 +183,6 @@ def _check_index_targets(input: Tensor, target: Tensor, weight: Tensor | None) -
                 f"For 1D input, 1D target must have size 1, but got target size: {wanted[0]}"
             )
         target = target.reshape(())
-    elif (wanted[0] if wanted else 0) != shape[0]:
-        raise ValueError(
-            f"Expected input batch_size ({shape[0]}) to match target batch_size "
-            f"({wanted[0] if wanted else 0})."
-        )
     elif shape[2:] != wanted[1:]:
         if len(shape) != 4:
             expected = [shape[0], *shape[2:]]

@@ -243,9 +243,7 @@ def rms_norm(
     return apply(RmsNorm, input, weight, ndim=len(shape), eps=eps)[0]
 
 
-def expect_affine(
-    channels: int, input: Tensor, weight: Tensor | None, bias: Tensor | None
-) -> None:
+def expect_affine(channels: int, input: Tensor, weight: Tensor | None, bias: Tensor | None) -> None:
     """Raise RuntimeError unless weight and bias have an element per channel."""
     for name, tensor in (("weight", weight), ("bias", bias)):
         if tensor is not None and tensor.shape != (channels,):
@@ -320,7 +318,8 @@ def instance_norm(
     Without `use_input_stats` the running statistics are used, as in `batch_norm`.
     """
     if not use_input_stats:
-        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+        rows = input.contiguous()  # the result lies so, whichever statistics are used
+        return batch_norm(rows, running_mean, running_var, weight, bias, False, momentum, eps)
     size = prod(input.shape[2:])
     if size == 1:
         raise ValueError(

@@ -38,8 +38,12 @@ from tests.samples.comparison import (
     leaves,
     same_error,
 )
-from tests.samples.translate import name_of, to_ours
+from tests.samples.translate import name_of, to_ours, to_torch
 
+#: Attributes by which PyTorch remembers whether its fused encoder layer may be called.
+_FAST_WAY = ("activation_relu_or_gelu", "use_nested_tensor")
+#: Samples that are enough where the module counts, not the input: one loss has 800.
+_FEW = 16
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -68,17 +72,12 @@ def _same_state(ours: Any, theirs: torch.nn.Module) -> None:
                 _same(x, y)
 
 
-def _public(module: Any) -> dict[str, Any]:
-    """Attributes that say how the module was made."""
-    plain = (bool, int, float, str, type(None), tuple, list)
-    return {
-        name: value
-        for name, value in sorted(vars(module).items())
-        if not name.startswith("_")
-        and isinstance(value, plain)
-        and name not in module._parameters
-        and name not in module._buffers
-    }
+def _same_attributes(ours: Any, theirs: torch.nn.Module) -> None:
+    """Equal attributes that say how the module was made."""
+    for name, value in vars(theirs).items():
+        plain = isinstance(value, (bool, int, float, str, type(None), tuple, list))
+        if plain and not name.startswith("_") and name not in _FAST_WAY:
+            _same_text((name, getattr(ours, name)), (name, value))
 
 
 def initial_values(info: Any) -> None:
@@ -91,7 +90,7 @@ def initial_values(info: Any) -> None:
             ours.named_modules(), theirs.named_modules(), strict=True
         ):
             _same_text((name, type(mine).__name__), (right, type(other).__name__))
-            _same_text(_public(mine), _public(other))
+            _same_attributes(mine, other)
 
 
 def factory_arguments(info: Any) -> None:
@@ -133,7 +132,7 @@ def half_precision(info: Any) -> None:
                 except RuntimeError:  # not implemented for the dtype
                     continue
                 count += 1
-                _same(pair.call_ours(), theirs)
+                _as_near(pair, theirs)
         except NotImplementedError:  # nor are initial values
             continue
         except Exception as error:
@@ -142,6 +141,26 @@ def half_precision(info: Any) -> None:
         raise Difference("; ".join(f"{name}: {brief(error)}" for name, error in failed.items()))
     if not count:
         raise Nothing("PyTorch has no half precision here")
+
+
+def _as_near(pair: Pair, theirs: Any) -> None:
+    """Equal results, or ours at most twice as far from those in float64: where PyTorch rounds on
+    the way and we do not, ours are the nearer ones."""
+    ours = pair.call_ours()
+    try:
+        _same(ours, theirs)
+    except AssertionError:
+        exact = Pair(
+            pair.ours, copy.deepcopy(pair.theirs).double(), pair.ours_input, pair.theirs_input
+        )
+        _lay_out(exact, lambda x: x.double() if x.is_floating_point() else x)
+        truth = leaves(exact.call_theirs(), torch.Tensor)
+        errors = [
+            [(x.double() - y).abs().max() for x, y in zip(side, truth, strict=True)]
+            for side in (leaves(to_torch(ours), torch.Tensor), leaves(theirs, torch.Tensor))
+        ]
+        if any(mine > 2 * other for mine, other in zip(*errors, strict=True)):
+            raise
 
 
 def _order(info: Any, order: int) -> None:
@@ -170,7 +189,10 @@ def _same_gradients(pair: Pair, order: int) -> bool:
     theirs = pair.call_theirs()
     if not inputs or not any(x.requires_grad for x in leaves(theirs, torch.Tensor)):
         return False
-    wanted = call_theirs(gradients_of, torch, theirs, inputs, order)
+    try:
+        wanted = call_theirs(gradients_of, torch, theirs, inputs, order)
+    except RuntimeError:  # a derivative that PyTorch does not implement
+        return False
     if len(wanted) < order:
         return False
     got = call_ours(gradients_of, tlc, pair.call_ours(), mine, order)
@@ -239,27 +261,37 @@ def _same_failure(info: Any, case: Any) -> None:
 
 
 def memory_format(info: Any) -> None:
-    """Inputs and modules in channels-last: PyTorch's values, strides and gradients."""
+    """Inputs and modules in channels-last: PyTorch's values and strides, and gradients.
+
+    Strides are compared in float32: in float64 PyTorch's three-dimensional convolutions lie
+    otherwise, which `docs/differences.md` says.
+    """
     count = 0
-    for training in modes_of(info):
-        for of_module, of_input in itertools.product((False, True), repeat=2):
-            for pair in pairs(info, torch.float64, training, gradient=True):
-                dimensions = {x.dim() for x in _tensors(pair.theirs_input)} & {4, 5}
-                if len(dimensions) != 1:
-                    continue
-                count += 1
-                name = "channels_last" if dimensions == {4} else "channels_last_3d"
-                if of_module and all(p.dim() in (*dimensions, 1) for p in pair.theirs.parameters()):
-                    pair.ours.to(memory_format=getattr(tlc, name))
-                    pair.theirs.to(memory_format=getattr(torch, name))
-                    _same_state(pair.ours, pair.theirs)
-                if of_input:
-                    _lay_out(pair, lambda x: x.contiguous(memory_format=getattr(torch, name)))
-                theirs = pair.call_theirs()
-                _same(pair.call_ours(), theirs)
+    choices = itertools.product((False, True), (False, True), (torch.float32, torch.float64))
+    for training, (of_module, of_input, dtype) in itertools.product(modes_of(info), choices):
+        for pair in pairs(info, dtype, training, gradient=True):
+            dimensions = {x.dim() for x in _tensors(pair.theirs_input)} & {4, 5}
+            if len(dimensions) != 1:
+                continue
+            count += 1
+            name = "channels_last" if dimensions == {4} else "channels_last_3d"
+            if of_module and all(p.dim() in (*dimensions, 1) for p in pair.theirs.parameters()):
+                pair.ours.to(memory_format=getattr(tlc, name))
+                pair.theirs.to(memory_format=getattr(torch, name))
+                _same_state(pair.ours, pair.theirs)
+            if of_input:
+                _lay_out(pair, _channels_last)
+            if dtype is torch.float32:
+                _same(pair.call_ours(), pair.call_theirs())
+            else:
                 _same_gradients(pair, 1)
     if not count:
         raise Nothing("no sample of 4 or 5 dimensions")
+
+
+def _channels_last(x: torch.Tensor) -> torch.Tensor:
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return x.contiguous(memory_format=formats.get(x.dim(), torch.contiguous_format))
 
 
 def _lay_out(pair: Pair, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
@@ -284,9 +316,14 @@ def non_contiguous(info: Any) -> None:
     """Inputs with gaps between elements: PyTorch's values, strides and gradients."""
     for training in modes_of(info):
         for pair in pairs(info, torch.float64, training, gradient=True):
-            _lay_out(pair, noncontiguous_like)
+            _lay_out(pair, _floats_with_gaps if info.name == "nn.CTCLoss" else noncontiguous_like)
             _same(pair.call_ours(), pair.call_theirs())
             _same_gradients(pair, 1)
+
+
+def _floats_with_gaps(x: torch.Tensor) -> torch.Tensor:
+    """PyTorch reads concatenated CTC targets that have gaps at wrong places."""
+    return noncontiguous_like(x) if x.is_floating_point() else x
 
 
 def representation(info: Any) -> None:
@@ -330,7 +367,8 @@ def _loaded(file: io.BytesIO) -> Any:
 
 
 _MOVES: dict[str, Callable[[Any, Any], Any]] = {
-    **{f"to {d}": lambda m, lib, d=name_of(d): m.to(getattr(lib, d)) for d in _FLOATS},
+    "to float32": lambda m, lib: m.to(lib.float32),
+    "to bfloat16": lambda m, lib: m.to(dtype=lib.bfloat16),
     "double": lambda m, lib: m.double(),
     "float": lambda m, lib: m.float(),
     "half": lambda m, lib: m.half(),
@@ -349,7 +387,7 @@ def moves(info: Any) -> None:
     """`to`, `double`, `half` and others: the same tensors change, in place where PyTorch's do,
     their gradients with them; and moved back they compute the same."""
     for name, move in _MOVES.items():
-        for pair in pairs(info, torch.float64, gradient=True):
+        for pair in itertools.islice(pairs(info, torch.float64, gradient=True), _FEW):
             before = _backward(pair)
             after = [
                 move(m, lib) for m, lib in zip((pair.ours, pair.theirs), (tlc, torch), strict=True)
@@ -373,10 +411,13 @@ def moves(info: Any) -> None:
 
 def _backward(pair: Pair) -> list[list[Any]]:
     """Fill the gradients of the parameters of both; returns these."""
-    for lib, call in ((torch, pair.call_theirs), (tlc, pair.call_ours)):
+    for lib, call, run in (
+        (torch, pair.call_theirs, call_theirs),
+        (tlc, pair.call_ours, call_ours),
+    ):
         results = [x for x in leaves(call(), lib.Tensor) if x.requires_grad]
         for x in results:
-            x.sum().backward(retain_graph=True)
+            run(x.sum().backward, retain_graph=True)
     return [list(pair.ours.parameters()), list(pair.theirs.parameters())]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.samples.comparison import Nothing, call_ours, call_theirs
+from tests.samples.comparison import call_ours, call_theirs
 from tests.samples.translate import Missing, to_ours
 
 #: Of PyTorch's dtypes those that are not here: NumPy has no complex numbers of four bytes.
@@ -109,13 +109,3 @@ def pairs(
             pair.call_ours()
         pair.ours.load_state_dict(to_ours(dict(pair.theirs.state_dict())))
         yield pair
-
-
-def counted(pairs: Iterator[Pair]) -> Iterator[Pair]:
-    """The pairs; raise `Nothing` at the end if there was none."""
-    count = 0
-    for pair in pairs:
-        count += 1
-        yield pair
-    if not count:
-        raise Nothing("no sample")

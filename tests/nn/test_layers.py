@@ -340,6 +340,17 @@ class EmbeddingTest(unittest.TestCase):
         np.testing.assert_array_equal(layer(tlc.tensor([2])).numpy(), [[4.0, 5.0]])
 
 
+class LayoutTest(unittest.TestCase):
+    def test_instance_norm_is_row_major(self):
+        for training in (True, False):
+            strides = []
+            for lib in (tlc, torch):
+                x = lib.ones(2, 3, 4, 5).contiguous(memory_format=lib.channels_last)
+                layer = lib.nn.InstanceNorm2d(3, track_running_stats=True).train(training)
+                strides.append(layer(x).stride())
+            assert strides[0] == strides[1]
+
+
 class FromTorchTest(unittest.TestCase):
     def test_init_from_torch(self):
         def network(nn):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import io
 import math
 import pkgutil
 import typing
@@ -276,6 +277,7 @@ WRONG = {
     "chunking": lambda lib: lib.nn.LinearCrossEntropyOptions(chunking_method="aspect_ratio:x"),
     "policy": lambda lib: lib.nn.LinearCrossEntropyOptions(acc_policy="foo"),
     "accumulation": lambda lib: lib.nn.LinearCrossEntropyOptions(acc_dtype=lib.int32),
+    "delta": lambda lib: lib.nn.HuberLoss(delta=1 + 0j),
     "lrn": lambda lib: lib.nn.CrossMapLRN2d(3)(lib.ones(2, 3, 4)),
     "instance norm": lambda lib: lib.nn.InstanceNorm1d(3, affine=True)(lib.ones(4, 5)),
     "old statistics": lambda lib: lib.nn.InstanceNorm1d(3).load_state_dict(
@@ -366,3 +368,15 @@ def test_hooks_that_a_file_does_not_hold():
         hooks.warn_if_has_hooks(x)
 
     same(script)
+
+
+def test_options_cross_in_a_file():
+    theirs = torch.nn.LinearCrossEntropyLoss(
+        3, 4, options=torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+    )
+    file = io.BytesIO()
+    torch.save(theirs, file)
+    file.seek(0)
+    with pytest.warns(UserWarning, match="weights_only=False"):
+        ours = tlc.load(file, weights_only=False)
+    assert ours.options == tlc.nn.LinearCrossEntropyOptions(batch_chunk_size=2)

@@ -81,6 +81,7 @@ CLASSIFY = [
         extra=[S(T(0, 4), N(0), reduction="sum"), S(T(3, 4), V64([0, -100, 2])),
         S(T(3, 4), V64([0, -100, 2]), reduction="none"), Forward(T(2, 4), V64([-100, -100]))],
         order3=False, errors=[E(T(5, 4), N(4)), Told(T(5, 4), V64([0, 1, 2, 3, 4])),
+        E(T(5, 4), N(4, 2)),
         E(T(5, 4), C(5)), E(T(5, 4), CLASSES, weight=C(3)),
         E(T(5, 4), CLASSES, label_smoothing=2.0)]),
     loss("cross_entropy.probabilities", (T(5, 4), T(5, 4, of=PROBABILITIES)),
@@ -90,7 +91,7 @@ CLASSIFY = [
     loss("nll_loss", (T(5, 4), CLASSES), (T(2, 4, 3), N(2, 3, high=4)),
         (T(2, 4, 3, 2), N(2, 3, 2, high=4)), (T(4), V64(3)), options=({},
         {"weight": C(4, of=POSITIVE)}, {"ignore_index": 1}), errors=[E(T(5, 4), N(4)),
-        Told(T(5, 4), V64([0, 1, 2, 3, 4])), E(T(5, 4), C(5))],
+        Told(T(5, 4), V64([0, 1, 2, 3, 4])), E(T(5, 4), C(5)), E(T(5, 4), N(4, 2))],
         accidents=("gradient",)),  # PyTorch's gradient of an empty gradient's sum is NaN
     loss("binary_cross_entropy", (T(3, 4, of=UNIT), T(3, 4, of=UNIT)),
         (T(3, of=UNIT), C(3, of=whole(0, 2))), extra=[S(T(3, 4, of=UNIT), C(3, 4, of=UNIT),

@@ -11,7 +11,7 @@ __all__ = ["LinearCrossEntropyOptions"]
 _DTYPES = (None, float16, bfloat16, float32, float64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # with slots, its pickles are PyTorch's
 class LinearCrossEntropyOptions:
     """Options that steer PyTorch's way through `linear_cross_entropy`, and change no result.
 

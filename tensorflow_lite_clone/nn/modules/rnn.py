@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+#: Options whose type is looked at, in this order; integers must be positive.
+_KINDS = {"bias": bool, "batch_first": bool, "input_size": int, "hidden_size": int}
 _NETWORKS = {"LSTM": lstm, "GRU": gru, "RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu}
 
 
@@ -101,14 +103,14 @@ class RNNBase(Module):
                 f"num_layers={self.num_layers}",
                 stacklevel=level_outside(),
             )
-        for name in ("input_size", "hidden_size"):
-            if not isinstance(getattr(self, name), int):
-                kind = type(getattr(self, name)).__name__
-                raise TypeError(f"{name} should be of type int, got: {kind}")
-        if self.input_size <= 0:
-            raise ValueError("input_size must be greater than zero")
-        if self.hidden_size <= 0:
-            raise ValueError("hidden_size must be greater than zero")
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"{name} should be of type {kind.__name__}, got: {type(value).__name__}"
+                )
+            if kind is int and value <= 0:
+                raise ValueError(f"{name} must be greater than zero")
         if self.num_layers <= 0:
             raise ValueError("num_layers must be greater than zero")
         if self.proj_size < 0:
