@@ -29,7 +29,7 @@ def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
     """
     if dtype is not None:
         dtype = as_dtype(dtype)
-    if is_array(data):
+    if is_array(data) and not is_scalar(data):
         array = _from_array(data, backend)
         return array if dtype is None else backend.F.astype(array, dtype)
     entries = _Entries()
@@ -39,12 +39,15 @@ def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
         _check_rectangular(data)
         raise _no_number(data, dtype) from None
     leaves = entries.own_dtypes()
+    if dtype is not None and dtype.kind in "iu" and not entries.whole:
+        names = ", ".join(sorted([str(leaf) for leaf in leaves]))
+        raise TypeError(f"only integers can be converted to {dtype}, got entries of {names}")
     try:
         array = backend.asarray(plain)
     except ValueError:
         if not _is_cut_short(data):
             _check_rectangular(data)
-            raise
+            raise TypeError("not a sequence") from None
         shape = _shape_of(data)  # no element is read where PyTorch finds a length of 0 first
         return backend.empty(shape, get_default_dtype() if dtype is None else dtype)
     if int in entries.kinds and array.dtype.kind in "uOf" and not leaves:
@@ -72,6 +75,11 @@ def is_array(value: Any) -> bool:
     return hasattr(type(value), "__array__") and hasattr(value, "dtype")
 
 
+def is_scalar(value: Any) -> bool:
+    """Whether an array is a number of NumPy's, which has no memory to share."""
+    return not hasattr(type(value), "__setitem__")
+
+
 def _from_array(data: Any, backend: Any) -> Any:
     """An array of NumPy or a device, or a NumPy scalar."""
     if isinstance(data, backend.array_type) and data.dtype in backend.dtypes:
@@ -88,10 +96,7 @@ def _from_array(data: Any, backend: Any) -> Any:
             "between byte orders is currently not supported."
         )
     if native not in backend.dtypes:
-        raise TypeError(
-            f"can't convert np.ndarray of type {native}. The only supported types are: "
-            f"{', '.join(d.name for d in dtypes.ALL)}."
-        )
+        raise _unsupported(native)
     if any([stride < 0 for stride in array.strides]):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative "
@@ -106,12 +111,19 @@ def _from_array(data: Any, backend: Any) -> Any:
     return backend.from_host(array)
 
 
+def _unsupported(native: Any) -> TypeError:
+    return TypeError(
+        f"can't convert np.ndarray of type {native}. The only supported types are: "
+        f"{', '.join(d.name for d in dtypes.ALL)}."
+    )
+
+
 def warn_if_read_only(array: Any) -> None:
     """Warn, once, of a tensor over memory that must not be written to."""
     flags = getattr(array, "flags", None)
     if flags is None or flags["WRITEABLE"] or _Warned.read_only:
         return
-    if not hasattr(array, "__setitem__"):  # a NumPy scalar is copied
+    if is_scalar(array):
         return
     _Warned.read_only = True
     warnings.warn(
@@ -131,6 +143,7 @@ class _Entries:
 
     def __init__(self) -> None:
         self.kinds: set[type] = set()
+        self.whole = True  # whether no Tensor, array or NumPy scalar refuses to be an index
         self._own: set[DType] = set()
 
     def own_dtypes(self) -> set[DType]:
@@ -153,12 +166,14 @@ class _Entries:
             if data.numel() != 1:
                 raise ValueError("only one element tensors can be converted to Python scalars")
             self._own.add(data.dtype)
+            self.whole &= data.dtype.kind not in "fc"
             return data.item()
         if is_array(data):
-            try:
-                self._own.add(backends.load("cpu").dtypes[data.dtype])
-            except KeyError:
-                raise _NoNumberError from None
+            dtype = backends.load("cpu").dtypes.get(data.dtype)
+            if dtype is None:
+                raise _unsupported(data.dtype)
+            self._own.add(dtype)
+            self.whole &= dtype.kind in "iu"
             return data.tolist()
         if kind in _SEQUENCES:
             kinds = set(map(type, data))

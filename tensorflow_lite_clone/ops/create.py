@@ -27,7 +27,7 @@ from tensorflow_lite_clone.core.strides import (
     sizes_of,
 )
 from tensorflow_lite_clone.ops._arguments import expect_tensor
-from tensorflow_lite_clone.ops._data import array_of, is_array, warn_if_read_only
+from tensorflow_lite_clone.ops._data import array_of, is_array, is_scalar, warn_if_read_only
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to
 from tensorflow_lite_clone.storage import Free
@@ -344,7 +344,7 @@ def tensor(
         copied = to(data.detach(), device, dtype, copy=True)
         return requiring_grad(copied) if requires_grad else copied
     backend = backends.load(device)
-    if is_array(data):  # its strides are kept
+    if is_array(data) and not is_scalar(data):  # its strides are kept
         copied = to(wrap(array_of(data, None, backend), backend), None, dtype, copy=True)
         return requiring_grad(copied) if requires_grad else copied
     return finish(array_of(data, dtype, backend), backend, requires_grad)

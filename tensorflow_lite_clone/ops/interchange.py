@@ -199,6 +199,9 @@ def frombuffer(
             f"bytes) must not be greater than actual buffer length ({size} bytes)"
         )
     end = size if count < 0 else offset + count * native.itemsize
-    memory = backend.asarray(memoryview(buffer).cast("B"))  # shared
+    try:
+        memory = backend.asarray(memoryview(buffer).cast("B"))  # shared
+    except TypeError:
+        raise RuntimeError("could not retrieve buffer from object: it has gaps") from None
     warn_if_read_only(memory)
     return finish(backend.F.bitcast(memory[offset:end], native), backend, requires_grad)
