@@ -39,7 +39,7 @@ def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
         _check_rectangular(data)
         raise _no_number(data, dtype) from None
     leaves = entries.own_dtypes()
-    if dtype is not None and dtype.kind in "iu" and not entries.whole:
+    if dtype is not None and entries.refuse(dtype):
         names = ", ".join(sorted([str(leaf) for leaf in leaves]))
         raise TypeError(f"only integers can be converted to {dtype}, got entries of {names}")
     try:
@@ -52,18 +52,31 @@ def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
         return backend.empty(shape, get_default_dtype() if dtype is None else dtype)
     if int in entries.kinds and array.dtype.kind in "uOf" and not leaves:
         _check_rectangular(data)
-        if float in entries.kinds or complex in entries.kinds:
-            array = backend.asarray(plain, dtypes.float64)  # integers beyond 64 bits beside others
-        elif dtype is None or dtype.kind not in "fc":
-            if dtype is not dtypes.uint64 or array.dtype.kind != "u":
-                raise ValueError("Overflow when unpacking long long")
-        else:
-            array = backend.asarray(plain, dtypes.float64)
+        array = _with_large_integers(plain, array, entries.kinds, dtype, backend)
     found = backend.dtypes[array.dtype]
     if dtype is None:
         return backend.F.astype(array, _inferred(found, leaves))
     _check_fits(array, found, dtype, backend)
     return backend.F.astype(array, dtype)
+
+
+def _with_large_integers(
+    plain: Any, array: Any, kinds: set[type], dtype: DType | None, backend: Any
+) -> Any:
+    """The array of Python numbers among which integers may be that int64 does not hold.
+
+    ValueError for those that have to be integers.
+    """
+    kind = "" if dtype is None else dtype.kind
+    if kind == "b":
+        return backend.asarray(plain, dtype)
+    if kind and kind in "iu" and array.dtype.kind != "f":
+        if dtype is dtypes.uint64 and array.dtype.kind == "u":
+            return array
+        raise ValueError("Overflow when unpacking long long")
+    if (kind and kind in "fc") or float in kinds or complex in kinds:
+        return backend.asarray(plain, dtypes.float64)
+    raise ValueError("Overflow when unpacking long long")
 
 
 def is_array(value: Any) -> bool:
@@ -143,7 +156,7 @@ class _Entries:
 
     def __init__(self) -> None:
         self.kinds: set[type] = set()
-        self.whole = True  # whether no Tensor, array or NumPy scalar refuses to be an index
+        self._whole = True  # whether no Tensor, array or NumPy scalar refuses to be an index
         self._own: set[DType] = set()
 
     def own_dtypes(self) -> set[DType]:
@@ -151,6 +164,12 @@ class _Entries:
         if not self._own:
             return self._own
         return self._own | {dtypes.dtype_of_scalar(kind()) for kind in self.kinds}
+
+    def refuse(self, dtype: DType) -> bool:
+        """Whether an entry with a dtype of its own cannot be an integer or truth value."""
+        if dtype.kind == "b":
+            return any([own.kind in "fc" for own in self._own])
+        return dtype.kind in "iu" and not self._whole
 
     def plain(self, data: Any) -> Any:
         """`data` as Python numbers in lists; _NoNumberError for what is neither.
@@ -166,14 +185,14 @@ class _Entries:
             if data.numel() != 1:
                 raise ValueError("only one element tensors can be converted to Python scalars")
             self._own.add(data.dtype)
-            self.whole &= data.dtype.kind not in "fc"
+            self._whole &= data.dtype.kind not in "fc"
             return data.item()
         if is_array(data):
             dtype = backends.load("cpu").dtypes.get(data.dtype)
             if dtype is None:
                 raise _unsupported(data.dtype)
             self._own.add(dtype)
-            self.whole &= dtype.kind in "iu"
+            self._whole &= dtype.kind in "iu"
             return data.tolist()
         if kind in _SEQUENCES:
             kinds = set(map(type, data))

@@ -356,10 +356,12 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
     if isinstance(data, Tensor):
         return to(data, device, dtype)
     backend = backends.load(device)
-    array = array_of(data, dtype, backend)
+    if not is_array(data) or is_scalar(data):
+        return wrap(array_of(data, dtype, backend), backend)
+    array = array_of(data, None, backend)
     if array is data:
         warn_if_read_only(data)
-    return wrap(array, backend)
+    return to(wrap(array, backend), None, dtype)
 
 
 @public("torch")
