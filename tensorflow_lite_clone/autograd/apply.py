@@ -298,7 +298,6 @@ def record(
             versions.append(-1 if storage is None else (storage.root or storage).version)
         if saved_hooks:
             pack_all(saved)
-            node.versions = [-1 if s is None else (s.root or s).version for s in saved]
     else:
         node.saved = node.versions = _NOTHING
     if creation_hooks:

@@ -6,14 +6,22 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-_PACKAGE = __name__.partition(".")[0]
+#: Whose frames are passed over, by the first part of the module's name.
+_NOBODY = (__name__.partition(".")[0], "contextlib", "importlib")
+_IMPORTING = ("importlib._bootstrap", "importlib._bootstrap_external")
 
 
 def level_outside() -> int:
-    """The `stacklevel`, for a warning of the calling function, of the code outside the package."""
+    """The `stacklevel`, for a warning of the calling function, of the code outside the package.
+
+    Frames of context managers and decorators written with `contextlib` lie between and are
+    nobody's line either. Frames of imports are not counted, as `warnings` does not count them.
+    """
     frame, level = sys._getframe(1), 1
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
-        frame, level = frame.f_back, level + 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _NOBODY:
+        frame = frame.f_back
+        if frame.f_globals.get("__name__") not in _IMPORTING:
+            level += 1
     return level
 
 

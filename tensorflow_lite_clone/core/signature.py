@@ -15,6 +15,8 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.errors import NotStrided, size_error
+from tensorflow_lite_clone.core.forwarding import Parameters, forwarder, parameters_of
+from tensorflow_lite_clone.core.older_orders import ORDERS, in_present_order
 
 _LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1  # of 64 bits
 #: Classes of higher rooms that annotations name, or what tells their instances; entered by these.
@@ -72,7 +74,8 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, Real) or is_bool(value) or _is_single(value, "biuf")
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether `value` is a number of any kind, or a zero-dim tensor."""
     return isinstance(value, Number) or is_bool(value) or _is_single(value, "biufc")
 
 
@@ -99,7 +102,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("int", is_int),
     "bool": ("bool", is_bool),
     "float": ("float", _is_float),
-    "complex": ("Number", _is_number),
+    "complex": ("Number", is_number),
     "str": ("str", lambda value: isinstance(value, str)),
     "DType": ("torch.dtype", _is_dtype),
     "Generator": ("torch.Generator", lambda value: isinstance(value, classes["Generator"])),
@@ -167,6 +170,11 @@ class Signature:
         Raises torch's TypeError for a value of a wrong kind.
         """
         values, settled = list(args), True
+        if self.name in ORDERS:
+            named = in_present_order(self.name, self._fits, args, kwargs)
+            if named is not None:
+                values = [named.pop(name) for name in self.names]
+                args, kwargs, settled = tuple(values), named, False
         for place, name in enumerate(self.names[: len(args)]):
             values[place], by_type = self._read(name, args[place], f" (position {place + 1})")
             settled &= by_type
@@ -176,16 +184,8 @@ class Signature:
             settled &= by_type
         return tuple(values), named, settled
 
-    def ints(self, args: tuple, kwargs: dict[str, Any]) -> tuple:
-        """Which arguments are ints: places in `args` and names."""
-        given = (*zip(self.names, enumerate(args)), *zip(kwargs, kwargs.items()))
-        return tuple(
-            [
-                key
-                for name, (key, value) in given
-                if type(value) is int and self.kinds.get(name, "*")[0] == "int"
-            ]
-        )
+    def _fits(self, name: str, value: Any) -> bool:
+        return name not in self.kinds or self.kinds[name][1](value)
 
     def _read(self, name: str, value: Any, where: str) -> tuple[Any, bool]:
         by_type = type(value) in _BY_TYPE or isinstance(value, DType)
@@ -213,43 +213,94 @@ class Signature:
         return value, by_type
 
 
+#: What a checked function does; `known` holds types of arguments that have passed.
+_CHECKED = """
+    if {types} in known:
+        try:
+            return function({call})
+        except Exception as error:
+            return failed(error, {args}, {kwargs})
+    return check({args}, {kwargs})
+"""
+#: The same for one that has other names for some of its parameters, `more`.
+_TRANSLATED = _CHECKED.replace("if {types}", "if not more and {types}")
+#: Stands for parameters that may be given under another name.
+_MISSING = object()
+
+
 def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> Any:
     """`function`, whose arguments are checked by their annotations before it is called.
 
-    `translated` gives keyword arguments the function's own names before they are looked at.
+    `translated` gives keyword arguments the function's own names before they are looked at, or
+    gives them back as they are.
     """
     signature: Signature | None = None
-    # Types of arguments that have passed; then only the sizes of ints are looked at.
-    known: dict[tuple, tuple] = {}
+    known: set[tuple] = set()
+    # Calls in an earlier order may have more arguments than there are parameters.
+    parameters = None if function.__name__ in ORDERS else parameters_of(function)
+    if translated is not None and parameters is not None:
+        parameters = parameters.under_other_names(_MISSING)
 
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def check(args: tuple, kwargs: dict[str, Any], types: tuple = ()) -> Any:
         nonlocal signature
-        if kwargs:
+        own = True
+        if signature is None:
+            signature = Signature(function)
+        if parameters is not None:
+            types = (*map(type, args), *map(type, kwargs.values()))
+            args, kwargs, own = given(parameters, args, kwargs)
+        args, kwargs, settled = signature.read(args, kwargs)
+        if settled and own and len(known) < 64:
+            known.add(types)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            return answer(error, args, kwargs)
+
+    def given(
+        parameters: Parameters, args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[tuple, dict[str, Any], bool]:
+        """What the call names, under the function's own names, and whether it was so."""
+        args, kwargs = parameters.given(args, kwargs)
+        if translated is None:
+            return args, kwargs, True
+        if any([value is _MISSING for value in args]):
+            named = dict(zip(parameters.positional, args, strict=False))
+            args, kwargs = (), {k: v for k, v in named.items() if v is not _MISSING} | kwargs
+        own = translated(kwargs)
+        return args, own, own is kwargs
+
+    def answer(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if isinstance(error, NotStrided):
+            return error.answer(function.__name__, *args, **kwargs)
+        assert signature is not None
+        signature.read(args, kwargs)  # where an int has too many bits for its type to tell
+        translation = size_error(function.__name__, error, (*args, *kwargs.values()))
+        if translation is error:
+            raise
+        raise translation from None
+
+    if parameters is not None:
+
+        def failed(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+            args, kwargs, _ = given(parameters, args, kwargs)
+            return answer(error, args, kwargs)
+
+        body = _CHECKED if translated is None else _TRANSLATED
+        wrapper = forwarder(function, body, parameters, known=known, check=check, failed=failed)
+    else:
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             if translated is not None:
                 kwargs = translated(kwargs)
             types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
-        else:
-            types = (*map(type, args),)
-        ints = known.get(types)
-        if ints is None:
-            if signature is None:
-                signature = Signature(function)
-            args, kwargs, settled = signature.read(args, kwargs)
-            if settled and len(known) < 64:
-                known[types] = signature.ints(args, kwargs)
-        else:
-            for key in ints:
-                expect_long(function.__name__, kwargs[key] if key.__class__ is str else args[key])
-        try:
-            return function(*args, **kwargs)
-        except NotStrided as reason:
-            return reason.answer(function.__name__, *args, **kwargs)
-        except (ValueError, OverflowError, MemoryError) as error:
-            translated_error = size_error(function.__name__, error, (*args, *kwargs.values()))
-            if translated_error is error:
-                raise
-            raise translated_error from None
+            if types not in known:
+                return check(args, kwargs, types)
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                return answer(error, args, kwargs)
 
     wrapper.checked = True  # type: ignore[attr-defined]
     return wrapper

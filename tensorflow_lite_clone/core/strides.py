@@ -330,6 +330,7 @@ def _longer(
     return 0
 
 
+@lru_cache(4096)
 def suggested_strides(shape: Shape, like: Geometry) -> Shape:
     """The strides of a new tensor of `shape` in the memory format of one of as many dimensions.
 

@@ -21,7 +21,7 @@ _SERVED = {"abs", "addmm", "all", "any", "eq", "isnan", "linear", "mm", "ne"}
 _UNSIGNED = {"all", "any", "eq", "isnan", "ne"}
 #: What NumPy does with them and PyTorch does not.
 REFUSED = frozenset(
-    "count_nonzero cumprod cummax cummin cumsum digamma equal_all erf erfc erfcx erfinv gather "
+    "count_nonzero cumprod cummax cummin cumsum digamma erf erfc erfcx erfinv gather "
     "histc i0 i0e i1 i1e igamma igammac kthvalue lgamma log_ndtr logcumsumexp logical_and "
     "logical_or logical_xor masked_fill median_of_all median_with_indices mode nanmedian_of_all "
     "nanmedian_with_indices ndtri search_sorted sort_with_indices topk tril triu unique_rows "

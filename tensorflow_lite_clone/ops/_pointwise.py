@@ -50,6 +50,7 @@ def unary(
     forward: str | Callable[..., Any] | None = None,
     *,
     x: _Gradient = None,
+    constant: bool = False,
     label: str | None = None,
     floating: bool = False,
     refuses: str = "",
@@ -62,12 +63,15 @@ def unary(
 ) -> Any:
     """A row ``y = forward(x)``: a word of F or a function over it, and ``backward_x``.
 
-    `floating` rows turn integers into the default dtype first; dtypes of the kinds in `refuses`
-    raise NotImplementedError. The function is exported from `places` under its name and every
+    The gradient of `constant` rows is constant between steps (`Op.constant_in`); `floating` rows
+    turn integers into the default dtype first; dtypes of the kinds in `refuses` raise
+    NotImplementedError. The function is exported from `places` under its name and every
     `alias` (from ``torch.special`` under the names `special`), and its twin ``name_`` from
     `inplace`; without places it is the caller's to export, and the twin its attribute `inplace`.
     """
     body = {"backward_x": x, "floating": floating, "refuses": refuses, "check": check}
+    if constant:
+        body["constant_in"] = ("x",)
     op = _make_op(name, name if forward is None else forward, label, body, 1)
     calls = op.calls
     differentiable = op.differentiable
@@ -121,7 +125,7 @@ def unary(
             if edge is not None and mode.grad:
                 record(output, op, backend, (edge,), 1, (storage,))
         if out is not None:
-            return write_out(name, out, output, (input,))
+            return write_out(name, out, output, (input,), elementwise=True)
         return output
 
     def function_(input):
@@ -332,7 +336,11 @@ def binary(
             except NotStrided as reason:
                 return reason.answer(name, input, other)
             if result is not NotImplemented:
-                return result if out is None else write_out(name, out, result, (input, other))
+                return (
+                    result
+                    if out is None
+                    else write_out(name, out, result, (input, other), elementwise=True)
+                )
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):

@@ -10,6 +10,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.outputs import with_new_out
+from tensorflow_lite_clone.core.determinism import filling
 from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
 from tensorflow_lite_clone.core.errors import NotStrided
@@ -85,9 +86,16 @@ def _filled(
     backend = backends.load(device)
     dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
     array = _allocated(size, dtype, backend, memory_format)
+    fill(array, value, dtype, backend)
+    return finish(array, backend, requires_grad)
+
+
+def fill(array: Any, value: Any, dtype: DType, backend: Any) -> None:
+    """Write `value` into a new array; None: what deterministic algorithms ask for, or nothing."""
+    if value is None:
+        value = filling(dtype)
     if value is not None and array.size:
         backend.write(array, value)
-    return finish(array, backend, requires_grad)
 
 
 def _allocated(size: tuple, dtype: DType, backend: Any, memory_format: Any) -> Any:
@@ -129,7 +137,7 @@ def _sparse(
 
 
 def _filler(name: str, value: float | None, document: str) -> Any:
-    def fill(
+    def filled(
         *args: Any,
         size: Any = None,
         dtype: DType | None = None,
@@ -175,14 +183,14 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         return _filled_beside(self, value, shape, dtype or self.dtype, device, requires_grad)
 
     for function, exported, place in (
-        (fill, name, "torch"),
+        (filled, name, "torch"),
         (fill_like, f"{name}_like", "torch"),
         (new_fill, f"new_{name}", "method"),
     ):
         function.__name__ = function.__qualname__ = exported
         function.__doc__ = document
-        public(place)(with_new_out(function) if function is fill else function)
-    return fill, fill_like
+        public(place)(with_new_out(function) if function is filled else function)
+    return filled, fill_like
 
 
 zeros, zeros_like = _filler("zeros", 0, "A tensor of zeros.")
@@ -197,9 +205,9 @@ def _filled_beside(
     backend = self._storage.backend
     if device is not None or not backend.batched:
         return _filled(value, shape, dtype, device or self.device, requires_grad)
-    array = backend.empty(tuple(shape), as_dtype(dtype))
-    if value is not None:
-        backend.write(array, value)
+    dtype = as_dtype(dtype)
+    array = backend.empty(tuple(shape), dtype)
+    fill(array, value, dtype, backend)
     return finish(array, backend, requires_grad)
 
 
@@ -232,8 +240,7 @@ def _filled_like(
     else:
         strides = dense_strides(array.shape, backend.strides(array))
         array = _strided(array.shape, strides, dtype, backend)
-    if value is not None and array.size:
-        backend.write(array, value)
+    fill(array, value, dtype, backend)
     return finish(array, backend, requires_grad)
 
 
@@ -438,6 +445,7 @@ def empty_strided(
     length = max(extent(shape, steps), 1)
     expect_storage((length,), dtype.itemsize)
     memory = backend.empty((length,), dtype)
+    fill(memory, None, dtype, backend)
     return finish(backend.F.as_strided(memory, shape, steps), backend, requires_grad)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, edges_of, record
 from tensorflow_lite_clone.autograd.inplace import Restride, check_inplace
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.determinism import filling
 from tensorflow_lite_clone.core.errors import NotStrided, level_outside
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.shape import Size, contiguous_strides, expect_storage, normalize_dim
@@ -19,7 +20,6 @@ from tensorflow_lite_clone.core.strides import (
     contiguous_format,
     dense_strides,
     expect_format,
-    extent,
     format_strides,
     has_format,
     is_channels_last,
@@ -31,7 +31,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import shape as views
 from tensorflow_lite_clone.ops import slices
 from tensorflow_lite_clone.ops._views import storage_of
-from tensorflow_lite_clone.storage import Free, Storage, strides_of
+from tensorflow_lite_clone.storage import Free, Storage, offset_of, reshaped, strides_of
 from tensorflow_lite_clone.tensor import Tensor, View
 
 for _format in (contiguous_format, preserve_format, channels_last, channels_last_3d):
@@ -128,7 +128,7 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
 @public("method")
 def storage_offset(self: Tensor) -> int:
     """How many elements lie before the first one in its memory."""
-    return slices.offset_of(self._storage)
+    return offset_of(self._storage)
 
 
 @public("method", names=("data_ptr", "const_data_ptr"))
@@ -251,14 +251,16 @@ def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat | None = None
     storage = self._storage
     backend = storage.backend
     expect_storage(shape, self.dtype.itemsize)
-    if math.prod(shape) > extent(storage.laid.shape, backend.strides(storage.array)):
+    changed = reshaped(storage, shape, contiguous_strides(shape))
+    if changed is None:
         array = backend.empty(shape, self.dtype)
+        value = filling(self.dtype)
+        if value is not None:
+            backend.write(array, value)
         F, count = backend.F, storage.laid.size
         backend.write(F.reshape(array, (-1,))[:count], F.reshape(storage.array, (-1,)))
-        self._storage = Storage(array, backend)
-    else:
-        array = backend.F.as_strided(storage.array, shape, contiguous_strides(shape))
-        self._storage = Storage(array, backend, storage.root or storage)
+        changed = Storage(array, backend)
+    self._storage = changed
     return self
 
 

@@ -28,7 +28,7 @@ def _positive(s: Any, q: Any) -> Any:
     power = a**-s
     total = np.zeros_like(power)
     while True:
-        counts = power > 1e-17 * total
+        counts = ~(power <= 1e-17 * total)  # NaN does
         low = (a < s + 10.0) & counts
         if not low.any():
             break
