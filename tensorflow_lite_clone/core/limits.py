@@ -129,14 +129,14 @@ def range_of(dtype: DType) -> tuple[float, float] | None:
     return None if wide else (-_LARGEST_FLOAT, _LARGEST_FLOAT)
 
 
-def as_int64(number: int) -> int:
+def as_int64(number: Any) -> int:
     """The int64 with the bits of a larger number: sums of uint64 wrap around in the same way.
 
     OverflowError for more than 64 bits, which PyTorch's numbers do not have.
     """
     if not -(1 << 63) <= number < 1 << 64:
         raise OverflowError(f"int too big to convert: {number} has more than 64 bits")
-    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+    return int((number + (1 << 63)) % (1 << 64) - (1 << 63))
 
 
 def overflow(dtype: DType) -> RuntimeError:

@@ -15,7 +15,6 @@ from tensorflow_lite_clone.tensor import Tensor
 
 _NUMBERS = {bool, int, float, complex}
 _SEQUENCES = (list, tuple)
-_INTERFACES = ("__array__", "__array_interface__", "__array_struct__")
 
 
 class _Warned:
@@ -30,31 +29,54 @@ def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
     """
     if dtype is not None:
         dtype = as_dtype(dtype)
-    if is_array(data):
+    if is_array(data) and not is_scalar(data):
         array = _from_array(data, backend)
         return array if dtype is None else backend.F.astype(array, dtype)
-    leaves = _leaf_dtypes(data)
-    if leaves:
-        data = _plain(data)
+    entries = _Entries()
     try:
-        array = backend.asarray(data)
-    except OverflowError:
-        raise ValueError("Overflow when unpacking long long") from None
+        plain = entries.plain(data)
+    except _NoNumberError:
+        _check_rectangular(data)
+        raise _no_number(data, dtype) from None
+    leaves = entries.own_dtypes()
+    if dtype is not None and entries.refuse(dtype):
+        names = ", ".join(sorted([str(leaf) for leaf in leaves]))
+        raise TypeError(f"only integers can be converted to {dtype}, got entries of {names}")
+    try:
+        array = backend.asarray(plain)
     except ValueError:
+        if not _is_cut_short(data):
+            _check_rectangular(data)
+            raise TypeError("not a sequence") from None
+        shape = _shape_of(data)  # no element is read where PyTorch finds a length of 0 first
+        return backend.empty(shape, get_default_dtype() if dtype is None else dtype)
+    if int in entries.kinds and array.dtype.kind in "uOf" and not leaves:
         _check_rectangular(data)
-        raise
-    large = backend.dtypes.get(array.dtype) is dtypes.uint64 and not leaves
-    if array.dtype not in backend.dtypes or (large and dtype is not dtypes.uint64):
-        _check_rectangular(data)
-        error = _no_number(data, dtype)
-        if dtype is None or dtype.kind not in "fc" or not isinstance(error, ValueError):
-            raise error
-        array = backend.asarray(data, dtypes.float64)  # integers beyond 64 bits
+        array = _with_large_integers(plain, array, entries.kinds, dtype, backend)
     found = backend.dtypes[array.dtype]
     if dtype is None:
         return backend.F.astype(array, _inferred(found, leaves))
     _check_fits(array, found, dtype, backend)
     return backend.F.astype(array, dtype)
+
+
+def _with_large_integers(
+    plain: Any, array: Any, kinds: set[type], dtype: DType | None, backend: Any
+) -> Any:
+    """The array of Python numbers among which integers may be that int64 does not hold.
+
+    ValueError for those that have to be integers.
+    """
+    kind = "" if dtype is None else dtype.kind
+    if kind == "b":
+        return backend.asarray(plain, dtype)
+    if kind and kind in "iu" and array.dtype.kind != "f":
+        if dtype is dtypes.uint64 and array.dtype.kind == "u":
+            return array
+        raise ValueError("Overflow when unpacking long long")
+    if (kind and kind in "fc") or float in kinds or complex in kinds:
+        return backend.asarray(plain, dtypes.float64)
+    raise ValueError("Overflow when unpacking long long")
 
 
 def is_array(value: Any) -> bool:
@@ -66,11 +88,9 @@ def is_array(value: Any) -> bool:
     return hasattr(type(value), "__array__") and hasattr(value, "dtype")
 
 
-def _expect_no_own_interface(value: Any) -> None:
-    """RuntimeError for an object that NumPy would read as an array, though its type is none."""
-    own = getattr(value, "__dict__", None)
-    if own and any([name in own for name in _INTERFACES]):
-        raise RuntimeError(f"Could not infer dtype of {type(value).__name__}")
+def is_scalar(value: Any) -> bool:
+    """Whether an array is a number of NumPy's, which has no memory to share."""
+    return not hasattr(type(value), "__setitem__")
 
 
 def _from_array(data: Any, backend: Any) -> Any:
@@ -89,17 +109,26 @@ def _from_array(data: Any, backend: Any) -> Any:
             "between byte orders is currently not supported."
         )
     if native not in backend.dtypes:
-        raise TypeError(
-            f"can't convert np.ndarray of type {native}. The only supported types are: "
-            f"{', '.join(d.name for d in dtypes.ALL)}."
-        )
+        raise _unsupported(native)
     if any([stride < 0 for stride in array.strides]):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative "
             "strides are not currently supported. (You can probably work around this by making a "
             "copy of your array  with array.copy().) "
         )
+    if any([stride % native.itemsize for stride in array.strides]):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy "
+            "array to reallocate the memory."
+        )
     return backend.from_host(array)
+
+
+def _unsupported(native: Any) -> TypeError:
+    return TypeError(
+        f"can't convert np.ndarray of type {native}. The only supported types are: "
+        f"{', '.join(d.name for d in dtypes.ALL)}."
+    )
 
 
 def warn_if_read_only(array: Any) -> None:
@@ -107,7 +136,7 @@ def warn_if_read_only(array: Any) -> None:
     flags = getattr(array, "flags", None)
     if flags is None or flags["WRITEABLE"] or _Warned.read_only:
         return
-    if not hasattr(array, "__setitem__"):  # a NumPy scalar is copied
+    if is_scalar(array):
         return
     _Warned.read_only = True
     warnings.warn(
@@ -118,32 +147,89 @@ def warn_if_read_only(array: Any) -> None:
     )
 
 
-def _leaf_dtypes(data: Any) -> set[DType]:
-    """The dtypes of all entries of nested sequences, if there are Tensors, arrays or NumPy
-    scalars among them; else nothing."""
-    if type(data) not in _SEQUENCES:
-        _expect_no_own_interface(data)
-        return set()
-    kinds = set(map(type, data))
-    if kinds <= _NUMBERS:
-        return set()
-    own: set[DType] = set()
-    for entry in data:
-        if isinstance(entry, _SEQUENCES):
-            own |= _leaf_dtypes(entry)
-        elif isinstance(entry, Tensor):
-            own.add(entry.dtype)
-        elif is_array(entry):
-            try:
-                own.add(backends.load("cpu").dtypes[entry.dtype])
-            except KeyError:
-                continue
-        else:
-            _expect_no_own_interface(entry)
-    if own:
-        for kind in kinds & _NUMBERS:
-            own.add(dtypes.dtype_of_scalar(kind()))
-    return own
+class _NoNumberError(TypeError):
+    """An entry is neither a number nor a sequence."""
+
+
+class _Entries:
+    """What the entries of nested sequences are: kinds of Python's numbers, dtypes of others."""
+
+    def __init__(self) -> None:
+        self.kinds: set[type] = set()
+        self._whole = True  # whether no Tensor, array or NumPy scalar refuses to be an index
+        self._own: set[DType] = set()
+
+    def own_dtypes(self) -> set[DType]:
+        """All dtypes, where Tensors, arrays or NumPy scalars are among the entries; else none."""
+        if not self._own:
+            return self._own
+        return self._own | {dtypes.dtype_of_scalar(kind()) for kind in self.kinds}
+
+    def refuse(self, dtype: DType) -> bool:
+        """Whether an entry with a dtype of its own cannot be an integer or truth value."""
+        if dtype.kind == "b":
+            return any([own.kind in "fc" for own in self._own])
+        return dtype.kind in "iu" and not self._whole
+
+    def plain(self, data: Any) -> Any:
+        """`data` as Python numbers in lists; _NoNumberError for what is neither.
+
+        What an object says of itself as an array is not asked for: an array's interface is an
+        address.
+        """
+        kind = type(data)
+        if kind in _NUMBERS:
+            self.kinds.add(kind)
+            return data
+        if isinstance(data, Tensor):
+            if data.numel() != 1:
+                raise ValueError("only one element tensors can be converted to Python scalars")
+            self._own.add(data.dtype)
+            self._whole &= data.dtype.kind not in "fc"
+            return data.item()
+        if is_array(data):
+            dtype = backends.load("cpu").dtypes.get(data.dtype)
+            if dtype is None:
+                raise _unsupported(data.dtype)
+            self._own.add(dtype)
+            self._whole &= dtype.kind in "iu"
+            return data.tolist()
+        if kind in _SEQUENCES:
+            kinds = set(map(type, data))
+            if kinds <= _NUMBERS:
+                self.kinds |= kinds
+                return data
+            return [self.plain(entry) for entry in data]
+        if isinstance(data, (int, float, complex)):  # of a class of its own
+            return self.plain(
+                next(base for base in (int, float, complex) if isinstance(data, base))(data)
+            )
+        return [self.plain(entry) for entry in _items(data)]
+
+
+def _items(data: Any) -> list:
+    """The entries of a sequence that is no list; _NoNumberError for what is none."""
+    if isinstance(data, (str, bytes, dict)) or not hasattr(type(data), "__getitem__"):
+        raise _NoNumberError
+    try:
+        return [data[place] for place in range(len(data))]
+    except (TypeError, LookupError):
+        raise _NoNumberError from None
+
+
+def _is_cut_short(data: Any) -> bool:
+    return 0 in _shape_of(data)
+
+
+def _shape_of(data: Any) -> tuple[int, ...]:
+    """The lengths of nested sequences, along their first entries."""
+    shape = []
+    while isinstance(data, _SEQUENCES):
+        shape.append(len(data))
+        if not data:
+            break
+        data = data[0]
+    return tuple(shape)
 
 
 def _inferred(found: DType, leaves: set[DType]) -> DType:
@@ -152,17 +238,6 @@ def _inferred(found: DType, leaves: set[DType]) -> DType:
     if found is dtypes.float64:
         return get_default_dtype()
     return get_default_dtype().to_complex() if found is dtypes.complex128 else found
-
-
-def _plain(data: Any) -> Any:
-    """Nested sequences with one-element Tensors and arrays replaced by numbers and lists."""
-    if isinstance(data, Tensor):
-        if data.numel() != 1:
-            raise ValueError("only one element tensors can be converted to Python scalars")
-        return data.item()
-    if isinstance(data, _SEQUENCES):
-        return [_plain(entry) for entry in data]
-    return data.tolist() if is_array(data) else data
 
 
 def _check_rectangular(data: Any, depth: int = 0) -> None:

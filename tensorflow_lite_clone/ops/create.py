@@ -28,7 +28,7 @@ from tensorflow_lite_clone.core.strides import (
     sizes_of,
 )
 from tensorflow_lite_clone.ops._arguments import expect_tensor
-from tensorflow_lite_clone.ops._data import array_of, warn_if_read_only
+from tensorflow_lite_clone.ops._data import array_of, is_array, is_scalar, warn_if_read_only
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.convert import to
 from tensorflow_lite_clone.storage import Free
@@ -351,10 +351,10 @@ def tensor(
         copied = to(data.detach(), device, dtype, copy=True)
         return requiring_grad(copied) if requires_grad else copied
     backend = backends.load(device)
-    array = array_of(data, dtype, backend)
-    if hasattr(type(data), "__array__"):
-        array = backend.F.copy(array)
-    return finish(array, backend, requires_grad)
+    if is_array(data) and not is_scalar(data):  # its strides are kept
+        copied = to(wrap(array_of(data, None, backend), backend), None, dtype, copy=True)
+        return requiring_grad(copied) if requires_grad else copied
+    return finish(array_of(data, dtype, backend), backend, requires_grad)
 
 
 @public("torch")
@@ -363,10 +363,12 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
     if isinstance(data, Tensor):
         return to(data, device, dtype)
     backend = backends.load(device)
-    array = array_of(data, dtype, backend)
+    if not is_array(data) or is_scalar(data):
+        return wrap(array_of(data, dtype, backend), backend)
+    array = array_of(data, None, backend)
     if array is data:
         warn_if_read_only(data)
-    return wrap(array, backend)
+    return to(wrap(array, backend), None, dtype)
 
 
 @public("torch")

@@ -302,7 +302,7 @@ def __iter__(self: Tensor) -> Any:
 @public("method")
 def __contains__(self: Tensor, element: Any) -> bool:
     """Whether some element equals a number or Tensor."""
-    if not isinstance(element, (Tensor, bool, int, float, complex)):
+    if not isinstance(element, Tensor) and as_number(element) is None:
         raise RuntimeError(
             "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
             f"{type(element)}."

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.ops._data import is_array, warn_if_read_only
 from tensorflow_lite_clone.ops.convert import expect_memory, to
 from tensorflow_lite_clone.ops.create import as_tensor, finish, from_numpy, requiring_grad, tensor
@@ -79,7 +80,11 @@ def __dlpack__(
         raise BufferError(
             "Can't export tensors that require gradient, use tensor.detach()"
         )
-    if stream == -1 and self.is_cpu:  # "do not wait": there is nothing to wait for
+    if self.is_cpu and stream is not None:
+        if not is_int(stream):
+            raise TypeError(f"stream must be int or None, not {type(stream).__name__}")
+        if stream != -1:  # "do not wait": there is nothing to wait for
+            raise AssertionError(f"stream should be None on cpu, got {stream}")
         stream = None
     wanted = {
         "stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy,
@@ -110,7 +115,10 @@ class _Capsule:
 
 @public("torch")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor that shares the memory of any object with ``__dlpack__``, or of a capsule."""
+    """A tensor that shares the memory of any object with ``__dlpack__``, or of a capsule.
+
+    Raises ValueError for negative strides.
+    """
     if type(ext_tensor).__name__ == "PyCapsule":
         ext_tensor = _Capsule(ext_tensor)
     if not hasattr(type(ext_tensor), "__dlpack_device__"):
@@ -120,7 +128,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         )
     kind, index = ext_tensor.__dlpack_device__()
     backend = backends.load("cpu" if int(kind) in (1, 3) else f"cuda:{index}")
-    shared = wrap(backend.F.from_dlpack(ext_tensor), backend)
+    array = backend.F.from_dlpack(ext_tensor)
+    if min(backend.strides(array), default=0) < 0:
+        raise ValueError(f"from_dlpack: negative strides are not supported: {array.strides}")
+    shared = wrap(array, backend)
     return to(shared, device, copy=bool(copy))
 
 
@@ -199,6 +210,9 @@ def frombuffer(
             f"bytes) must not be greater than actual buffer length ({size} bytes)"
         )
     end = size if count < 0 else offset + count * native.itemsize
-    memory = backend.asarray(memoryview(buffer).cast("B"))  # shared
+    try:
+        memory = backend.asarray(memoryview(buffer).cast("B"))  # shared
+    except TypeError:
+        raise RuntimeError("could not retrieve buffer from object: it has gaps") from None
     warn_if_read_only(memory)
     return finish(backend.F.bitcast(memory[offset:end], native), backend, requires_grad)

@@ -32,6 +32,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._views import storage_of
+from tensorflow_lite_clone.ops.slices import offset_of
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -183,6 +184,12 @@ def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
             if shape[-1] % ratio:
                 raise RuntimeError(
                     f"self.size(-1) must be divisible by {ratio} to {action}, but got {shape[-1]}"
+                )
+            offset = offset_of(x._storage)
+            if offset % ratio:
+                raise RuntimeError(
+                    f"self.storage_offset() must be divisible by {ratio} to {action}, but got "
+                    f"{offset}"
                 )
             for dim, stride in enumerate(strides[:-1]):
                 if stride % ratio:

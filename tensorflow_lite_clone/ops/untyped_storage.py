@@ -25,6 +25,9 @@ class UntypedStorage:
         if isinstance(source, int):
             source = empty(source, dtype=uint8)
         elif not isinstance(source, Tensor):
+            if not hasattr(type(source), "__getitem__") or isinstance(source, str):
+                kind = type(source).__name__
+                raise RuntimeError(f"UntypedStorage(): expected a sequence of ints, got {kind}")
             source = tensor(source, dtype=uint8)
         self._memory = source._storage.root or source._storage
 

@@ -60,6 +60,12 @@ class StrictArray:
     __array__ = __float__ = __int__ = __bool__ = __index__ = __complex__ = _refuse
     __iter__ = __len__ = __contains__ = _refuse
 
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._hidden.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._hidden.__dlpack_device__()
+
     def __repr__(self) -> str:
         return f"StrictArray({self.shape}, {self.dtype})"
 

@@ -54,7 +54,7 @@ def test_storage_is_deprecated(monkeypatch):
     f.resize(3, 2), f.t().resize(6), f.resize_as(torch.zeros(6, 1))
     f.resize(3)
     f.resize_as(torch.zeros(7))
-    f.map2_(torch.ones(3), f * 2, lambda a, b, c: a + b * c), f
+    (g := f.cpu()).map2_(torch.ones(3).cpu(), g * 2, lambda a, b, c: a + b * c), g
     f.map2_(torch.ones(3), f.double(), lambda a, b, c: a)
     f.map2_(x, f, lambda a, b, c: a)
     torch.slice_inverse(f[:, 1:], torch.ones(2, 2)).data_ptr() == f.data_ptr()

@@ -153,7 +153,7 @@ class NumpyBackend(Backend):
             else:
                 array = kit.astype(np.array(value), native_dtype)
         except OverflowError:  # torch lets integers wrap around, if they have 64 bits at most
-            array = np.array(as_int64(value), np.int64).astype(native_dtype)  # type: ignore[arg-type]
+            array = np.array(as_int64(value), np.int64).astype(native_dtype)
         array.setflags(write=False)
         if value == value:
             if len(self._constants) > 1000:
