@@ -1,4 +1,4 @@
-"""The start of ``python -m tensorflow_lite_clone``, before anything else is imported.
+"""The start of ``python -m tensorflow_lite_clone`` and of its modules, before all other imports.
 
 Python puts the current folder at the head of the path then. A `numpy.py` or `random.py` that
 happens to lie there is none of the program that is to run, which may lie anywhere, so the folder
@@ -12,12 +12,12 @@ import sys
 
 
 def _names_package() -> bool:
-    """Whether the module that ``python -m`` is looking for just now is this package."""
+    """Whether what ``python -m`` is looking for just now is this package, or a module in it."""
     if sys.argv[:1] != ["-m"]:
         return False
     word = sys.orig_argv[len(sys.orig_argv) - len(sys.argv)]
-    package = __name__.rpartition(".")[0]
-    return word == package or (word.startswith("-") and word.endswith(f"m{package}"))
+    name = word.partition("m")[2] if word.startswith("-") else word  # also -mNAME and -BmNAME
+    return name.partition(".")[0] == __name__.partition(".")[0]
 
 
 if _names_package() and not sys.flags.safe_path:

@@ -123,6 +123,7 @@ class detect_anomaly:
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = check_nan
+        self._previous = _State.enabled, _State.check_nan  # the object may be entered twice
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
             "only be enabled for debugging.",
@@ -130,7 +131,6 @@ class detect_anomaly:
         )
 
     def __enter__(self) -> None:
-        self._previous = _State.enabled, _State.check_nan
         _switch(True, self._check_nan)
 
     def __exit__(self, *exception: object) -> None:

@@ -184,18 +184,19 @@ class _Walk:
                 self.pending[node] = [g, owned]
                 return
             slot = self.pending[node] = [None, False] * len(node.shapes)
+        backend = node.backend_of(index)
         index += index
         present = slot[index]
         if present is None:
             slot[index] = g
             slot[index + 1] = owned
         elif self.sparse:
-            slot[index] = self._sum(present, g, node.backend)
+            slot[index] = self._sum(present, g, backend)
             slot[index + 1] = False
         elif slot[index + 1] and present.shape:
-            slot[index] = node.backend.add_to(present, g)
+            slot[index] = backend.add_to(present, g)
         else:
-            slot[index] = node.backend.add(present, g)
+            slot[index] = backend.add(present, g)
             slot[index + 1] = not self.create_graph
 
     def _settle(self, leaf: Any) -> None:
@@ -247,10 +248,10 @@ class _Walk:
             if child.several:
                 shape, dtype = shape[index], dtype[index]
             if gx.shape != shape:
-                gx = self._reduce(gx, child, shape)
+                gx = self._reduce(gx, child.backend_of(index), shape)
             have = gx.dtype  # of a sparse gradient never a native one
             if have is not dtype and (create_graph or have != dtype):
-                gx = self._cast(gx, child, dtype)
+                gx = self._cast(gx, child.backend_of(index), dtype)
             owned = not create_graph and (
                 gx is not given
                 # Nobody asks of a gradient that stays alone.
@@ -299,7 +300,7 @@ class _Walk:
     def _visit_sparse(self, node: Any, grads: list, needed: Any) -> tuple[list, Any]:
         """`_visit_values` over Tensors, of which some are sparse, or over dense arrays where the
         gradient's formula has no sparse form."""
-        tensors = self._as_tensors(grads, node)
+        tensors = self._as_tensors(grads, _backends_of_outputs(node, grads))
         try:
             results = node.gradients(tensors, True, needed)
         except RuntimeError:
@@ -309,21 +310,21 @@ class _Walk:
             results = self._run_hooks(node, results, grads)
         return grads, self._as_values(results)
 
-    def _reduce(self, gx: Any, child: GraphNode, shape: tuple) -> Any:
+    def _reduce(self, gx: Any, backend: Any, shape: tuple) -> Any:
         """Sum out the axes along which the input was broadcast."""
         if self.sparse:
-            (gx,) = self._as_tensors([gx], child)
+            (gx,) = self._as_tensors([gx], [backend])
             (gx,) = self._as_values([gx.to_dense()])
-        F = self._namespace(child)
+        F = self._namespace(backend)
         axes = reduced_axes(gx.shape, shape)
         if axes:
             gx = F.sum(gx, axis=axes, keepdims=True)
         return F.reshape(gx, shape) if gx.shape != shape else gx
 
-    def _cast(self, gx: Any, child: GraphNode, native: Any) -> Any:
+    def _cast(self, gx: Any, backend: Any, native: Any) -> Any:
         """Give the gradient its input's dtype; real inputs take the real part."""
-        F = self._namespace(child)
-        dtype = child.backend.dtypes[native]
+        F = self._namespace(backend)
+        dtype = backend.dtypes[native]
         if isinstance(gx, Tensor) and gx.is_sparse:
             self._meet_sparse()
             return gx.to(dtype)
@@ -335,8 +336,8 @@ class _Walk:
                 return F.copy(gx)
         return F.cast(gx, dtype=dtype)
 
-    def _namespace(self, node: GraphNode) -> Any:
-        return recorded(node.backend) if self.create_graph else node.backend.F
+    def _namespace(self, backend: Any) -> Any:
+        return recorded(backend) if self.create_graph else backend.F
 
     def _capture(self, node: GraphNode, grads: list) -> None:
         assert self.wanted is not None
@@ -357,7 +358,7 @@ class _Walk:
                 else:
                     tensor._grad = g.clone() if g.is_sparse else _copied(g, tensor)
             elif self.sparse or (present is not None and present.is_sparse):
-                given: Any = self._as_tensors([g], leaf)[0]
+                given: Any = self._as_tensors([g], [backend])[0]
                 if present is None:
                     tensor._grad = kept = given.clone()
                     if given.is_sparse:  # as in PyTorch, it is not known to be coalesced
@@ -404,15 +405,17 @@ class _Walk:
     def _run_arrival_hooks(self, node: GraphNode, grads: list, visited: bool) -> list:
         hooks = node.arrival_hooks
         assert hooks is not None
-        tensors = self._as_tensors(grads, node)
+        tensors = self._as_tensors(grads, _backends_of_outputs(node, grads))
         hooks.of_tensors(tensors)
         if visited and hooks.before:
             hooks.of_node(tensors)
         return self._as_values(tensors)
 
     def _run_hooks(self, node: Any, results: Any, grads: list) -> Any:
-        inputs = tuple(self._as_tensors(results, node))
-        outputs = tuple(self._as_tensors(grads, node))
+        edges = node.edges if results else ()  # a leaf has none
+        homes = [node.backend if e is None else e[0].backend_of(e[1]) for e in edges]
+        inputs = tuple(self._as_tensors(results, homes))
+        outputs = tuple(self._as_tensors(grads, _backends_of_outputs(node, grads)))
         for hook in list(node.hooks.values()):
             replaced = hook(inputs, outputs)
             if replaced is not None:
@@ -420,12 +423,12 @@ class _Walk:
                 inputs = replaced
         return self._as_values(inputs)
 
-    def _as_tensors(self, values: Any, node: GraphNode) -> list:
+    def _as_tensors(self, values: Any, backends: Any) -> list:
         if self.create_graph:
             return list(values)
-        backend = node.backend
         return [
-            v if v is None or isinstance(v, Tensor) else wrap_freely(v, backend) for v in values
+            v if v is None or isinstance(v, Tensor) else wrap_freely(v, backend)
+            for v, backend in zip(values, backends, strict=True)
         ]
 
     def _as_values(self, tensors: Any) -> list:
@@ -456,6 +459,10 @@ def _copied(g: Tensor, leaf: Tensor) -> Tensor:
     strides = gradient_strides(storage.laid.shape, strides_of(storage))
     copy: Tensor = recorded(storage.backend).restride(g, strides=strides)
     return copy
+
+
+def _backends_of_outputs(node: Any, grads: list) -> list:
+    return [node.backend_of(index) for index in range(len(grads))]
 
 
 def _is_fresh(node: Any, gx: Any, position: int, results: Any, grads: list, saved: Any) -> bool:

@@ -147,12 +147,15 @@ class Function:
         context.needs_input_grad = tuple(
             [isinstance(argument, Tensor) and argument.requires_grad for argument in args]
         )
-        with recording(False):
+        outside, mode.grad = mode.grad, False
+        try:  # an interrupt can come between a call that enters a block and the block
             if cls.setup_context is None:
                 output = forward(context, *args)
             else:
                 output = forward(*args)
                 cls.setup_context(context, args, output)
+        finally:
+            mode.grad = outside
         single = not isinstance(output, tuple)
         outputs = [output] if single else list(output)
         made = {id(value): index for index, value in enumerate(outputs)}
@@ -204,7 +207,9 @@ def _record(
     node.parameters = {}
     node.sequence = next_sequence_number()
     node.slots = [
-        (x._storage.laid.shape, x._storage.laid.dtype) if isinstance(x, Tensor) else None
+        (x._storage.laid.shape, x._storage.laid.dtype, x._storage.backend)
+        if isinstance(x, Tensor)
+        else None
         for x in args
     ]
 
@@ -223,8 +228,8 @@ def _record(
     node.versions = []
     context._saved, context._saved_forward = (), None
     context._node = weakref.ref(node)  # a strong reference would be a cycle
-    first = next(value for value in outputs if isinstance(value, Tensor))
-    node.backend = first._storage.backend
+    node.backends = tuple([v._storage.backend if isinstance(v, Tensor) else None for v in outputs])
+    node.backend = next(backend for backend in node.backends if backend is not None)
     node.shapes = tuple([v._storage.laid.shape if isinstance(v, Tensor) else None for v in outputs])
     node.dtypes = tuple([v._storage.laid.dtype if isinstance(v, Tensor) else None for v in outputs])
     for index, value in enumerate(outputs):

@@ -108,17 +108,21 @@ class SavedTensor:
 class FunctionNode(SeveralNode):
     """The node of a `Function` call."""
 
-    __slots__ = ("context", "function", "saved_forward", "slots")
+    __slots__ = ("backends", "context", "function", "saved_forward", "slots")
 
+    backends: tuple  # per output, which may be on several devices
     context: Any
     saved_forward: list[Any] | None  # None: as saved for backward
-    slots: list[Any]  # per argument its shape and native dtype, None for what is no tensor
+    slots: list[Any]  # per argument shape, native dtype and backend, None for what is no tensor
     function: Any
 
     makes_new_gradients = False
 
     def name(self) -> str:
         return f"{self.function.__name__}Backward"
+
+    def backend_of(self, index: int) -> Any:
+        return self.backends[index]
 
     def unpack(self) -> tuple[Tensor | None, ...]:
         """The saved tensors at their places in the graph."""
@@ -139,10 +143,10 @@ class FunctionNode(SeveralNode):
         for index, g in enumerate(grads):
             if g is None:
                 if self.context._materialize and self.shapes[index] is not None:
-                    zeros = self.backend.F.zeros(self.shapes[index], dtype=self.dtypes[index])
-                    g = wrap(zeros, self.backend)
+                    home = self.backends[index]
+                    g = wrap(home.F.zeros(self.shapes[index], dtype=self.dtypes[index]), home)
             elif not create_graph:
-                g = wrap_freely(g, self.backend)
+                g = wrap_freely(g, self.backends[index])
             given.append(g)
         if mode.pushing and self.function._pushes():
             return _Transposed.of(self, given)
@@ -181,7 +185,7 @@ class FunctionNode(SeveralNode):
             if edge is None or value is None:
                 continue
             shape = edge[0].shape_of(edge[1])
-            dtype = edge[0].backend.dtypes[edge[0].dtype_of(edge[1])]
+            dtype = edge[0].backend_of(edge[1]).dtypes[edge[0].dtype_of(edge[1])]
             given = value.shape
             problem = f"Function {self.name()} returned an invalid gradient at index {position} - "
             if given != shape and not _reducible(given, shape):
@@ -198,11 +202,12 @@ class _Transposed(GraphNode):
     What u^T J is does not matter, as `levels.forward_products` asks for its gradient by u alone.
     """
 
-    __slots__ = ("edges", "owner", "saved")
+    __slots__ = ("backends", "edges", "owner", "saved")
 
     several = True
     makes_new_gradients = False
     edges: tuple
+    backends: tuple
     owner: FunctionNode
     saved: tuple
 
@@ -217,19 +222,24 @@ class _Transposed(GraphNode):
         places = [edge for edge in owner.edges if edge is not None]
         node.shapes = tuple([place[0].shape_of(place[1]) for place in places])
         node.dtypes = tuple([place[0].dtype_of(place[1]) for place in places])
+        node.backends = tuple([place[0].backend_of(place[1]) for place in places])
         results: list[Tensor | None] = []
         for edge in owner.edges:
             if edge is None:
                 results.append(None)
                 continue
             number = sum([result is not None for result in results])
-            zeros = owner.backend.F.zeros(node.shapes[number], dtype=node.dtypes[number])
-            results.append(wrap(zeros, owner.backend))
+            home = node.backends[number]
+            zeros = home.F.zeros(node.shapes[number], dtype=node.dtypes[number])
+            results.append(wrap(zeros, home))
             results[-1]._edge = (node, number)  # type: ignore[union-attr]
         return results
 
     def name(self) -> str:
         return self.owner.name()
+
+    def backend_of(self, index: int) -> Any:
+        return self.backends[index]
 
     @property
     def next_functions(self) -> tuple:
@@ -237,7 +247,7 @@ class _Transposed(GraphNode):
 
     def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> list:
         """J t for tangents of the inputs."""
-        owner, F = self.owner, self.backend.F
+        owner = self.owner
         arrived, edges = iter(grads), iter(owner.edges)
         tangents: list[Tensor | None] = []
         for slot in owner.slots:
@@ -245,9 +255,9 @@ class _Transposed(GraphNode):
             if slot is not None:
                 t = None if next(edges) is None else next(arrived)
                 if t is None and owner.context._materialize:
-                    t = wrap(F.zeros(slot[0], dtype=slot[1]), self.backend)
+                    t = wrap(slot[2].F.zeros(slot[0], dtype=slot[1]), slot[2])
                 elif t is not None and not create_graph:
-                    t = wrap_freely(t, self.backend)
+                    t = wrap_freely(t, slot[2])
             tangents.append(t)
         outside, mode.pushing = mode.pushing, True
         try:

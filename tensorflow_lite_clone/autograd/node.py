@@ -44,6 +44,10 @@ class GraphNode:
         """The native dtype of output number `index`."""
         return self.dtypes[index] if self.several else self.dtypes
 
+    def backend_of(self, index: int) -> Any:
+        """The backend of output number `index`; those of an op all have one."""
+        return self.backend
+
     def name(self) -> str:
         """The class name torch would show, such as ``MulBackward0``."""
         raise NotImplementedError

@@ -36,7 +36,7 @@ _MALFORMED = (
 )  # fmt: skip
 
 
-class _Counted:
+class Counted:
     """A stream that is only written forwards, and how far that is; nothing after an error.
 
     A ZipFile writes its directory when it goes, also after an error, where that would fail again
@@ -73,7 +73,7 @@ class ArchiveWriter:
     """
 
     def __init__(self, file: Any, folder: str) -> None:
-        self._stream = _Counted(file)
+        self._stream = Counted(file)
         stream: Any = self._stream  # all of a file that zipfile needs
         self._zip = zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED)
         self._folder = folder
@@ -122,9 +122,9 @@ class ArchiveReader:
     def __init__(self, file: Any, path: Any = None, map_file: bool = False) -> None:
         self._file = file
         self._start = file.tell()
-        self.end = _end_of_archive(file, self._start)
+        self.end = end_of_archive(file, self._start)
         self.size = self.end - self._start
-        window: Any = _Window(file, self._start, self.end)
+        window: Any = Window(file, self._start, self.end)
         try:
             directory = zipfile.ZipFile(window)
         except _MALFORMED as error:
@@ -197,7 +197,7 @@ class ArchiveReader:
         return array
 
 
-class _Window:
+class Window:
     """The bytes of a file from `start` to `end`, as a file of its own to read."""
 
     def __init__(self, file: Any, start: int, end: int) -> None:
@@ -205,6 +205,10 @@ class _Window:
         self._start = start
         self._size = end - start
         self._position = 0
+
+    def seekable(self) -> bool:
+        """Whether `seek` works."""
+        return True
 
     def tell(self) -> int:
         """Where the next byte is read."""
@@ -227,7 +231,7 @@ class _Window:
         return data
 
 
-def _end_of_archive(file: Any, start: int) -> int:
+def end_of_archive(file: Any, start: int) -> int:
     """Where the archive ends that begins at `start`; the end of the file when that is unknown.
 
     Other things may follow, also other archives. An archive's last record says how long its

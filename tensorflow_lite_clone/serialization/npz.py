@@ -7,11 +7,12 @@ The names are paths with slashes: ``layers/0/weight`` for a module's parameter `
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tensorflow_lite_clone.ops.create import as_tensor, tensor
+from tensorflow_lite_clone.serialization._archive import Counted, Window, end_of_archive
 from tensorflow_lite_clone.serialization._files import opened_to_read, opened_to_write
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -26,7 +27,7 @@ def save_npz(file: Any, obj: Any, compression: bool = True) -> None:
     arrays = {path: _array(value) for path, value in _leaves(_state(obj))}
     write = np.savez_compressed if compression else np.savez
     with opened_to_write(file) as stream:
-        write(stream, **arrays)
+        write(cast(Any, _Stream(stream)), **arrays)  # which begins where the stream stands
 
 
 def load_npz(file: Any, obj: Any, path: str = "", strict: bool = True) -> None:
@@ -37,7 +38,7 @@ def load_npz(file: Any, obj: Any, path: str = "", strict: bool = True) -> None:
     tensors are replaced. Nothing in a file is executed.
     """
     state = _state(obj)
-    with opened_to_read(file) as stream, np.load(stream, allow_pickle=False) as arrays:
+    with opened_to_read(file) as stream, _arrays(stream) as arrays:
         known = set(arrays.files)
 
         def read(name: str, now: Any) -> Any:
@@ -59,6 +60,19 @@ def load_npz(file: Any, obj: Any, path: str = "", strict: bool = True) -> None:
         obj.load_state_dict(filled)
     else:
         obj.update(filled)
+
+
+class _Stream(Counted):
+    """A stream to write, which NumPy knows by a method that it does not call."""
+
+    read = None
+
+
+def _arrays(stream: Any) -> Any:
+    """The arrays of the archive that begins where a file stands; others may follow."""
+    start = stream.tell()
+    window: Any = Window(stream, start, end_of_archive(stream, start))
+    return np.load(window, allow_pickle=False)
 
 
 def _state(obj: Any) -> Mapping[str, Any]:

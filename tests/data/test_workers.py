@@ -449,10 +449,41 @@ def test_workers_end_with_a_killed_parent():
     )
     pids = [int(pid) for pid in done.stdout.split()]
     assert len(pids) == 2
+    assert ended(pids)
+
+
+HANGING = """
+import os, signal, time
+import tensorflow_lite_clone as torch
+from tensorflow_lite_clone.utils.data._utils import loop
+loop.PATIENCE = 0.2
+class Hangs(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+    def __getitem__(self, index):
+        print(os.getpid(), flush=True)
+        time.sleep(60)
+iterator = iter(torch.utils.data.DataLoader(Hangs(), num_workers=2, multiprocessing_context="fork"))
+time.sleep(1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_hanging_workers_end_with_a_killed_parent():
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING], stdout=subprocess.PIPE, text=True, timeout=30
+    )
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2
+    assert ended(pids)
+
+
+def ended(pids):
+    """Whether processes end within some seconds."""
     deadline = time.monotonic() + 8
     while time.monotonic() < deadline and any(alive(pid) for pid in pids):
         time.sleep(0.05)
-    assert not any(alive(pid) for pid in pids)
+    return not any(alive(pid) for pid in pids)
 
 
 def alive(pid):

@@ -125,6 +125,17 @@ def test_the_current_folder_is_not_on_the_path(shadows):
     assert options.stdout == expected, options.stderr
 
 
+@pytest.mark.parametrize("module", ("distributed.run", "distributed.launch"))
+def test_the_current_folder_is_none_of_a_launchers(shadows, module):
+    folder, path = shadows
+    done = subprocess.run(
+        [sys.executable, f"-mtensorflow_lite_clone.{module}", "--nproc_per_node=1", str(path), "x"],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    expected = f"tensorflow_lite_clone {path.parent} {[str(path), 'x']}\n"
+    assert done.stdout == expected, done.stderr
+
+
 def test_the_script_tlc(shadows):
     """As an installer writes it, whose folder is none of the program's either."""
     folder, path = shadows

@@ -80,7 +80,10 @@ def test_times(found: Path) -> None:
     rows = {row["name"]: row for row in layers["rows"]}
     assert list(rows)[:4] == ["conv1", "bn1", "relu1", "layer1.0.conv1"]
     assert len([name for name in rows if "conv" in name]) == 19
-    assert all(row["forward"]["mean"] > 0 for name, row in rows.items() if "conv" in name)
+    # Of single rows nothing may be left: what watching has cost is taken off, and other programs on
+    # the machine can make it seem more than a layer takes.
+    assert sum(row["forward"]["mean"] for name, row in rows.items() if "conv" in name) > 0
+    assert all(row["forward"]["mean"] >= 0 for row in rows.values())
     with open(found / "cpu_time.csv", newline="") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == len(layers["rows"]) + len(layers["containers"]) + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import io
 
 import numpy as np
@@ -96,3 +98,29 @@ def test_nothing_is_executed(tmp_path):
     with pytest.raises(TypeError, match="not builtin_function"):
         save_npz(tmp_path / "new.npz", {"a": print})
     assert not (tmp_path / "new.npz").exists()
+
+
+def test_the_first_of_several_archives_in_a_stream():
+    stream = io.BytesIO(b"before")
+    stream.seek(6)
+    for number in (1.0, 2.0):
+        save_npz(stream, {"x": tlc.full((3,), number)})
+    stream.write(b"behind")
+    stream.seek(6)
+    state = {"x": tlc.zeros(3)}
+    load_npz(stream, state)
+    assert state["x"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("room", range(0, 400, 57))
+def test_a_stream_that_breaks(room, recwarn):
+    class Full(io.BytesIO):
+        def write(self, data):
+            if self.tell() + len(data) > room:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(data)
+
+    with pytest.raises(OSError, match="No space left"):
+        save_npz(Full(), {"x": tlc.arange(100.0)}, compression=False)
+    gc.collect()
+    assert not recwarn  # such as that of an exception in ZipFile.__del__

@@ -153,3 +153,30 @@ def test_random_numbers() -> None:
     assert tlc.rand(4, device=ONE).tolist() == first.tolist()  # a stream of its own, seeded too
     with pytest.raises(RuntimeError, match="generator"):
         tlc.rand(2, device=OTHER, generator=tlc.Generator(ONE))
+
+
+@pytest.mark.parametrize("create_graph", (False, True))
+@pytest.mark.parametrize("used", ("first", "second", "both"))
+@pytest.mark.parametrize(
+    "places", [(a, b) for a in ("cpu", ONE, OTHER) for b in ("cpu", ONE, OTHER)]
+)
+def test_a_function_with_outputs_on_several_devices(places, used, create_graph) -> None:
+    seen = []
+
+    class Split(tlc.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return (x * 2).to(places[0]), (x * 3).to(places[1])
+
+        @staticmethod
+        def backward(ctx, first, second):
+            seen.extend([str(first.device), str(second.device)])
+            return first.cpu() * 2 + second.cpu() * 3
+
+    x = tlc.arange(3.0, requires_grad=True)
+    first, second = Split.apply(x)
+    losses = {"first": [first], "second": [second], "both": [first, second, second]}[used]
+    total = sum([loss.sum().cpu() for loss in losses])
+    total.backward(create_graph=create_graph)
+    assert seen == list(places)
+    assert x.grad.tolist() == [{"first": 2, "second": 3, "both": 8}[used]] * 3

@@ -335,7 +335,7 @@ class _Verdict:
 def _python_path() -> str:
     """Where workers look for modules: ``import torch`` means this package there."""
     paths = [str(_STAND_INS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    if sys.path[0] == _CHECKOUT:  # the current folder, with which a worker's path does not begin
+    if _CHECKOUT not in sys.path[1:]:  # a worker's path does not begin with the current folder
         paths.append(_CHECKOUT)
     return os.pathsep.join(dict.fromkeys(filter(None, paths)))
 
