@@ -8,15 +8,14 @@ from typing import Any
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.dispatch.op import composite
+from tensorflow_lite_clone.ops._arguments import number_first
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, wrong_operands
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary, unary
 from tensorflow_lite_clone.tensor import Tensor
 
-_HINT = (
-    "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-)
+_HINT = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
 
 
 def _is_bool(value: Any) -> bool:
@@ -226,29 +225,48 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
     return mul(other, alpha)
 
 
+def _in_order(name: str, number: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
+    """`other` and `alpha` of ``name(input, alpha, other)``, PyTorch's older order."""
+    if alpha != 1:
+        raise TypeError(f"{name}() takes alpha once, but got {number} and {alpha}")
+    return other, number_first(name, "alpha", number, "Tensor other")
+
+
 @public("torch", "method", flat=True)
-def add(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
+def add(
+    input: Tensor, other: Any, older: Any = None, *, alpha: complex = 1, out: Tensor | None = None
+) -> Tensor:
     """``input + alpha * other``, elementwise with broadcasting."""
+    if older is not None:
+        other, alpha = _in_order("add", other, older, alpha)
     return _add(input, _scaled(input, other, alpha), out=out)
 
 
 @public("method", flat=True)
-def add_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
+def add_(input: Tensor, other: Any, older: Any = None, *, alpha: complex = 1) -> Tensor:
     """In-place form of `add`."""
+    if older is not None:
+        other, alpha = _in_order("add_", other, older, alpha)
     return _add.inplace(input, _scaled(input, other, alpha))
 
 
 @public("torch", "method", names=("sub", "subtract"), flat=True)
-def sub(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
+def sub(
+    input: Tensor, other: Any, older: Any = None, *, alpha: complex = 1, out: Tensor | None = None
+) -> Tensor:
     """``input - alpha * other``, elementwise with broadcasting."""
+    if older is not None:
+        other, alpha = _in_order("sub", other, older, alpha)
     if alpha != 1:
         _no_bool_difference((input, other))
     return _sub(input, _scaled(input, other, alpha), out=out)
 
 
 @public("method", names=("sub_", "subtract_"), flat=True)
-def sub_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
+def sub_(input: Tensor, other: Any, older: Any = None, *, alpha: complex = 1) -> Tensor:
     """In-place form of `sub`."""
+    if older is not None:
+        other, alpha = _in_order("sub_", other, older, alpha)
     return _sub.inplace(input, _scaled(input, other, alpha))
 
 

@@ -9,6 +9,7 @@ from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
+from tensorflow_lite_clone.ops._arguments import with_number_first
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, refuse
 from tensorflow_lite_clone.ops._formulas import conj, widened, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
@@ -286,6 +287,7 @@ def _fused(
 
 
 @public("torch", "method")
+@with_number_first("value")
 def addcmul(
     input: Tensor,
     tensor1: Tensor,
@@ -299,12 +301,14 @@ def addcmul(
 
 
 @public("method")
+@with_number_first("value")
 def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
     """In-place form of `addcmul`."""
     return _fused(Addcmul, (input, tensor1, tensor2), value, inplace=True)
 
 
 @public("torch", "method")
+@with_number_first("value")
 def addcdiv(
     input: Tensor,
     tensor1: Tensor,
@@ -318,6 +322,7 @@ def addcdiv(
 
 
 @public("method")
+@with_number_first("value")
 def addcdiv_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
     """In-place form of `addcdiv`."""
     return _fused(Addcdiv, (input, tensor1, tensor2), value, inplace=True)
