@@ -74,8 +74,9 @@ class ProcessExitedException(ProcessException):
 
 def _run(fn: Callable[..., Any], i: int, args: tuple, error_file: str) -> None:
     """What a process does: an exception goes into the file as text."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)  # end with the parent
+    if sys.platform == "linux":  # end with the parent, also where nobody heeds interrupts
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM if ignored else signal.SIGINT)
     try:
         fn(i, *args)
     except KeyboardInterrupt:

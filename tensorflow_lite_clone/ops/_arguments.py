@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.outputs import delivered as delivered
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
-from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.signature import checked, is_int
-from tensorflow_lite_clone.ops._operands import as_number, cast
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 _NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
@@ -28,8 +25,8 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_torch_words_if_needed(kwargs: dict[str, Any]) -> dict[str, Any]:
-    for word in kwargs:
-        if word in _NUMPY or word == "dtype":
+    for word, value in kwargs.items():
+        if word in _NUMPY or (word == "dtype" and not isinstance(value, DType)):
             return in_torch_words(kwargs)
     return kwargs
 
@@ -49,41 +46,6 @@ def expect_tensor(name: str, value: Any, word: str = "input", position: int = 1)
             f"{name}(): argument '{word}' (position {position}) must be Tensor, not "
             f"{type(value).__name__}"
         )
-
-
-def number_first(name: str, word: str, number: Any, last: str) -> Any:
-    """A number where PyTorch's older order of arguments had it, before the tensors; with a warning.
-
-    TypeError if it is no number.
-    """
-    value = number.item() if isinstance(number, Tensor) and not number.ndim else as_number(number)
-    if value is None:
-        raise TypeError(f"{name}(): argument '{word}' must be Number, not {type(number).__name__}")
-    warnings.warn(
-        f"This overload of {name} is deprecated:\n\t{name}(Tensor input, Number {word}, {last})\n"
-        f"Give '{word}' as a keyword, after the tensors.",
-        stacklevel=level_outside(),
-    )
-    return value
-
-
-def with_number_first(word: str) -> Callable[[Any], Any]:
-    """Decorator: the function also takes `word` as a second argument, before two tensors."""
-
-    def decorate(function: Any) -> Any:
-        inner = checked(function)
-
-        @functools.wraps(inner)
-        def either(*args: Any, **kwargs: Any) -> Any:
-            if len(args) == 4 and word not in kwargs:
-                last = "Tensor tensor1, Tensor tensor2"
-                kwargs[word] = number_first(function.__name__, word, args[1], last)
-                args = args[0], *args[2:]
-            return inner(*args, **kwargs)
-
-        return either
-
-    return decorate
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:

@@ -22,7 +22,8 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.ops._operands import as_number, warn_imaginary
 from tensorflow_lite_clone.ops.convert import to_device
-from tensorflow_lite_clone.ops.slices import as_strided, diagonal, offset_of
+from tensorflow_lite_clone.ops.slices import as_strided, diagonal
+from tensorflow_lite_clone.storage import offset_of
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 

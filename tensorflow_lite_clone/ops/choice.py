@@ -308,7 +308,9 @@ def nan_to_num(
 ) -> Tensor:
     """`input` with NaN as `nan` (0), infinities as the numbers given or the dtype's largest."""
     result = _nan_to_num(input, nan, posinf, neginf, False)
-    return result if out is None else write_out("nan_to_num", out, result, (input,))
+    return (
+        result if out is None else write_out("nan_to_num", out, result, (input,), elementwise=True)
+    )
 
 
 @public("torch", "method")

@@ -9,7 +9,6 @@ from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
-from tensorflow_lite_clone.ops._arguments import with_number_first
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, refuse
 from tensorflow_lite_clone.ops._formulas import conj, widened, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
@@ -151,7 +150,10 @@ def frexp(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Any:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     results = apply(Frexp, input)
     if out is not None:
-        results = [write_out("frexp", target, value) for target, value in zip(out, results)]
+        results = [
+            write_out("frexp", target, value, (input,), elementwise=True)
+            for target, value in zip(out, results)
+        ]
     return _frexp_result(results)
 
 
@@ -287,7 +289,6 @@ def _fused(
 
 
 @public("torch", "method")
-@with_number_first("value")
 def addcmul(
     input: Tensor,
     tensor1: Tensor,
@@ -301,14 +302,12 @@ def addcmul(
 
 
 @public("method")
-@with_number_first("value")
 def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
     """In-place form of `addcmul`."""
     return _fused(Addcmul, (input, tensor1, tensor2), value, inplace=True)
 
 
 @public("torch", "method")
-@with_number_first("value")
 def addcdiv(
     input: Tensor,
     tensor1: Tensor,
@@ -322,7 +321,6 @@ def addcdiv(
 
 
 @public("method")
-@with_number_first("value")
 def addcdiv_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: complex = 1) -> Tensor:
     """In-place form of `addcdiv`."""
     return _fused(Addcdiv, (input, tensor1, tensor2), value, inplace=True)

@@ -31,12 +31,14 @@ def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
             result = function(*args, **kwargs)
         except NotStrided as reason:
             return reason.answer(name, *args, **kwargs)
-        if out is not None:
-            written = delivered(name, result, out)
-            return written if isinstance(written, Tensor) else None  # as PyTorch
         if isinstance(result, tuple):
-            return tuple([part.clone(memory_format=contiguous_format) for part in result])
-        return result.clone(memory_format=contiguous_format)
+            result = tuple([part.clone(memory_format=contiguous_format) for part in result])
+        else:
+            result = result.clone(memory_format=contiguous_format)
+        if out is None:
+            return result
+        written = delivered(name, result, out)
+        return written if isinstance(written, Tensor) else None  # as PyTorch
 
     copied.__name__ = copied.__qualname__ = name
     copied.__doc__ = f"A copy of what `{function.__name__.strip('_')}` shows."

@@ -15,6 +15,7 @@ from typing import Any
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Layout, sparse_coo
 from tensorflow_lite_clone.core.dtypes import DType, int64
+from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.ops import create
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.matmul import matmul as _matmul
@@ -61,7 +62,8 @@ def sparse_coo_tensor(
         )
     count = indices.shape[0]
     ends = (indices.amax(1) + 1).tolist() if indices.shape[1] else [0] * count
-    size = (*ends, *values.shape[1:]) if size is None else tuple(size)
+    size = (*ends, *values.shape[1:]) if size is None else create.size_of((tuple(size),))
+    expect_storage(size, 1)
     if len(size) != count + values.ndim - 1:
         raise RuntimeError(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, "
