@@ -76,7 +76,8 @@ def packing_last() -> Iterator[None]:
     A hook may raise to stop the program, as checkpoints do once they have what they need; by then
     the op has to be done.
     """
-    _own.waiting = waiting = []
+    waiting: list[list] = []
+    _own.waiting = waiting
     try:
         yield
     finally:

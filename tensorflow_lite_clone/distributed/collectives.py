@@ -101,7 +101,7 @@ def _within(
     what: str, group: Any, async_op: bool, start: Callable[[ProcessGroup], Work]
 ) -> Work | None:
     """Start a communication, where this process is in the group, and wait for it if asked to."""
-    found = group_of(group, what, 4)
+    found = group_of(group, what)
     return None if found is None else _done(start(found), async_op)
 
 

@@ -94,7 +94,7 @@ def _distinct(
         values, inverse = values.reshape(-1), inverse.reshape(input.shape)
     else:
         values = values.reshape(-1, *x.shape[1:])
-        values = values.movedim(0, dim).contiguous()
+        values = values.movedim(0, dim)
     if not (return_inverse or return_counts):
         return values
     results = [values]

@@ -493,4 +493,8 @@ class MultiheadAttention(Module):
             average_attn_weights=average_attn_weights,
             is_causal=is_causal,
         )
-        return (output.transpose(0, 1) if swapped else output), weights
+        if swapped:
+            output = output.transpose(0, 1)
+            if same and together and not (self.training or output.requires_grad):
+                output = output.contiguous()  # as PyTorch's form for evaluation gives it
+        return output, weights

@@ -12,7 +12,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
-from tensorflow_lite_clone.nn.modules.activation import MultiheadAttention
+from tensorflow_lite_clone.nn.modules.activation import GELU, MultiheadAttention, ReLU
 from tensorflow_lite_clone.nn.modules.container import ModuleList
 from tensorflow_lite_clone.nn.modules.dropout import Dropout
 from tensorflow_lite_clone.nn.modules.linear import Linear
@@ -276,7 +276,40 @@ class TransformerEncoder(Module):
                 is_causal=causal,
                 src_key_padding_mask=src_key_padding_mask,
             )
+        padding = src_key_padding_mask
+        if padding is not None and mask is None and self._leaves_padding_out(src, padding):
+            src = src.masked_fill(padding.bool().unsqueeze(-1), 0.0)
         return src if self.norm is None else self.norm(src)
+
+    def _leaves_padding_out(self, output: Tensor, padding: Tensor) -> bool:
+        """Whether PyTorch would not calculate what stands at padded places, and gives zeros there.
+
+        It does so in evaluation where no gradient is wanted, for layers that its form for
+        evaluation serves, and padding that follows the rest.
+        """
+        layer = self.layers[0] if len(self.layers) else None
+        activation = getattr(layer, "activation", None)
+        if (
+            not isinstance(layer, TransformerEncoderLayer)
+            or not self.enable_nested_tensor
+            or layer.training
+            or output.ndim != 3
+            or output.requires_grad
+            or layer.norm_first
+            or not (activation in (F.relu, F.gelu) or isinstance(activation, (ReLU, GELU)))
+            or layer.norm1.eps != layer.norm2.eps
+        ):
+            return False
+        attention = layer.self_attn
+        if (
+            not attention.batch_first
+            or not attention._qkv_same_embed_dim
+            or attention.in_proj_bias is None
+            or attention.num_heads % 2
+        ):
+            return False
+        left_out = padding.bool()
+        return not (self.mask_check and bool((left_out[:, :-1] & ~left_out[:, 1:]).any()))
 
 
 class TransformerDecoder(Module):
