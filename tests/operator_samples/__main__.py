@@ -29,6 +29,7 @@ def _table(only: str) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = defaultdict(list)
     for op in op_db:
         registry = type(op.op).__module__ == "torch._ops" or op.name.startswith("torch.")
+        registry = registry or "aten" in getattr(getattr(op.op, "__code__", None), "co_names", ())
         if op.supported_dtypes("cpu") and not registry and re.search(only, op.name):
             found[op.name].append(op)
     return dict(found)
