@@ -193,7 +193,7 @@ COUNTING = [
     Op("bucketize", S(C(3, 4), V([-1.0, 0.0, 1.0])), S(V([-1.0, 0.0]), V([-1.0, 0.0, 1.0]),
         right=True), dtypes=WIDE, grad=False),
     Op("searchsorted", S(V([-1.0, 0.0, 1.0]), C(3, 4)), S(V([[-1.0, 0.0, 1.0]]), V([[-1.0, 0.0]]),
-        right=True), Forward(V([-1.0, 0.0, nan]), C(3, 4)), dtypes=WIDE, grad=False),
+        right=True), dtypes=WIDE, grad=False),
     Op("isin", S(T(3, 4), T(5)), S(T(3), 1), of=whole(0, 9), dtypes=("int64", "float32"),
         grad=False),
 ]

@@ -8,7 +8,6 @@ from tensorflow_lite_clone.backends.numpy import loading as _loading  # noqa: F4
 from tensorflow_lite_clone.backends.numpy import activation as _activation  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import attention as _attention  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import batch_norm as _batch_norm  # noqa: F401
-from tensorflow_lite_clone.backends.numpy import bisection as _bisection  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import convolution as _convolution  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import direct as _direct  # noqa: F401
 from tensorflow_lite_clone.backends.numpy import gathering as _gathering  # noqa: F401
