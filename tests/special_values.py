@@ -1,9 +1,9 @@
-"""``python -m tests.special_values [--only REGEX] [--dtypes float32 ...] [--full]``
+"""``python -m tests.special_values [--only REGEX] [--dtypes float32 ...] [--signs] [--full]``
 
 Puts infinities, NaN, zeros of both signs, denormals, the largest numbers, ties and equal elements
 into the tensors of every row of the op table, and compares results and first gradients with
-PyTorch in the same dtype. Prints, for each row, how many calls differ and the first of them.
-Without NumPy's own kernels alone, ``TENSORFLOW_LITE_CLONE_NUMBA=0`` in the environment.
+PyTorch in the same dtype. Prints, for each row, how many calls differ and the first of them; it is
+for reading, as PyTorch's answer is not always the better one (docs/differences.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from tests.op_db import OPS
-from tests.op_db._case import Op, Sample, Value, draw, leaves, place
+from tests.op_db._case import Op, Sample, Value, draw, leaves, place, tree_map
 from tests.op_db._check import flat
 from tests.op_db._device import OURS, TORCH, Side
 
@@ -96,10 +96,7 @@ class Call:
                 array = np.where(finite, np.clip(array, limits.min, limits.max), array)
             return item._replace(array=array)
 
-        from tests.op_db._case import tree_map
-
         self.drawn = tree_map(leaf, (args, kwargs))
-        self.gradient = sample.mode != "forward" and isinstance(op.grad, (bool, type(None)))
 
     @property
     def varied(self) -> bool:
@@ -128,8 +125,8 @@ class Call:
                 gradients = side.module.autograd.grad(outputs, inputs, ups, allow_unused=True)
         return [self._host(side, r) for r in results], [
             self._host(side, x if g is None else g, g is None)
-            for g, x in zip(gradients, inputs, strict=bool(gradients))
-        ] if gradients else []
+            for g, x in zip(gradients, inputs, strict=False)
+        ]
 
     @staticmethod
     def _upstream(side: Side, output: Any, number: int) -> Any:
@@ -213,13 +210,15 @@ def sweep(only: str, dtypes: list[str], signs: bool) -> Iterator[tuple[Any, ...]
                     except Exception as error:
                         yield op.name, dtype, "raises", name, sample, f"{error!r:.150}"
                         continue
-                    for which, left, right in zip(("forward", "gradient"), got, wanted, strict=True):
+                    for which, left, right in zip(
+                        ("forward", "gradient"), got, wanted, strict=True
+                    ):
                         found = ""
                         if len(left) != len(right):
                             found = f"{len(left)} for {len(right)} values"
                         for i, (a, b) in enumerate(zip(left, right, strict=False)):
                             found = found or difference(a, b, dtype, signs and which == "forward")
-                            if found and ("number" not in found):
+                            if found and " of number " not in found:
                                 found = f"{found} of number {i}"
                         yield op.name, dtype, which, name, sample, found
 
@@ -246,7 +245,9 @@ def main() -> int:
     for (row, which, kind), found in first.items():
         dtype, name, sample, what = found[0]
         dtypes = ",".join(dict.fromkeys(d for d, *_ in found))
-        print(f"{len(found):5} {row:36} {which:8} {kind:24} [{dtypes}] [{name}] {sample!r:.90} {what}")
+        print(
+            f"{len(found):5} {row:36} {which:8} {kind:24} [{dtypes}] [{name}] {sample!r:.90} {what}"
+        )
     print(dict(calls), dict(bad))
     return 0
 

@@ -22,6 +22,7 @@ def table() -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = defaultdict(list)
     for op in op_db:
         registry = type(op.op).__module__ == "torch._ops" or op.name.startswith("torch.")
+        registry = registry or "aten" in getattr(getattr(op.op, "__code__", None), "co_names", ())
         if op.supported_dtypes("cpu") and not registry:
             found[op.name].append(op)
     return dict(found)

@@ -129,23 +129,6 @@ def test_deviations_whose_squares_leave_float32(size):
         compare(lambda module, x: module.std_mean(x)[0], values, "float32")
 
 
-@pytest.mark.parametrize("right", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
-@pytest.mark.parametrize(
-    "rows", [[0, 1, nan], [nan] * 3, [0, 1, 2, inf, nan, nan], [-inf, nan, nan, nan], [0, 1, inf]]
-)
-def test_search_among_nan(rows, dtype, right):
-    def found(module):
-        kind = getattr(module, dtype)
-        line = module.tensor(rows, dtype=kind)
-        values = module.tensor([[nan, inf, 0, -inf], [1, 0.5, 2, 7]], dtype=kind)
-        several = module.searchsorted(module.stack([line, line]), values, right=right)
-        one = module.searchsorted(line, values, right=right)
-        return one.tolist(), several.tolist(), module.bucketize(values, line, right=right).tolist()
-
-    assert found(tlc) == found(torch)
-
-
 def test_members_among_nan():
     def found(module):
         x = module.tensor([3, nan, 1, nan, 3, -0.0, 0])
