@@ -24,7 +24,7 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
-from tensorflow_lite_clone.dispatch.stored import calculated, refuse_in_place
+from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated, refuse_in_place
 from tensorflow_lite_clone.dispatch.table import prepared, run
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._elementwise import (
@@ -102,7 +102,7 @@ def unary(
             call = prepared(op, backend)
         try:
             result = call(array) if array.size < MANY else backend.large(call, array)
-        except TypeError:
+        except REFUSALS:
             result = calculated(op, backend, call, (array,))
         if array.ndim > 1 and not backend.is_contiguous(array):
             result = in_order(op, backend, result, (array,), _NO_PARAMETERS)
@@ -125,7 +125,7 @@ def unary(
             if edge is not None and mode.grad:
                 record(output, op, backend, (edge,), 1, (storage,))
         if out is not None:
-            return write_out(name, out, output, (input,))
+            return write_out(name, out, output, (input,), elementwise=True)
         return output
 
     def function_(input):
@@ -253,10 +253,8 @@ def binary(
             call = prepared(op, backend)
         try:
             result = call(left, right) if left.size < MANY else backend.large(call, left, right)
-        except ValueError:
+        except REFUSALS:
             broadcast_shapes(left.shape, right.shape)  # raises torch's error
-            raise
-        except TypeError:
             if check is not None:
                 check((input, other))
             result = calculated(op, backend, call, (left, right))
@@ -338,7 +336,11 @@ def binary(
             except NotStrided as reason:
                 return reason.answer(name, input, other)
             if result is not NotImplemented:
-                return result if out is None else write_out(name, out, result, (input, other))
+                return (
+                    result
+                    if out is None
+                    else write_out(name, out, result, (input, other), elementwise=True)
+                )
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):

@@ -7,7 +7,9 @@ from itertools import product
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.core.determinism import expect_any_order
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.core.windows import Ints, int_tuple
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import pool
@@ -113,6 +115,7 @@ def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
             )
     if input.dtype.kind not in "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.short_name}'")
+    expect_storage((*shape[:-ndim], *counts), input.dtype.itemsize)
     return counts
 
 
@@ -239,6 +242,7 @@ def _max_unpool(ndim: int) -> Any:
                     f'invalid output_size "{size}" (each element must be within a stride of '
                     f"{fitting})"
                 )
+        expect_any_order(f"max_unpooling{max(ndim, 2)}d_forward_out")
         leading = input.shape[:-ndim]
         room = math.prod(size)
         count = math.prod(input.shape[-ndim:])

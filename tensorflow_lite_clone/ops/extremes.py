@@ -62,8 +62,14 @@ class Amin(Op):
 
 @composite
 def share_backward(F, g, x, y, *, axis):
-    """``g`` in equal parts to the elements along `axis` that are equal to ``y``."""
-    ties = F.astype(x == y, x.dtype)
+    """``g`` in equal parts to the elements along `axis` that are equal to ``y``.
+
+    A NaN is equal to NaN where ``y`` is of all elements; along axes PyTorch's gradient is NaN then.
+    """
+    ties = x == y
+    if len(axis) == x.ndim:
+        ties = ties | ((x != x) & (y != y))
+    ties = F.astype(ties, x.dtype)
     return ties * (g / F.sum(ties, axis=axis, keepdims=True))
 
 
@@ -193,7 +199,7 @@ def max(
         return delivered("max_unary", _extreme("max", Amax, input, None, keepdim), out)
     require_elements("max", input, dim)
     _require_real("max", input)
-    return delivered("max", pick(MaxWithIndices, _Max, input, dim, keepdim), out)
+    return delivered("max", pick(MaxWithIndices, _Max, input, dim, keepdim), out, (input,))
 
 
 @public("torch", "method")
@@ -216,7 +222,7 @@ def min(
         return delivered("min_unary", _extreme("min", Amin, input, None, keepdim), out)
     require_elements("min", input, dim)
     _require_real("min", input)
-    return delivered("min", pick(MinWithIndices, _Min, input, dim, keepdim), out)
+    return delivered("min", pick(MinWithIndices, _Min, input, dim, keepdim), out, (input,))
 
 
 @public("torch", "method")

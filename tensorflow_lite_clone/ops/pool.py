@@ -260,7 +260,9 @@ class AvgPoolBackward(Op):
                 else:
                     wide[part] += gx
             gx = wide
-        return _cropped(F, gx, size, padding)
+        gx = _cropped(F, gx, size, padding)
+        # Where a window is the whole picture its places share memory, and could not be written to.
+        return F.copy(gx) if 1 in count else gx
 
     def backward_x(F, h, *, size, kernel, stride, padding, ceil_mode, include, divisor):
         return F.avg_pool(

@@ -109,7 +109,9 @@ def _polygamma(n: int, input: Tensor, inplace: bool) -> Tensor:
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The `n`-th derivative of `digamma`."""
     result = _polygamma(n, input, False)
-    return result if out is None else write_out("polygamma", out, result, (input,))
+    return (
+        result if out is None else write_out("polygamma", out, result, (input,), elementwise=True)
+    )
 
 
 @public("method", names=("polygamma",))
@@ -223,7 +225,7 @@ class Logit(Pointwise):
         return F.log(x / (1 - x))
 
     def backward_x(F, g, x, *, eps):
-        slope = g / (x * (1 - x))
+        slope = g / (x * (1 - x) + 0)  # inf at -0 too
         if eps is None:
             return F.where((x < 0) | (x > 1), math.nan, slope)
         return F.where((x >= eps) & (x <= 1 - eps), slope, 0)
