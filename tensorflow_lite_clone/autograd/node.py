@@ -241,9 +241,7 @@ class Node(GraphNode):
                 zeros.append(constant)
         if not edges:
             return list(results)
-        return [
-            g if g is None or g.is_sparse else Anchor.of(g, edges, zeros) for g in results
-        ]
+        return [g if g is None or g.is_sparse else Anchor.of(g, edges, zeros) for g in results]
 
     def _differentiable(self, grads: list, F: Any) -> Any:
         """The gradients of the outputs that have one, zeros where none arrived."""

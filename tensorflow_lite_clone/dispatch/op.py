@@ -92,11 +92,11 @@ class Op:
     write: Callable[..., None] | None = None
     moves: tuple[int, ...] = ()  # positions of inputs that an override may write to
     writes_expanded = False  # `write` may write several elements into one place in memory
-    #: Inputs in which the gradients are constant, or constant between steps. Where PyTorch's
-    #: gradient function takes them a recorded gradient requires one by them, and that is zeros.
+    #: Inputs in which the gradients are constant, or constant between steps, and which PyTorch's
+    #: gradient function takes: a recorded gradient requires one by them, and that is zeros.
     constant_in: tuple[str, ...] = ()
     #: Inputs and outputs that PyTorch's one function for all gradients takes: each recorded
-    #: gradient requires a gradient where any of these does, even if it depends on others alone.
+    #: gradient requires one where any of these does, even if it depends on others alone.
     joined: tuple[str, ...] = ()
     anchors: tuple[tuple[int, bool], ...]  # positions of both, and whether the first kind
     calls: dict  # backend -> resolved callable

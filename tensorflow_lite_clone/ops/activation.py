@@ -81,9 +81,7 @@ def threshold(
             raise RuntimeError(
                 f"value cannot be converted to type {input.dtype.name}_t without overflow"
             )
-    return pointwise(
-        Threshold, input, inplace=inplace, out=out, threshold=threshold, value=value
-    )
+    return pointwise(Threshold, input, inplace=inplace, out=out, threshold=threshold, value=value)
 
 
 inplace_form(threshold, "torch", "functional")
@@ -288,9 +286,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 @public("torch", "functional")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """`elu` with the constants that keep mean 0 and variance 1."""
-    return pointwise(
-        Elu, input, inplace=inplace, alpha=_SELU_ALPHA, scale=_SELU_SCALE, rate=1.0
-    )
+    return pointwise(Elu, input, inplace=inplace, alpha=_SELU_ALPHA, scale=_SELU_SCALE, rate=1.0)
 
 
 inplace_form(selu, "torch", "functional")
@@ -395,20 +391,14 @@ class Softshrink(Pointwise):
 
 
 @public("torch", "method", "functional")
-def hardshrink(
-    input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None
-) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """`input` outside of ``[-lambd, lambd]``, else 0."""
     return pointwise(Hardshrink, input, out=out, lambd=lambd)
 
 
 @public("functional")
-def softshrink(
-    input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None
-) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """`input` brought nearer to 0 by `lambd`, at most to 0."""
     if lambd < 0:
-        raise RuntimeError(
-            f"lambda must be greater or equal to 0, but found to be {lambd}."
-        )
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     return pointwise(Softshrink, input, out=out, lambd=lambd)

@@ -141,13 +141,17 @@ class Trial:
     def derivative(self, side, order: int, step=0.0, directions=(), **options) -> list[np.ndarray]:
         """All gradients of an order, at inputs (and first upstream gradients) moved by a step.
 
-        Options: `dtype`; `upstream(side, array, dtype)` lays out the first upstream gradients;
-        with `constant` these require no gradient.
+        Options: `dtype`; `upstream(side, array, dtype)` lays out the first upstream gradients.
         """
         return side.call(self._derivative, side, order, step, directions, **options)
 
+    def depends(self, side) -> list[bool]:
+        """Of which inputs the gradients, along constant ones, require a gradient themselves."""
+        side.call(self._derivative, side, 1, 0.0, (), record=True)
+        return self.wants_second[side]
+
     def _derivative(
-        self, side, order, step, directions, dtype="float64", upstream=Side.tensor, constant=False
+        self, side, order, step, directions, dtype="float64", upstream=Side.tensor, record=False
     ):
         moved, inputs = iter(directions), []
 
@@ -175,7 +179,7 @@ class Trial:
             kinds = [side.dtype(t) for t in level]
             lay = upstream if number == 1 else Side.tensor
             ups = [lay(side, a, kind) for a, kind in zip(arrays, kinds, strict=True)]
-            if number == 1 and order > 1 and not constant:
+            if number == 1 and order > 1:
                 ups = [up.requires_grad_(True) for up in ups]
             live = [(t, up) for t, up in zip(level, ups, strict=True) if t.requires_grad]
             found = [None] * len(variables)
@@ -184,13 +188,13 @@ class Trial:
                     [t for t, _ in live],
                     variables,
                     [up for _, up in live],
-                    create_graph=number < order,
+                    create_graph=record or number < order,
                     allow_unused=True,
                 )
             level = [self._gradient(side, g, x) for g, x in zip(found, variables, strict=True)]
             if number == 1:
                 self.wants_second[side] = [g is not None and bool(g.requires_grad) for g in found]
-                variables = variables if constant else variables + ups
+                variables = variables + ups
         return [side.numpy(t).astype(np.float64) for t in level]
 
     def compare(self, got, wanted, dtype="float64") -> None:
