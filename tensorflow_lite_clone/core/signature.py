@@ -109,7 +109,6 @@ _TRUTHS = (
 )  # fmt: skip
 #: The same of some functions' flags, which other functions hand on to where only a bool will do.
 _TRUTHS_OF = {
-    "embedding_bag": ("include_last_offset",),
     "gaussian_nll_loss": ("full",),
     "gumbel_softmax": ("hard",),
     "interpolate": ("recompute_scale_factor",),

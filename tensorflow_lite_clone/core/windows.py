@@ -21,7 +21,7 @@ def int_tuple(value: Any, count: int, function: str, argument: str) -> Ints | No
     if type(value) is tuple and len(value) == count and all([type(item) is int for item in value]):
         return value
     try:
-        if is_int(value):
+        if is_int(value) and not getattr(value, "shape", ()):
             return (value.__index__(),) * count
         values = tuple([whole_number(argument, item) for item in value])
     except TypeError:
