@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
+from tensorflow_lite_clone.core import locks
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import (
@@ -124,7 +125,7 @@ class _Own(threading.local):
 
 
 _own = _Own()
-_settling = threading.RLock()
+_settling = locks.reentrant_lock()
 
 
 #: Free storages that were made while a graph was captured, and that graph.

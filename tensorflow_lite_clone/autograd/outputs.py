@@ -17,6 +17,7 @@ from tensorflow_lite_clone.autograd.inplace import check_writable, write
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, can_cast, uncastable
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.forwarding import forwarder, parameters_of
 from tensorflow_lite_clone.core.strides import dense_strides, extent, is_dense
 from tensorflow_lite_clone.storage import Storage, reshaped
 from tensorflow_lite_clone.tensor import Tensor
@@ -217,16 +218,27 @@ def delivered(name: str, result: Any, out: Any, inputs: Any = ()) -> Any:
     return type(result)(written)
 
 
+#: What a function with `out` does, see `forwarder`.
+_WITH_OUT = """
+    return function({call}) if out is None else deliver({args}, {kwargs}, out)
+"""
+
+
 def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
     """Give `function` the keyword ``out=``: a tensor, or a tuple of them for several results."""
     name = name or function.__name__
 
+    def deliver(args: tuple, kwargs: dict[str, Any], out: Any) -> Any:
+        return delivered(name, function(*args, **kwargs), out, (*args, *kwargs.values()))
+
+    parameters = parameters_of(function)
+    if parameters is not None:
+        parameters = parameters.and_keyword("out", None)
+        return forwarder(function, _WITH_OUT, parameters, deliver=deliver)
+
     @functools.wraps(function)
     def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        if out is None:
-            return result
-        return delivered(name, result, out, (*args, *kwargs.values()))
+        return function(*args, **kwargs) if out is None else deliver(args, kwargs, out)
 
     return wrapper
 

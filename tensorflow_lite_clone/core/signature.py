@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Number, Real
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.errors import NotStrided, size_error
+from tensorflow_lite_clone.core.forwarding import Parameters, forwarder, parameters_of
 from tensorflow_lite_clone.core.older_orders import ORDERS, in_present_order
 
+_LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1  # of 64 bits
 #: Classes of higher rooms that annotations name, or what tells their instances; entered by these.
 classes: dict[str, Any] = {}
 
@@ -33,11 +35,31 @@ def is_int(value: Any) -> bool:
     return hasattr(value, "__index__") and not is_bool(value)
 
 
+def expect_long(what: str, number: int) -> None:
+    """ValueError for an int that 64 bits do not hold."""
+    if not _LEAST <= number <= _LARGEST:
+        raise ValueError(f"{what}: Overflow when unpacking long long, got {number}")
+
+
+def expect_longs(what: str, numbers: Iterable[int]) -> None:
+    """TypeError for a sequence with an int that 64 bits do not hold."""
+    for place, number in enumerate(numbers):
+        if not _LEAST <= number <= _LARGEST:
+            raise TypeError(
+                f"{what} failed to unpack the object at pos {place + 1} with error "
+                f'"Overflow when unpacking long long", got {number}'
+            )
+
+
 def whole_number(what: str, value: Any) -> int:
-    """`value` as an int; TypeError for what PyTorch does not take for one."""
+    """`value` as an int; TypeError for what PyTorch does not take for one.
+
+    ValueError for one that 64 bits do not hold.
+    """
     if not is_int(value):
         raise TypeError(f"{what} must be int, not {type(value).__name__}")
     number: int = value.__index__()
+    expect_long(what, number)
     return number
 
 
@@ -114,22 +136,23 @@ _TRUTHS_OF = {
     "interpolate": ("recompute_scale_factor",),
     "triplet_margin_with_distance_loss": ("swap",),
 }
-#: Other names of parameters: NumPy's, and such as are words of Python's.
+#: Other names of parameters: NumPy's.
 _SYNONYMS = {
     "a": "input",
     "axis": "dim",
-    "from": "from_",
     "keepdims": "keepdim",
     "x": "input",
     "x1": "input",
     "x2": "other",
 }
-#: Parameters that PyTorch calls otherwise where they are numbers.
+#: Parameters that PyTorch calls otherwise where they are numbers, or by a word of Python's.
 _SYNONYMS_OF = {
     "bucketize": {"self": "input"},
     "float_power": {"self": "input"},
     "searchsorted": {"self": "input"},
     "where": {"self": "input"},
+    "random_": {"from": "from_"},
+    "uniform_": {"from": "from_"},
     "zeta": {"self": "input"},
 }
 #: Parameters that are an int or several.
@@ -225,6 +248,8 @@ class Signature:
                 f"{self.name}(): argument '{name}'{where} must be {called}, not "
                 f"{type(value).__name__}"
             )
+        if called == "int":
+            expect_long(f"{self.name}(): argument '{name}'", value.__index__())
         if called == "Tensor":
             return value, True
         if isinstance(value, classes["Tensor"]):
@@ -247,33 +272,103 @@ def also_self(function: Any) -> Any:
     return wrapper
 
 
+#: What a checked function does; `known` holds types of arguments that have passed.
+_CHECKED = """
+    if {types} in known:
+        try:
+            return function({call})
+        except Exception as error:
+            return failed(error, {args}, {kwargs})
+    return check({args}, {kwargs})
+"""
+#: The same for one that has other names for some of its parameters, `more`.
+_TRANSLATED = _CHECKED.replace("if {types}", "if not more and {types}")
+#: Stands for parameters that may be given under another name.
+_MISSING = object()
+
+
+def _renamed(words: dict[str, str], kwargs: dict[str, Any]) -> dict[str, Any]:
+    if words.keys().isdisjoint(kwargs):
+        return kwargs
+    return {words.get(name, name): value for name, value in kwargs.items()}
+
+
 def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> Any:
     """`function`, whose arguments are checked by their annotations before it is called.
 
-    `translated` gives keyword arguments the function's own names before they are looked at.
+    `translated` gives keyword arguments the function's own names before they are looked at, or
+    gives them back as they are.
     """
     signature: Signature | None = None
-    known: set[tuple] = set()  # types of arguments that have passed
+    known: set[tuple] = set()
+    words = _SYNONYMS_OF.get(function.__name__)
+    if translated is None and words:
+        translated = functools.partial(_renamed, words)
+    # Calls in an earlier order may have more arguments than there are parameters.
+    parameters = None if words or function.__name__ in ORDERS else parameters_of(function)
+    if translated is not None and parameters is not None:
+        parameters = parameters.under_other_names(_MISSING)
 
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def check(args: tuple, kwargs: dict[str, Any], types: tuple = ()) -> Any:
         nonlocal signature
-        if kwargs:
+        own = True
+        if signature is None:
+            signature = Signature(function)
+        if parameters is not None:
+            types = (*map(type, args), *map(type, kwargs.values()))
+            args, kwargs, own = given(parameters, args, kwargs)
+        args, kwargs, settled = signature.read(args, kwargs)
+        if settled and own and len(known) < 64:
+            known.add(types)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            return answer(error, args, kwargs)
+
+    def given(
+        parameters: Parameters, args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[tuple, dict[str, Any], bool]:
+        """What the call names, under the function's own names, and whether it was so."""
+        args, kwargs = parameters.given(args, kwargs)
+        if translated is None:
+            return args, kwargs, True
+        if any([value is _MISSING for value in args]):
+            named = dict(zip(parameters.positional, args, strict=False))
+            args, kwargs = (), {k: v for k, v in named.items() if v is not _MISSING} | kwargs
+        own = translated(kwargs)
+        return args, own, own is kwargs
+
+    def answer(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if isinstance(error, NotStrided):
+            return error.answer(function.__name__, *args, **kwargs)
+        assert signature is not None
+        signature.read(args, kwargs)  # where an int has too many bits for its type to tell
+        translation = size_error(function.__name__, error, (*args, *kwargs.values()))
+        if translation is error:
+            raise
+        raise translation from None
+
+    if parameters is not None:
+
+        def failed(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+            args, kwargs, _ = given(parameters, args, kwargs)
+            return answer(error, args, kwargs)
+
+        body = _CHECKED if translated is None else _TRANSLATED
+        wrapper = forwarder(function, body, parameters, known=known, check=check, failed=failed)
+    else:
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             if translated is not None:
                 kwargs = translated(kwargs)
             types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
-        else:
-            types = (*map(type, args),)
-        if types not in known:
-            if signature is None:
-                signature = Signature(function)
-            args, kwargs, settled = signature.read(args, kwargs)
-            if settled and len(known) < 64:
-                known.add(types)
-        try:
-            return function(*args, **kwargs)
-        except NotStrided as reason:
-            return reason.answer(function.__name__, *args, **kwargs)
+            if types not in known:
+                return check(args, kwargs, types)
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                return answer(error, args, kwargs)
 
     wrapper.checked = True  # type: ignore[attr-defined]
     return wrapper

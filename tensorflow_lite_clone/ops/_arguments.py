@@ -12,7 +12,7 @@ from tensorflow_lite_clone.core.signature import checked, is_int
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
-_NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
+_NUMPY = {"axis": "dim", "keepdims": "keepdim", "a": "input", "x": "input", "x1": "input"}
 _ALL = [tuple(range(ndim)) for ndim in range(65)]
 
 
@@ -25,8 +25,8 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_torch_words_if_needed(kwargs: dict[str, Any]) -> dict[str, Any]:
-    for word in kwargs:
-        if word in _NUMPY or word == "dtype":
+    for word, value in kwargs.items():
+        if word in _NUMPY or (word == "dtype" and not isinstance(value, DType)):
             return in_torch_words(kwargs)
     return kwargs
 

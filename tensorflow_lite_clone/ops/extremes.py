@@ -62,8 +62,14 @@ class Amin(Op):
 
 @composite
 def share_backward(F, g, x, y, *, axis):
-    """``g`` in equal parts to the elements along `axis` that are equal to ``y``."""
-    ties = F.astype(x == y, x.dtype)
+    """``g`` in equal parts to the elements along `axis` that are equal to ``y``.
+
+    A NaN is equal to NaN where ``y`` is of all elements; along axes PyTorch's gradient is NaN then.
+    """
+    ties = x == y
+    if len(axis) == x.ndim:
+        ties = ties | ((x != x) & (y != y))
+    ties = F.astype(ties, x.dtype)
     return ties * (g / F.sum(ties, axis=axis, keepdims=True))
 
 

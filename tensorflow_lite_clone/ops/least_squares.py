@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
@@ -13,6 +12,7 @@ from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import adjoint, expect_tensor
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._samples import holds
+from tensorflow_lite_clone.ops._spectral import decomposed
 from tensorflow_lite_clone.tensor import Tensor
 
 _Lstsq = result_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
@@ -93,7 +93,9 @@ def linalg_lstsq(
         rcond = epsilon * max(m, n)
     elif rcond < 0:  # LAPACK's documentation of gelsd and gelss
         rcond = 0.0 if driver == "gelsy" else epsilon
-    solution, rank, values = apply(LeastSquares, input, columns, rcond=float(rcond))
+    message = "linalg.lstsq: The matrices contain infinities or NaN."
+    parameters = {"rcond": float(rcond)}
+    solution, rank, values = decomposed(message, LeastSquares, input, columns, **parameters)
     residuals = solution.flatten()[:0]  # in the graph, as PyTorch's
     residuals = residuals.real if residuals.is_complex() else residuals
     if driver != "gelsy" and m > n and (driver == "gels" or holds(rank == n)):

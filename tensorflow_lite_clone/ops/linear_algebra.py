@@ -54,11 +54,12 @@ class Cofactors(Op):
         n = x.shape[-1]
         if n == 0:
             return F.copy(x)
-        u, s, v = F.linalg.svd(x)
+        finite = F.all(F.isfinite(x), axis=(-2, -1), keepdims=True)
+        u, s, v = F.linalg.svd(F.where(finite, x, 0))  # which others do not have
         sign = F.linalg.det(u) * F.linalg.det(v)
         others = F.where(F.eye(n, dtype=F.bool), F.ones((), dtype=s.dtype), s[..., None, :])
         c = F.prod(others, axis=-1) * sign[..., None]
-        return F.matmul(conj(F, u) * c[..., None, :], conj(F, v))
+        return F.where(finite, F.matmul(conj(F, u) * c[..., None, :], conj(F, v)), F.nan)
 
     def backward_x(F, g, x):
         inverse, det = F.linalg.inv(x), F.det(x)[..., None, None]

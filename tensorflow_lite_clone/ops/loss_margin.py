@@ -13,6 +13,7 @@ from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._losses import as_computed, expect_same_size, finish, reduction_of
 from tensorflow_lite_clone.ops._operands import expect_constant
 from tensorflow_lite_clone.ops._samples import holds
+from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.ops.activation_smooth import logsigmoid
 from tensorflow_lite_clone.ops.create import full_like
 from tensorflow_lite_clone.ops.norms import pairwise_distance
@@ -187,6 +188,11 @@ def _expect_classes(target: Tensor) -> None:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.short_name}")
 
 
+def _positive(x: Tensor) -> Tensor:
+    """`x` where it is positive, else 0, which has no gradient: for 0 and NaN too, as in PyTorch."""
+    return x.masked_fill((x > 0).logical_not(), 0)
+
+
 @public("functional")
 def multi_margin_loss(
     input: Tensor,
@@ -225,8 +231,8 @@ def multi_margin_loss(
     if rows and not holds((target >= 0) & (target < classes)):
         raise RuntimeError("target out of range")
     index = target.reshape(rows, 1).to(int64)
-    x = input.reshape(rows, classes)
-    terms = (margin - x.gather(1, index) + x).clamp_min(0)
+    x = stepwise(input).reshape(rows, classes)
+    terms = _positive(margin - x.gather(1, index) + x)
     if p == 2:
         terms = terms * terms
     if weight is not None:
@@ -261,12 +267,12 @@ def multilabel_margin_loss(
     if not holds((target >= -1) & (target < classes)):
         raise RuntimeError("argument #2 'target' is out of range")
     labels = target.reshape(rows, classes).to(int64)
-    x = input.reshape(rows, classes)
+    x = stepwise(input).reshape(rows, classes)
     listed = (labels == -1).cumsum(1) == 0
     index = labels.masked_fill(~listed, 0)
     every = target.new_tensor(range(classes))
     is_target = ((index.unsqueeze(2) == every) & listed.unsqueeze(2)).any(1)
-    terms = (1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
+    terms = _positive(1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1))
     terms = terms.masked_fill(~listed.unsqueeze(2) | is_target.unsqueeze(1), 0)
     values = terms.sum((1, 2)) / classes
     return finish(values.squeeze(0) if single else values, reduction)

@@ -9,9 +9,10 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, edges_of, record
 from tensorflow_lite_clone.autograd.inplace import Restride, check_inplace
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.determinism import filling
 from tensorflow_lite_clone.core.errors import NotStrided, level_outside
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
-from tensorflow_lite_clone.core.shape import Size, contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.shape import Size, contiguous_strides, expect_storage, normalize_dim
 from tensorflow_lite_clone.core.strides import (
     MemoryFormat,
     channels_last,
@@ -178,8 +179,13 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 @public("torch")
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape to which all `shapes` broadcast; RuntimeError when there is none."""
+    """The shape to which all `shapes` broadcast; RuntimeError when there is none.
+
+    ValueError for negative sizes.
+    """
     known = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    if any([size < 0 for shape in known for size in shape]):
+        raise ValueError("Attempting to broadcast a dimension with negative length!")
     return Size(views.broadcast_shapes(*known))
 
 
@@ -244,9 +250,13 @@ def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat | None = None
         raise RuntimeError("cannot resize variables that require grad")
     storage = self._storage
     backend = storage.backend
+    expect_storage(shape, self.dtype.itemsize)
     changed = reshaped(storage, shape, contiguous_strides(shape))
     if changed is None:
         array = backend.empty(shape, self.dtype)
+        value = filling(self.dtype)
+        if value is not None:
+            backend.write(array, value)
         F, count = backend.F, storage.laid.size
         backend.write(F.reshape(array, (-1,))[:count], F.reshape(storage.array, (-1,)))
         changed = Storage(array, backend)

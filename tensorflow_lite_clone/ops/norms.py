@@ -70,7 +70,7 @@ def norm_backward(F, g, x, y, *, ord, axis):
         return x * F.where(y == 0, 0, g / F.where(y == 0, 1, y))
     size = F.abs(x)
     if math.isinf(ord):
-        ties = F.astype(size == y, size.dtype)
+        ties = F.astype((size == y) | ((size != size) & (y != y)), size.dtype)
         return F.sgn(x) * (ties * (g / F.sum(ties, axis=axis, keepdims=True)))
     if ord < 1:
         return F.where(x == 0, 0, F.sgn(x) * size ** (ord - 1.0)) * (g * y ** (1.0 - ord))

@@ -8,7 +8,7 @@ from tensorflow_lite_clone.autograd.apply import apply, apply_view
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.shape import expect_storage, normalize_dim
 from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import (
     dense_strides,
@@ -248,6 +248,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             f"{list(strides)}"
         )
     array, backend = storage.array, storage.backend
+    expect_storage(shape, 1)
     own = offset_of(storage)
     start = own if storage_offset is None else whole_number("storage_offset", storage_offset)
     itemsize = array.dtype.itemsize

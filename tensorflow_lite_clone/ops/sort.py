@@ -353,4 +353,6 @@ def _search(
     dtype = promote_types(rows.dtype, values.dtype)
     side = "right" if right else "left"
     result = apply(Searchsorted, cast(rows, dtype), cast(values, dtype), sorter, side=side)
-    return delivered("searchsorted", cast(result, int32) if out_int32 else result, out, (input,))
+    if out_int32:
+        result = cast(result, int32)
+    return delivered("searchsorted", result, out, (rows, values))

@@ -227,7 +227,7 @@ class Logit(Pointwise):
         return F.log(x / (1 - x))
 
     def backward_x(F, g, x, *, eps):
-        slope = g / (x * (1 - x))
+        slope = g / (x * (1 - x) + 0)  # inf at -0 too
         if eps is None:
             return F.where((x < 0) | (x > 1), math.nan, slope)
         return F.where((x >= eps) & (x <= 1 - eps), slope, 0)

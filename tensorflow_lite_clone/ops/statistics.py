@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.core.dtypes import float32, float64, int64
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._arguments import (
@@ -215,8 +216,9 @@ class Histc(Op):
     """Counts of values in equal bins."""
 
     def forward(F, x, *, bins, low, high):
+        low, high, count = [F.backend.constant(value, x.dtype) for value in (low, high, bins)]
         inside = x[(x >= low) & (x <= high)]
-        place = F.astype((inside - low) * bins / (high - low), F.int64)
+        place = F.astype((inside - low) * count / (high - low), F.int64)
         place = F.minimum(place, bins - 1)  # the last bin has both its edges
         return F.astype(F.bincount(place, None, minlength=bins), x.dtype)
 
@@ -246,7 +248,10 @@ def histc(
     if low == high:
         low, high = low - 1, high + 1
     flat = input.detach().reshape(-1)
-    return delivered("histc", apply(Histc, flat, bins=bins, low=low, high=high), out)
+    if (high - low) * bins > finfo(input.dtype).max:
+        flat = cast(flat, float64)
+    result = apply(Histc, flat, bins=bins, low=low, high=high)
+    return delivered("histc", cast(result, input.dtype), out)
 
 
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")

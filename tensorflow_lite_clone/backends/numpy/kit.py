@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.backends.numpy import kit_fft as fft  # noqa: F401
+from tensorflow_lite_clone.backends.numpy import kit_linalg as linalg  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.float8 import stored as _stored
 from tensorflow_lite_clone.backends.numpy.kit_airy import airy_ai  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.kit_bessel import (  # noqa: F401
@@ -34,6 +35,7 @@ from tensorflow_lite_clone.backends.numpy.kit_incomplete_gamma import (  # noqa:
 from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
     add_at,
     address,
+    arange,
     as_strided,
     bitcast,
     broadcast_to,

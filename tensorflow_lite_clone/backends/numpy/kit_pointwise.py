@@ -145,7 +145,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
         return np.minimum(x, max)
     if max is None:
         return np.maximum(x, min)
-    if x.size > _SMALL:
+    if x.size > _SMALL and x.dtype.kind != "V":  # of bfloat16 it gives float32
         return np.clip(x, min, max)
     return np.minimum(np.maximum(x, min), max)
 

@@ -215,15 +215,19 @@ def cumulative_logsumexp(x: Any, *, axis: int) -> Any:
 def _complex_logsumexp(x: Any, axis: int) -> Any:
     """The running sums one after the other: the larger term, and the logarithm of 1 plus the ratio.
 
-    So the imaginary part goes on from the larger term's, as in PyTorch, instead of wrapping.
+    So the imaginary part goes on from the larger term's, as in PyTorch, instead of wrapping; and
+    of a NaN in one part both are NaN from there on.
     """
     moved = np.moveaxis(x.astype(np.complex128), axis, 0)
     result = moved.copy()
+    result[np.isnan(result)] = complex(np.nan, np.nan)
     for place in range(1, len(result)):
         before, term = result[place - 1], moved[place]
         first = before.real >= term.real
         large, small = np.where(first, before, term), np.where(first, term, before)
         both = np.isinf(large.real) & (large.real == small.real)
         infinite = np.where(large.real < 0, small, np.log(np.exp(large) + np.exp(small)))
-        result[place] = np.where(both, infinite, large + np.log1p(np.exp(small - large)))
+        total = np.where(both, infinite, large + np.log1p(np.exp(small - large)))
+        nan = np.isnan(before) | np.isnan(term)
+        result[place] = np.where(nan, complex(np.nan, np.nan), total)
     return np.ascontiguousarray(np.moveaxis(result, 0, axis)).astype(x.dtype)
