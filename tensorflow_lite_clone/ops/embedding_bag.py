@@ -70,7 +70,7 @@ def embedding_bag(
         )
     if max_norm is not None and per_sample_weights is not None and weight.requires_grad:
         per_sample_weights = per_sample_weights.detach()
-    starts, flat = _bags(input, offsets, include_last_offset)
+    starts, flat = _bags(input, offsets, bool(include_last_offset))
     counts = [end - start for start, end in zip(starts, [*starts[1:], flat.shape[0]])]
     if include_last_offset and input.ndim == 1:
         counts = counts[:-1]
