@@ -131,28 +131,28 @@ _TRUTHS = (
 )  # fmt: skip
 #: The same of some functions' flags, which other functions hand on to where only a bool will do.
 _TRUTHS_OF = {
-    "embedding_bag": ("include_last_offset",),
     "gaussian_nll_loss": ("full",),
     "gumbel_softmax": ("hard",),
     "interpolate": ("recompute_scale_factor",),
     "triplet_margin_with_distance_loss": ("swap",),
 }
-#: Other names of parameters: NumPy's, and such as are words of Python's.
+#: Other names of parameters: NumPy's.
 _SYNONYMS = {
     "a": "input",
     "axis": "dim",
-    "from": "from_",
     "keepdims": "keepdim",
     "x": "input",
     "x1": "input",
     "x2": "other",
 }
-#: Parameters that PyTorch calls otherwise where they are numbers.
+#: Parameters that PyTorch calls otherwise where they are numbers, or by a word of Python's.
 _SYNONYMS_OF = {
     "bucketize": {"self": "input"},
     "float_power": {"self": "input"},
     "searchsorted": {"self": "input"},
     "where": {"self": "input"},
+    "random_": {"from": "from_"},
+    "uniform_": {"from": "from_"},
     "zeta": {"self": "input"},
 }
 #: Parameters that are an int or several.

@@ -18,7 +18,7 @@ def int_tuple(value: Any, count: int, function: str, argument: str) -> Ints | No
     than 64 bits; ValueError for one int that has.
     """
     what = f"{function}(): argument '{argument}'"
-    if type(value) is int or is_int(value):
+    if type(value) is int or (is_int(value) and not getattr(value, "shape", ())):
         return (whole_number(what, value),) * count
     try:
         values = tuple([item if type(item) is int else whole_number(what, item) for item in value])

@@ -108,11 +108,9 @@ def isclose(
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.short_name} did not match {other.dtype.short_name}")
     for name, value in (("rtol", rtol), ("atol", atol)):
-        if value < 0:
+        if not value >= 0:  # NaN neither
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
-    return apply_pointwise(
-        IsClose, input, other, rtol=rtol, atol=atol, equal_nan=bool(equal_nan)
-    )
+    return apply_pointwise(IsClose, input, other, rtol=rtol, atol=atol, equal_nan=bool(equal_nan))
 
 
 @public("torch", "method")

@@ -227,7 +227,7 @@ def _check_windows(shape: tuple, w: tuple, padding: Ints, dilation: Ints) -> Non
         )
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)  # a stride of 1.0 is not one of 1
 def _usual(
     name: str, ndim: int, shape: tuple, w: tuple, bias: tuple | None, stride: Any, padding: Any,
     dilation: Any, groups: int,

@@ -159,7 +159,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         )
     if p <= 0:
         raise RuntimeError(f"renorm: non-positive-norm not supported, got {p}")
-    if maxnorm < 0:
+    if not maxnorm >= 0:  # NaN neither
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     axis = axis_of(dim, input.ndim)
     others = tuple(i for i in range(input.ndim) if i != axis)

@@ -87,7 +87,7 @@ def cdist(
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
-    if p < 0:
+    if not p >= 0:  # NaN neither
         raise RuntimeError("cdist only supports non-negative p values")
     many = x1.shape[-2] > 25 or x2.shape[-2] > 25
     if p != 2 or not (

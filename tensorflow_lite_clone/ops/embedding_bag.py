@@ -28,7 +28,7 @@ def embedding_bag(
     mode: str = "mean",
     sparse: bool = False,
     per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
+    include_last_offset: bool | int = False,
     padding_idx: int | None = None,
 ) -> Tensor:
     """Rows of `weight` (rows, d) combined per bag of indices, (bags, d).
@@ -70,13 +70,19 @@ def embedding_bag(
         )
     if max_norm is not None and per_sample_weights is not None and weight.requires_grad:
         per_sample_weights = per_sample_weights.detach()
-    starts, flat = _bags(input, offsets, include_last_offset)
+    starts, flat = _bags(input, offsets, bool(include_last_offset))
     counts = [end - start for start, end in zip(starts, [*starts[1:], flat.shape[0]])]
     if include_last_offset and input.ndim == 1:
         counts = counts[:-1]
     kept = None
     if padding_idx is not None:
-        padding_idx %= weight.shape[0]
+        length = weight.shape[0]
+        if not -length <= padding_idx < length:
+            raise RuntimeError(
+                "padding_idx must be within the number of embeddings, "
+                f"{-length} through {length - 1}, but got {padding_idx}"
+            )
+        padding_idx %= length
         kept = [value != padding_idx for value in flat.tolist()]
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.signature import checked
+from tensorflow_lite_clone.core.windows import int_tuple
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.ops.create import empty
@@ -24,8 +25,12 @@ from tensorflow_lite_clone.tensor import Tensor
 _AXES = ("time", "height", "width")
 
 
-def _per_axis(value: Any, ndim: int) -> tuple[Any, ...]:
-    return (value,) * ndim if isinstance(value, int) else tuple(value)
+def _per_axis(value: Any, ndim: int, argument: str) -> tuple[int, ...]:
+    name = f"fractional_max_pool{ndim}d"
+    values = int_tuple(value, ndim, name, argument)
+    if values is None:
+        raise RuntimeError(f"{name}: {argument} must be an int or {ndim} ints, got {value}")
+    return values
 
 
 def _starts(samples: Tensor, size: int, kernel: int, out: int) -> Tensor:
@@ -45,7 +50,8 @@ def _pooled(
 ) -> tuple[Tensor, Tensor]:
     """Maxima and their places in the flat spatial axes."""
     expect_tensors(name, input, samples)
-    kernel, out = _per_axis(kernel_size, ndim), _per_axis(output_size, ndim)
+    kernel = _per_axis(kernel_size, ndim, "kernel_size")
+    out = _per_axis(output_size, ndim, "output_size")
     if input.ndim not in (ndim + 1, ndim + 2):
         raise RuntimeError(
             f"{name}(): Expected {ndim + 1}D or {ndim + 2}D tensor, but got: {list(input.shape)}"

@@ -257,7 +257,7 @@ def pinv(
 
 
 @public("torch", "method")
-def pinverse(input: Tensor, rcond: Any = 1e-15) -> Tensor:
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """An older `linalg.pinv`, whose relative bound is `rcond`."""
     return pinv(input, rcond)
 

@@ -57,6 +57,7 @@ F.triplet_margin_with_distance_loss(x, y, x + 1, swap=1)
 F.gumbel_softmax(x, hard=1).sum()
 F.interpolate(x[None], scale_factor=2, recompute_scale_factor=1)
 F.max_unpool2d(x[:1, :1, None], n[:1, None, None] * 0, kernel_size=2.0, output_size=(2, 2))
+F.unfold(x[None, None], np.array([2, 1]))
 torch.histogramdd(x[:, :2], bins=[torch.tensor(3), 3])[0]
 torch.histogramdd(x[:, :2], bins=torch.tensor(3))[0]
 torch.histogramdd(x[:, :2], bins=np.int64(3))[0]
@@ -93,6 +94,13 @@ torch.Size([torch.tensor(2.0)])
 torch.Size([np.bool_(True)])
 torch.Size([None])
 x.uniform_(a=0)
+(F.conv1d(x[None], y[:, :3, None]), F.conv1d(x[None], y[:, :3, None], None, 1.0))
+torch.cdist(x, y, p=float("nan"))
+torch.renorm(x, 2, 0, float("nan"))
+torch.isclose(x, y, rtol=float("nan"))
+torch.pinverse(x, None)
+F.embedding_bag(torch.tensor([[1]]), x, padding_idx=100)
+F.fractional_max_pool2d(x[None], (2, 2, 2), 2)
 """
 
 
