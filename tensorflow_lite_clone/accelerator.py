@@ -13,6 +13,7 @@ from typing import Any
 
 from tensorflow_lite_clone import cpu, cuda
 from tensorflow_lite_clone.core.device import Device, get_default_device
+from tensorflow_lite_clone.core.errors import level_outside
 
 
 def is_available() -> bool:
@@ -58,13 +59,13 @@ def set_device_index(device: Any, /) -> None:
 
 def current_device_idx() -> int:
     """The older name of `current_device_index`."""
-    warnings.warn("Use `current_device_index` instead.", FutureWarning, stacklevel=2)
+    warnings.warn("Use `current_device_index` instead.", FutureWarning, stacklevel=level_outside())
     return current_device_index()
 
 
 def set_device_idx(device: Any, /) -> None:
     """The older name of `set_device_index`."""
-    warnings.warn("Use `set_device_index` instead.", FutureWarning, stacklevel=2)
+    warnings.warn("Use `set_device_index` instead.", FutureWarning, stacklevel=level_outside())
     set_device_index(device)
 
 

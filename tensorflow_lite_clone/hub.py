@@ -26,6 +26,7 @@ from urllib.request import Request, urlopen
 
 from tensorflow_lite_clone import serialization
 from tensorflow_lite_clone.core.archives import extract_zip
+from tensorflow_lite_clone.core.errors import level_outside
 
 __all__ = [
     "download_url_to_file",
@@ -358,7 +359,7 @@ def load_state_dict_from_url(
         warnings.warn(
             "A ZIP archive around one file is the format of PyTorch before 1.6; save it again.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         with zipfile.ZipFile(file) as archive:
             _safe_extract_zip(archive, folder)

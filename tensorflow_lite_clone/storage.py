@@ -13,10 +13,12 @@ from importlib import import_module
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
+from tensorflow_lite_clone.core import locks
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import (
     channels_last,
+    extent,
     format_strides,
     has_format,
     is_channels_last,
@@ -123,7 +125,7 @@ class _Own(threading.local):
 
 
 _own = _Own()
-_settling = threading.RLock()
+_settling = locks.reentrant_lock()
 
 
 #: Free storages that were made while a graph was captured, and that graph.
@@ -219,6 +221,35 @@ def strides_of(storage: Storage) -> tuple[int, ...]:
         return contiguous_strides(storage.laid.shape)
     strides: tuple[int, ...] = storage.backend.strides(storage.laid)
     return strides
+
+
+def offset_of(storage: Storage) -> int:
+    """How many elements lie before a tensor's first one in its memory."""
+    if storage.root is None:
+        return 0
+    F = storage.backend.F
+    distance: int = F.address(storage.array) - F.address(storage.root.array)
+    return distance // storage.laid.dtype.itemsize
+
+
+def bytes_of_memory(storage: Storage) -> int:
+    """The size of the memory that a tensor shares with its views."""
+    memory = (storage.root or storage).array
+    count = extent(memory.shape, storage.backend.strides(memory))
+    return count * memory.dtype.itemsize
+
+
+def reshaped(storage: Storage, shape: tuple[int, ...], strides: tuple[int, ...]) -> Storage | None:
+    """The storage of a tensor of another shape, over the same memory from the same element on.
+
+    None where the memory ends before.
+    """
+    array, backend = storage.array, storage.backend
+    end = offset_of(storage) + extent(shape, strides)
+    if end * array.dtype.itemsize > bytes_of_memory(storage):
+        return None
+    array = backend.F.as_strided(array, shape, strides)
+    return Storage(array, backend, storage.root or storage)
 
 
 def _is_last(array: Any) -> bool:

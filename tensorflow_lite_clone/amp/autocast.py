@@ -10,6 +10,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd import autocast as casting
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -30,9 +31,7 @@ class autocast:
         cache_enabled: bool | None = None,
     ) -> None:
         if not isinstance(device_type, str):
-            raise ValueError(
-                f"Expected `device_type` of type `str`, got: `{type(device_type)}`"
-            )
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         if device_type not in casting.DEFAULT_DTYPES:
             raise RuntimeError(
                 f"User specified an unsupported autocast device_type '{device_type}'"
@@ -187,7 +186,7 @@ def _deprecated(old: str, arguments: str, new: str) -> None:
     warnings.warn(
         f"torch.{old}({arguments}) is deprecated. Please use torch.{new} instead.",
         DeprecationWarning,
-        stacklevel=3,
+        stacklevel=level_outside(),
     )
 
 

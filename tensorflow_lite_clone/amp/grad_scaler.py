@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow_lite_clone import cuda
 from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create import full, zeros
 from tensorflow_lite_clone.ops.update import unscale, update_scale
 from tensorflow_lite_clone.optim.optimizer import Optimizer
@@ -57,7 +58,7 @@ class GradScaler:
         if enabled and device == "cuda" and not cuda.is_available():
             warnings.warn(
                 "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
             self._enabled = False
         if self._enabled and not growth_factor > 1.0:

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
-from tensorflow_lite_clone.dispatch.stored import calculated
+from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated
 from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.storage import Lent, Storage, as_laid, freely
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
@@ -120,7 +120,7 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
         call = prepared(op, backend)
     try:
         result = call(*arrays, **parameters)
-    except TypeError:
+    except REFUSALS:
         result = calculated(op, backend, call, arrays, parameters)
     if not op.view:
         result = in_order(op, backend, result, arrays, parameters)
@@ -171,7 +171,12 @@ def apply_view(op: type[Op], input: Tensor, **parameters: Any) -> Tensor:
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    return view_of(op, input, call(storage.array, **parameters), parameters)
+    array = storage.array
+    try:
+        part = call(array, **parameters)
+    except REFUSALS:
+        part = calculated(op, backend, call, (array,), parameters)
+    return view_of(op, input, part, parameters)
 
 
 def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
@@ -293,7 +298,6 @@ def record(
             versions.append(-1 if storage is None else (storage.root or storage).version)
         if saved_hooks:
             pack_all(saved)
-            node.versions = [-1 if s is None else (s.root or s).version for s in saved]
     else:
         node.saved = node.versions = _NOTHING
     if creation_hooks:

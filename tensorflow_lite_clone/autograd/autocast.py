@@ -20,6 +20,7 @@ from tensorflow_lite_clone.autograd.autocast_lists import policies_of
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core import public
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16, float16, float32, float64
+from tensorflow_lite_clone.core.forwarding import forwarder, parameters_of
 from tensorflow_lite_clone.tensor import Tensor
 
 #: Not empty while autocast is on in some thread: the thread's state is asked for only then.
@@ -85,6 +86,12 @@ def resumed(before: tuple) -> Iterator[None]:
         restore(present)
 
 
+#: What a function on a list does, see `forwarder`.
+_CASTING = """
+    return cast({args}, {kwargs}) if active else function({call})
+"""
+
+
 def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:
     """Decorator: under autocast the function's tensors are cast as those of PyTorch's `names`.
 
@@ -97,22 +104,28 @@ def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:
         if not policies:
             return function
 
-        @functools.wraps(function)
-        def casting(*args: Any, **kwargs: Any) -> Any:
-            if active:
-                devices = _concerned(policies, (*args, *kwargs.values()))
-                if devices:
-                    if kwargs.get("out") is None:  # with it PyTorch casts nothing
-                        for device in devices:
-                            cast = _CASTS[policies[device]]
-                            args, kwargs = cast(device, function, args, kwargs)
-                    dtypes = state.dtypes
-                    state.dtypes = {key: dtypes[key] for key in dtypes if key not in devices}
-                    try:
-                        return function(*args, **kwargs)
-                    finally:
-                        state.dtypes = dtypes
-            return function(*args, **kwargs)
+        def cast(args: tuple, kwargs: dict[str, Any]) -> Any:
+            devices = _concerned(policies, (*args, *kwargs.values()))
+            if not devices:
+                return function(*args, **kwargs)
+            if kwargs.get("out") is None:  # with it PyTorch casts nothing
+                for device in devices:
+                    args, kwargs = _CASTS[policies[device]](device, function, args, kwargs)
+            dtypes = state.dtypes
+            state.dtypes = {key: dtypes[key] for key in dtypes if key not in devices}
+            try:
+                return function(*args, **kwargs)
+            finally:
+                state.dtypes = dtypes
+
+        parameters = parameters_of(function)
+        if parameters is not None:
+            casting = forwarder(function, _CASTING, parameters, active=active, cast=cast)
+        else:
+
+            @functools.wraps(function)
+            def casting(*args: Any, **kwargs: Any) -> Any:
+                return cast(args, kwargs) if active else function(*args, **kwargs)
 
         casting.autocast_policies = policies  # type: ignore[attr-defined]
         return casting

@@ -20,6 +20,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.autograd.sparse import value_of
+from tensorflow_lite_clone.core import locks
 from tensorflow_lite_clone.core.shape import reduced_axes
 from tensorflow_lite_clone.core.strides import gradient_strides
 from tensorflow_lite_clone.dispatch import hooks
@@ -29,7 +30,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 _new = object.__new__
 Edge = tuple[GraphNode, int]
-_accumulating = threading.Lock()
+_accumulating = locks.lock()
 
 
 class _Current(threading.local):

@@ -6,7 +6,6 @@ import itertools
 import weakref
 from typing import Any
 
-from tensorflow_lite_clone.autograd.anchors import anchored
 from tensorflow_lite_clone.autograd.hooks import GradientHooks, Handle, hooks_at
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
@@ -17,6 +16,7 @@ from tensorflow_lite_clone.storage import Storage, freely
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 next_sequence_number = itertools.count().__next__
+_new = object.__new__
 _NO_PARAMETERS: dict = {}
 #: Called with every new node: anomaly detection.
 creation_hooks: list[Any] = []
@@ -193,7 +193,7 @@ class Node(GraphNode):
             backward = op.backward if create_graph else self.backend.joint_gradients[op.backward]
             result = backward(F, g, *saved, **chosen)
             result = result if type(result) is tuple else (result,)
-            return anchored(F, result, saved) if create_graph else result
+            return self._anchored(result) if create_graph and op.anchors else result
         results = [None] * len(self.edges)
         steps, shared = plan.steps, plan.shared
         if plan.whole is not None and (
@@ -225,7 +225,21 @@ class Node(GraphNode):
             found = function(F, g, *values, **chosen)
             for position, result in zip(positions, found, strict=True):
                 results[position] = result
-        return anchored(F, results, saved) if create_graph else results
+        return self._anchored(results) if create_graph and op.anchors else results
+
+    def _anchored(self, results: Any) -> list:
+        """Recorded gradients that depend on what the op says PyTorch's depend on."""
+        edges, zeros = [], []
+        for place, constant in self.op.anchors:
+            edge = (self, ~place) if place < 0 else self.edges[place]
+            if edge is not None:
+                edges.append(edge)
+                zeros.append(constant)
+        if not edges:
+            return list(results)
+        return [
+            g if g is None or g.is_sparse else Anchor.of(g, edges, zeros) for g in results
+        ]
 
     def _differentiable(self, grads: list, F: Any) -> Any:
         """The gradients of the outputs that have one, zeros where none arrived."""
@@ -319,3 +333,46 @@ class SeveralNode(Node):
     __slots__ = ()
 
     several = True
+
+
+class Anchor(GraphNode):
+    """The node of a gradient g that depends on more than its formula reads; see `Op.anchors`."""
+
+    __slots__ = ("edges", "saved", "zeros")
+
+    makes_new_gradients = False
+    edges: list  # that of g, if it has one, or None; then those that it is anchored to
+    saved: tuple
+    zeros: list[bool]  # for each of the latter: whether its gradient is zeros, or none at all
+
+    @classmethod
+    def of(cls, g: Tensor, edges: list, zeros: list[bool]) -> Tensor:
+        """The same gradient, in the same memory, with `edges` besides its own."""
+        storage = g._storage
+        node = _new(cls)
+        node.backend = storage.backend
+        node.shapes, node.dtypes = storage.laid.shape, storage.laid.dtype
+        node.edges, node.zeros = [g._edge, *edges], zeros
+        node.saved = ()
+        node.sequence = next_sequence_number()
+        anchored = new_tensor(storage)
+        anchored._edge = (node, 0)
+        return anchored
+
+    def name(self) -> str:
+        return "AnchorBackward0"
+
+    @property
+    def next_functions(self) -> tuple:
+        return tuple([(None, 0) if edge is None else edge for edge in self.edges])
+
+    def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> list:
+        results = list(grads)
+        for edge, zeros in zip(self.edges[1:], self.zeros, strict=True):
+            if not zeros:
+                results.append(None)
+                continue
+            child, index = edge
+            g = child.backend.F.zeros(child.shape_of(index), dtype=child.dtype_of(index))
+            results.append(new_tensor(Storage(g, child.backend)) if create_graph else g)
+        return results

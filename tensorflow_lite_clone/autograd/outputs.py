@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_edge
-from tensorflow_lite_clone.autograd.inplace import write
+from tensorflow_lite_clone.autograd.inplace import check_writable, write
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, can_cast, uncastable
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.forwarding import forwarder, parameters_of
 from tensorflow_lite_clone.core.strides import dense_strides, extent, is_dense
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.storage import Storage, reshaped
 from tensorflow_lite_clone.tensor import Tensor
 
 #: Functions whose `out=` has the result's own dtype: roundings, products, factorizations, indexing,
@@ -46,11 +47,17 @@ EXACT = frozenset(
 #: `INTO` may write into their first argument.
 APART = frozenset(
     """addr cat column_stack cross diff dstack gather hstack index_add index_copy index_reduce
-    index_select kron linalg_cross masked_select outer scatter scatter_add scatter_reduce stack take
-    take_along_dim vstack""".split()
+    index_select kron kthvalue linalg_cross masked_select outer scatter scatter_add scatter_reduce
+    stack take take_along_dim vstack""".split()
 )
 INTO = frozenset(
     "addr index_add index_copy index_reduce scatter scatter_add scatter_reduce".split()
+)
+#: Functions that refuse an `out=` with several elements at one place before they resize it, beside
+#: elementwise ones.
+SINGLE = frozenset(
+    """addr complex diff ger ihfft index_select masked_select nonzero normalize outer polar
+    scatter scatter_add scatter_reduce split_copy take where""".split()
 )
 #: Functions -> the kinds of dtypes that `out=` may have.
 KINDS = {"all": "bu", "any": "bu", "nanmean": "f", "nansum": "biuf"}
@@ -61,13 +68,21 @@ _JOINING = frozenset("cat column_stack dstack hstack stack vstack".split())
 
 
 def write_out(
-    name: str, out: Tensor, result: Tensor, inputs: Any = (), *, warns: bool = True
+    name: str,
+    out: Tensor,
+    result: Tensor,
+    inputs: Any = (),
+    *,
+    warns: bool = True,
+    elementwise: bool = False,
 ) -> Tensor:
     """Serve a function's ``out=``: copy `result` into `out`, resized when shapes differ.
 
-    `inputs` are the function's arguments. Raises TypeError where `out` is no tensor; RuntimeError
-    where something requires a gradient, for dtypes and devices that do not fit, and where `out`
-    shares memory with an input otherwise than the function allows.
+    `inputs` are the function's arguments. With `elementwise` an `out` with several elements at one
+    place is refused before it is resized, else only where it keeps its shape. Raises TypeError
+    where `out` is no tensor; RuntimeError where something requires a gradient, for dtypes and
+    devices that do not fit, and where `out` shares memory with an input otherwise than the
+    function allows.
     """
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -88,8 +103,9 @@ def write_out(
             f"{result.device} and {out.device}! ({name}() with out=)"
         )
     given = list(_tensors(inputs))
-    for position, tensor in enumerate(given):
-        _check_overlap(out, tensor, name in APART and (position > 0 or name not in INTO))
+    if elementwise or name in SINGLE:
+        check_writable(out._storage.laid)
+    _check_overlaps(name, out, given)
     value = result._storage.array
     if out._storage.laid.shape != value.shape:
         if any([out is tensor for tensor in given]):
@@ -98,6 +114,8 @@ def write_out(
                 f"{list(result.shape)}"
             )
         _resize(out, value, warns and name not in SILENT)
+        if name in APART:  # it may reach into the memory of an input now
+            _check_overlaps(name, out, given)
     write(out, value)
     return out
 
@@ -131,7 +149,7 @@ def _check_dtype(name: str, result: Tensor, out: Tensor) -> None:
 
 
 def _resize(out: Tensor, value: Any, warns: bool) -> None:
-    """Give `out` new memory, of the value's shape and order of dimensions."""
+    """Give `out` the value's shape and order of dimensions, in its memory if that suffices."""
     if warns and out._storage.laid.size:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape "
@@ -141,8 +159,16 @@ def _resize(out: Tensor, value: Any, warns: bool) -> None:
         )
     backend = out._storage.backend
     strides = dense_strides(value.shape, backend.strides(value))
-    memory = backend.empty((extent(value.shape, strides),), out.dtype)
-    out._storage = Storage(backend.F.as_strided(memory, value.shape, strides), backend)
+    changed = reshaped(out._storage, value.shape, strides)
+    if changed is None:
+        memory = backend.empty((extent(value.shape, strides),), out.dtype)
+        changed = Storage(backend.F.as_strided(memory, value.shape, strides), backend)
+    out._storage = changed
+
+
+def _check_overlaps(name: str, out: Tensor, inputs: list[Tensor]) -> None:
+    for position, tensor in enumerate(inputs):
+        _check_overlap(out, tensor, name in APART and (position > 0 or name not in INTO))
 
 
 def _check_overlap(out: Tensor, tensor: Tensor, apart: bool) -> None:
@@ -150,8 +176,12 @@ def _check_overlap(out: Tensor, tensor: Tensor, apart: bool) -> None:
 
     With `apart` even then. As in PyTorch, tensors with gaps are not looked at.
     """
+    if tensor is out:
+        if apart:
+            raise _overlap()
+        return
     ours, theirs = out._storage, tensor._storage
-    if (ours.root or ours) is not (theirs.root or theirs) or (tensor is out and not apart):
+    if (ours.root or ours) is not (theirs.root or theirs):
         return
     strides = [storage.backend.strides(storage.array) for storage in (ours, theirs)]
     shapes = [ours.array.shape, theirs.array.shape]
@@ -162,11 +192,15 @@ def _check_overlap(out: Tensor, tensor: Tensor, apart: bool) -> None:
         return
     ends = out.dtype.itemsize * ours.array.size, tensor.dtype.itemsize * theirs.array.size
     if start < other + ends[1] and other < start + ends[0]:
-        raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor "
-            "refer to a single memory location. Please clone() the tensor before performing the "
-            "operation."
-        )
+        raise _overlap()
+
+
+def _overlap() -> RuntimeError:
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor "
+        "refer to a single memory location. Please clone() the tensor before performing the "
+        "operation."
+    )
 
 
 def delivered(name: str, result: Any, out: Any, inputs: Any = ()) -> Any:
@@ -184,16 +218,27 @@ def delivered(name: str, result: Any, out: Any, inputs: Any = ()) -> Any:
     return type(result)(written)
 
 
+#: What a function with `out` does, see `forwarder`.
+_WITH_OUT = """
+    return function({call}) if out is None else deliver({args}, {kwargs}, out)
+"""
+
+
 def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
     """Give `function` the keyword ``out=``: a tensor, or a tuple of them for several results."""
     name = name or function.__name__
 
+    def deliver(args: tuple, kwargs: dict[str, Any], out: Any) -> Any:
+        return delivered(name, function(*args, **kwargs), out, (*args, *kwargs.values()))
+
+    parameters = parameters_of(function)
+    if parameters is not None:
+        parameters = parameters.and_keyword("out", None)
+        return forwarder(function, _WITH_OUT, parameters, deliver=deliver)
+
     @functools.wraps(function)
     def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        if out is None:
-            return result
-        return delivered(name, result, out, (*args, *kwargs.values()))
+        return function(*args, **kwargs) if out is None else deliver(args, kwargs, out)
 
     return wrapper
 

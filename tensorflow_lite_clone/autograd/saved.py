@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
@@ -20,6 +21,8 @@ class _Own(threading.local):
     def __init__(self) -> None:
         self.pairs: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
         self.refusal: str | None = None
+        #: Lists of saved storages that are packed at the end of a block; None outside of one.
+        self.waiting: list[list] | None = None
 
 
 _own = _Own()
@@ -28,14 +31,15 @@ _own = _Own()
 class PackedValue:
     """What `pack` made of a saved value; stands in for its storage in a node."""
 
-    __slots__ = ("_packed", "_unpack", "shape")
+    __slots__ = ("_packed", "_unpack", "shape", "version")
 
     root = None
-    version = -1  # a packed value has nothing that could be written in place
 
     def __init__(self, tensor: Tensor) -> None:
         pack, self._unpack = _own.pairs[-1]
-        self.shape = tensor._storage.laid.shape
+        storage = tensor._storage
+        self.shape = storage.laid.shape
+        self.version = (storage.root or storage).version  # for good: it cannot be written in place
         enabled, mode.grad = mode.grad, False
         try:
             self._packed = pack(tensor)
@@ -57,10 +61,28 @@ class PackedValue:
 
 def pack_all(saved: list) -> None:
     """Replace every saved storage by what this thread's innermost hooks make of it."""
-    if _own.pairs:
+    if _own.waiting is not None:
+        _own.waiting.append(saved)
+    elif _own.pairs:
         for position, storage in enumerate(saved):
             if storage is not None:
                 saved[position] = PackedValue(new_tensor(storage))
+
+
+@contextlib.contextmanager
+def packing_last() -> Iterator[None]:
+    """A block whose saved values are packed when it ends, for an op that writes after it ran.
+
+    A hook may raise to stop the program, as checkpoints do once they have what they need; by then
+    the op has to be done.
+    """
+    _own.waiting = waiting = []
+    try:
+        yield
+    finally:
+        _own.waiting = None
+    for saved in waiting:
+        pack_all(saved)
 
 
 class saved_tensors_hooks:

@@ -5,11 +5,14 @@ As ``torch.backends`` it also has PyTorch's modules of switches, which are no fo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module, util
+from types import ModuleType
 from typing import Any
 
 from tensorflow_lite_clone.backends.base import Backend
+from tensorflow_lite_clone.core import float32_precision
 from tensorflow_lite_clone.core.device import Device, finders, get_default_device
 from tensorflow_lite_clone.core.errors import BackendUnavailableError
 
@@ -80,11 +83,7 @@ def __getattr__(name: str) -> Any:
 
 def _serves(device_type: str) -> bool:
     """Whether a device type is registered, has a folder or an entry point."""
-    return (
-        device_type in _factories
-        or _has_folder(device_type)
-        or bool(_entry_points(device_type))
-    )
+    return device_type in _factories or _has_folder(device_type) or bool(_entry_points(device_type))
 
 
 finders.append(_serves)
@@ -124,3 +123,12 @@ def _find(device_type: str) -> Callable[[int], Backend]:
         f"Expected one of {', '.join(sorted(set(_FOLDERS) | set(_factories)))} device type at "
         f"start of device string: {device_type}"
     )
+
+
+class _Module(ModuleType):
+    """A module with an attribute that lives elsewhere."""
+
+    fp32_precision = float32_precision.of("generic", "all")
+
+
+sys.modules[__name__].__class__ = _Module

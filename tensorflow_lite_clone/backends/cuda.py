@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
+from tensorflow_lite_clone.core import float32_precision
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.flags import flags as _flags
 
 
@@ -29,14 +31,7 @@ class _Matmul:
         self.allow_bf16_reduced_precision_reduction = True
         self.allow_fp16_accumulation = False
 
-    @property
-    def fp32_precision(self) -> str:
-        """The newer name of `allow_tf32`: ``"tf32"``, or ``"ieee"`` (also set as ``"none"``)."""
-        return "tf32" if _flags.matmul_allow_tf32 else "ieee"
-
-    @fp32_precision.setter
-    def fp32_precision(self, value: str) -> None:
-        self.allow_tf32 = allows_tf32("cuda", value)
+    fp32_precision = float32_precision.of("cuda", "matmul")
 
     @property
     def allow_tf32(self) -> bool:
@@ -45,15 +40,7 @@ class _Matmul:
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
-        _flags.set_matmul_precision("high" if value else "highest")
-
-
-def allows_tf32(backend: str, precision: str) -> bool:
-    """What a word for the precision of float32 says; RuntimeError for another one."""
-    if precision not in ("none", "ieee", "tf32"):
-        known = f"backend '{backend}' does not support precision '{precision}'"
-        raise RuntimeError(known if precision == "bf16" else f"Unknown precision: {precision}")
-    return precision == "tf32"
+        self.fp32_precision = "tf32" if value else "ieee"
 
 
 matmul = _Matmul()
@@ -167,7 +154,7 @@ def sdp_kernel(
         "will be removed. Please see `torch.nn.attention.sdpa_kernel()` for the new context "
         "manager, with updated signature.",
         FutureWarning,
-        stacklevel=3,
+        stacklevel=level_outside(),
     )
     wanted = {
         SDPBackend.FLASH_ATTENTION: enable_flash,

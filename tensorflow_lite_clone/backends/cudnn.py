@@ -1,7 +1,8 @@
 """``torch.backends.cudnn``: there is no cuDNN here; its switches apply to our convolutions.
 
-`allow_tf32` decides whether they may round float32 operands to TF32. The other switches are kept
-and have no effect: convolutions are deterministic, and nothing is tried out.
+`allow_tf32`, or `conv.fp32_precision`, decides whether they may round float32 operands to TF32.
+The other switches are kept and have no effect: convolutions are deterministic, and nothing is
+tried out.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from tensorflow_lite_clone.backends.cuda import allows_tf32
+from tensorflow_lite_clone.core import float32_precision
 from tensorflow_lite_clone.core.flags import flags as _flags
 
 enabled = True
@@ -57,26 +58,14 @@ def flags(
             setattr(module, name, value)
 
 
-class _Convolutions:
-    """The switch of convolutions by its newer name."""
-
-    __slots__ = ()
-
-    @property
-    def fp32_precision(self) -> str:
-        """``"tf32"`` if float32 may be rounded, else ``"ieee"`` (also set as ``"none"``)."""
-        return "tf32" if _flags.cudnn_allow_tf32 else "ieee"
-
-    @fp32_precision.setter
-    def fp32_precision(self, value: str) -> None:
-        _flags.cudnn_allow_tf32 = allows_tf32("cuda", value)
-
-
-conv = _Convolutions()
+conv = float32_precision.Operation("cuda", "conv")
+rnn = float32_precision.Operation("cuda", "rnn")
 
 
 class _Module(ModuleType):
-    """A module with an attribute that lives elsewhere."""
+    """A module with attributes that live elsewhere."""
+
+    fp32_precision = float32_precision.of("cuda", "all")
 
     @property
     def allow_tf32(self) -> bool:
@@ -85,7 +74,7 @@ class _Module(ModuleType):
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
-        _flags.cudnn_allow_tf32 = bool(value)
+        conv.fp32_precision = rnn.fp32_precision = "tf32" if value else "none"
 
 
 sys.modules[__name__].__class__ = _Module

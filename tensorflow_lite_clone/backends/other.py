@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tensorflow_lite_clone.core import float32_precision
+
 
 class Library:
     """A library that is absent, with the switches that PyTorch has for it."""
@@ -62,7 +64,17 @@ class _Quantized(Library):
         super().__setattr__(name, value)
 
 
-mkldnn = Library("mkldnn", enabled=True, deterministic=False, allow_tf32=None)
+class _Mkldnn(Library):
+    """``torch.backends.mkldnn``, whose precisions are kept too."""
+
+    fp32_precision = float32_precision.of("mkldnn", "all")
+
+    matmul = float32_precision.Operation("mkldnn", "matmul")
+    conv = float32_precision.Operation("mkldnn", "conv")
+    rnn = float32_precision.Operation("mkldnn", "rnn")
+
+
+mkldnn = _Mkldnn("mkldnn", enabled=True, deterministic=False, allow_tf32=None)
 nnpack = Library("nnpack", enabled=True)
 mkl = Library("mkl")
 openmp = Library("openmp")

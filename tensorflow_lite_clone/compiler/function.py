@@ -27,6 +27,7 @@ from tensorflow_lite_clone.compiler.signature import (
 )
 from tensorflow_lite_clone.compiler.state import Surroundings
 from tensorflow_lite_clone.compiler.trace import Trace
+from tensorflow_lite_clone.core import locks
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.cuda._pairs import flatten
 from tensorflow_lite_clone.dispatch import capture, hooks
@@ -48,7 +49,7 @@ class _Inside(threading.local):
 
 inside = _Inside()
 everyone: weakref.WeakSet[Compiled] = weakref.WeakSet()
-_capturing = threading.Lock()
+_capturing = locks.lock()
 
 
 class _Observed:
@@ -136,7 +137,7 @@ class Compiled:
         self._function, self._fullgraph, self._folder = function, fullgraph, folder
         self._limit = LIMIT if limit is None else limit
         self._told: set[str] = set()
-        self._lock = threading.RLock()
+        self._lock = locks.reentrant_lock()
         self.reset()
         if not hasattr(function, "_parameter_names"):
             functools.update_wrapper(self, function)

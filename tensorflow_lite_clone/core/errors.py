@@ -3,22 +3,73 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-_PACKAGE = __name__.partition(".")[0]
+#: Whose frames are passed over, by the first part of the module's name.
+_NOBODY = (__name__.partition(".")[0], "contextlib", "importlib")
+_IMPORTING = ("importlib._bootstrap", "importlib._bootstrap_external")
 
 
 def level_outside() -> int:
-    """The `stacklevel`, for a warning of the calling function, of the code outside the package."""
+    """The `stacklevel`, for a warning of the calling function, of the code outside the package.
+
+    Frames of context managers and decorators written with `contextlib` lie between and are
+    nobody's line either. Frames of imports are not counted, as `warnings` does not count them.
+    """
     frame, level = sys._getframe(1), 1
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
-        frame, level = frame.f_back, level + 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _NOBODY:
+        frame = frame.f_back
+        if frame.f_globals.get("__name__") not in _IMPORTING:
+            level += 1
     return level
 
 
 class OutOfMemoryError(RuntimeError):
     """A device has no room left for an allocation."""
+
+
+#: How NumPy and CuPy begin when they say, as ValueError or OverflowError, that no array has a size.
+_SIZE_ERRORS = (
+    "array is too big",
+    "iterator is too large",
+    "Maximum allowed",
+    "negative dimensions",
+    "Negative dimensions",
+    "cannot fit 'int' into an index-sized integer",
+    "Python int too large to convert to C",
+    "maximum supported dimension",
+)
+
+
+def size_error(name: str, error: Exception, arguments: Iterable[Any]) -> Exception:
+    """PyTorch's exception for a size that overflowed within `name`, or `error` if it is another.
+
+    >>> str(size_error("tile", ValueError("array is too big; ..."), [(2**40, 2**40)]))
+    'tile: Storage size calculation overflowed with sizes=[[1099511627776, 1099511627776]]'
+    """
+    if isinstance(error, OutOfMemoryError):
+        return error
+    if isinstance(error, MemoryError):
+        return OutOfMemoryError(f"{name}: not enough memory for sizes={_sizes(arguments)}")
+    if not str(error).startswith(_SIZE_ERRORS):
+        return error
+    return RuntimeError(
+        f"{name}: Storage size calculation overflowed with sizes={_sizes(arguments)}"
+    )
+
+
+def _sizes(values: Iterable[Any]) -> list[Any]:
+    """The numbers among `values`, and the shapes of tensors and arrays, as lists."""
+    found: list[Any] = []
+    for value in values:
+        if hasattr(value, "shape"):
+            found.append(list(value.shape))
+        elif isinstance(value, (list, tuple)):
+            found.append(_sizes(value))
+        elif isinstance(value, (int, float)):
+            found.append(value)
+    return found
 
 
 class AcceleratorError(RuntimeError):

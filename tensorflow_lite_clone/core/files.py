@@ -45,7 +45,8 @@ def whole_file(path: str | os.PathLike, mode: str = "w", synced: bool = False) -
             with suppress(OSError):
                 os.unlink(aside)
         if isinstance(error, OSError) and error.errno and _ASIDE[0] in str(error.filename or aside):
-            error.filename, error.filename2 = path, None
+            error.filename = path
+            del error.filename2  # that of a renaming
         raise
     file.close()
     if synced:

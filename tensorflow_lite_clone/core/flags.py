@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-_PRECISIONS = ("highest", "high", "medium")
-
 
 def _threads() -> int:
     """``OMP_NUM_THREADS``, or the number of processors."""
@@ -16,14 +14,15 @@ def _threads() -> int:
 class Flags:
     """How float32 products are computed, and what else was asked for; PyTorch's defaults.
 
-    `torch.backends` and the functions of `ops/settings.py` and `ops/precision.py` set them, device
-    backends read the first three, `free_layouts`, `remember_launches` and `threads`.
+    `core/float32_precision.py`, `torch.backends` and the functions of `ops/settings.py` set them,
+    device backends read the first three, `free_layouts`, `remember_launches` and `threads`.
     """
 
     __slots__ = (
         "cudnn_allow_tf32",
         "deterministic",
         "deterministic_warn_only",
+        "fill_uninitialized_memory",
         "free_layouts",
         "float32_matmul_precision",
         "matmul_allow_tf32",
@@ -38,21 +37,13 @@ class Flags:
         self.float32_matmul_precision = "highest"
         self.deterministic = False
         self.deterministic_warn_only = False
+        self.fill_uninitialized_memory = True  # where algorithms are to be deterministic
         self.warn_always = False
         self.threads = _threads()  # of one operation on the CPU
         # Convolutions on CUDA may lay results otherwise than programs are told, see storage.Free.
         self.free_layouts = os.environ.get("TENSORFLOW_LITE_CLONE_FREE_LAYOUTS") != "0"
         # Launchers of CUDA kernels may do again what they did for arrays that lay alike.
         self.remember_launches = os.environ.get("TENSORFLOW_LITE_CLONE_REMEMBER_LAUNCHES") != "0"
-
-    def set_matmul_precision(self, precision: str) -> None:
-        """Set both that are about matrix products; RuntimeError for an unknown name."""
-        if precision not in _PRECISIONS:
-            raise RuntimeError(
-                f"{precision} is none of {', '.join(_PRECISIONS)} as a precision of products"
-            )
-        self.float32_matmul_precision = precision
-        self.matmul_allow_tf32 = precision != "highest"
 
 
 flags = Flags()

@@ -129,6 +129,16 @@ def range_of(dtype: DType) -> tuple[float, float] | None:
     return None if wide else (-_LARGEST_FLOAT, _LARGEST_FLOAT)
 
 
+def as_int64(number: int) -> int:
+    """The int64 with the bits of a larger number: sums of uint64 wrap around in the same way.
+
+    OverflowError for more than 64 bits, which PyTorch's numbers do not have.
+    """
+    if not -(1 << 63) <= number < 1 << 64:
+        raise OverflowError(f"int too big to convert: {number} has more than 64 bits")
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def overflow(dtype: DType) -> RuntimeError:
     """torch's error for a number that `dtype` does not hold."""
     name = _C_NAMES.get(dtype.name, dtype.name)
@@ -144,8 +154,13 @@ def _stored(value: float, dtype: DType) -> float:
 
 
 def fitting_number(value: Any, dtype: DType) -> Any:
-    """A Python number that `dtype` holds; RuntimeError when it does not."""
+    """A Python number that `dtype` holds; RuntimeError when it does not.
+
+    OverflowError for an int of more than 64 bits, whatever the dtype.
+    """
     kind = dtype.kind
+    if isinstance(value, int):
+        as_int64(value)
     if kind == "b":
         return bool(value)
     if isinstance(value, complex):

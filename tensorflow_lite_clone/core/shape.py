@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow_lite_clone.core.signature import is_int, whole_number
+from tensorflow_lite_clone.core.signature import expect_long, is_int, whole_number
 
 Shape = tuple[int, ...]
+LARGEST_STORAGE = (1 << 63) - 1  # bytes
 
 
 class Size(tuple):
@@ -37,12 +38,14 @@ class Size(tuple):
 def normalize_dim(dim: int, ndim: int) -> int:
     """`dim` in ``[0, ndim)``; a zero-dim tensor counts as one-dimensional.
 
-    Raises IndexError outside ``[-ndim, ndim)`` and TypeError when `dim` is no integer.
+    Raises IndexError outside ``[-ndim, ndim)``, TypeError when `dim` is no integer, and ValueError
+    for one of more than 64 bits.
     """
     if type(dim) is not int:
         dim = whole_number("argument 'dim'", dim)
     bound = ndim or 1
     if not -bound <= dim < bound:
+        expect_long("argument 'dim'", dim)
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], "
             f"but got {dim})"
@@ -104,6 +107,15 @@ def infer_size(shape: Sequence[int], numel: int) -> Shape:
     if numel % known:
         raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
     return (*shape[:unknown], numel // known, *shape[unknown + 1 :])
+
+
+def expect_storage(shape: Sequence[int], itemsize: int, strides: Sequence[int] = ()) -> None:
+    """RuntimeError for sizes of which no memory could hold the elements."""
+    if math.prod(shape) * itemsize > LARGEST_STORAGE or min(shape, default=0) < 0:
+        with_strides = f" and strides={list(strides)}" if strides else ""
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)}{with_strides}"
+        )
 
 
 def contiguous_strides(shape: Sequence[int]) -> Shape:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Number, Real
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.errors import NotStrided, size_error
+from tensorflow_lite_clone.core.forwarding import Parameters, forwarder, parameters_of
+from tensorflow_lite_clone.core.older_orders import ORDERS, in_present_order
 
+_LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1  # of 64 bits
 #: Classes of higher rooms that annotations name, or what tells their instances; entered by these.
 classes: dict[str, Any] = {}
 
@@ -32,11 +35,31 @@ def is_int(value: Any) -> bool:
     return hasattr(value, "__index__") and not is_bool(value)
 
 
+def expect_long(what: str, number: int) -> None:
+    """ValueError for an int that 64 bits do not hold."""
+    if not _LEAST <= number <= _LARGEST:
+        raise ValueError(f"{what}: Overflow when unpacking long long, got {number}")
+
+
+def expect_longs(what: str, numbers: Iterable[int]) -> None:
+    """TypeError for a sequence with an int that 64 bits do not hold."""
+    for place, number in enumerate(numbers):
+        if not _LEAST <= number <= _LARGEST:
+            raise TypeError(
+                f"{what} failed to unpack the object at pos {place + 1} with error "
+                f'"Overflow when unpacking long long", got {number}'
+            )
+
+
 def whole_number(what: str, value: Any) -> int:
-    """`value` as an int; TypeError for what PyTorch does not take for one."""
+    """`value` as an int; TypeError for what PyTorch does not take for one.
+
+    ValueError for one that 64 bits do not hold.
+    """
     if not is_int(value):
         raise TypeError(f"{what} must be int, not {type(value).__name__}")
     number: int = value.__index__()
+    expect_long(what, number)
     return number
 
 
@@ -51,7 +74,8 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, Real) or is_bool(value) or _is_single(value, "biuf")
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether `value` is a number of any kind, or a zero-dim tensor."""
     return isinstance(value, Number) or is_bool(value) or _is_single(value, "biufc")
 
 
@@ -78,7 +102,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("int", is_int),
     "bool": ("bool", is_bool),
     "float": ("float", _is_float),
-    "complex": ("Number", _is_number),
+    "complex": ("Number", is_number),
     "str": ("str", lambda value: isinstance(value, str)),
     "DType": ("torch.dtype", _is_dtype),
     "Generator": ("torch.Generator", lambda value: isinstance(value, classes["Generator"])),
@@ -146,6 +170,11 @@ class Signature:
         Raises torch's TypeError for a value of a wrong kind.
         """
         values, settled = list(args), True
+        if self.name in ORDERS:
+            named = in_present_order(self.name, self._fits, args, kwargs)
+            if named is not None:
+                values = [named.pop(name) for name in self.names]
+                args, kwargs, settled = tuple(values), named, False
         for place, name in enumerate(self.names[: len(args)]):
             values[place], by_type = self._read(name, args[place], f" (position {place + 1})")
             settled &= by_type
@@ -154,6 +183,9 @@ class Signature:
             named[name], by_type = self._read(name, value, "")
             settled &= by_type
         return tuple(values), named, settled
+
+    def _fits(self, name: str, value: Any) -> bool:
+        return name not in self.kinds or self.kinds[name][1](value)
 
     def _read(self, name: str, value: Any, where: str) -> tuple[Any, bool]:
         by_type = type(value) in _BY_TYPE or isinstance(value, DType)
@@ -172,6 +204,8 @@ class Signature:
                 f"{self.name}(): argument '{name}'{where} must be {called}, not "
                 f"{type(value).__name__}"
             )
+        if called == "int":
+            expect_long(f"{self.name}(): argument '{name}'", value.__index__())
         if called == "Tensor":
             return value, True
         if isinstance(value, classes["Tensor"]):
@@ -179,33 +213,94 @@ class Signature:
         return value, by_type
 
 
+#: What a checked function does; `known` holds types of arguments that have passed.
+_CHECKED = """
+    if {types} in known:
+        try:
+            return function({call})
+        except Exception as error:
+            return failed(error, {args}, {kwargs})
+    return check({args}, {kwargs})
+"""
+#: The same for one that has other names for some of its parameters, `more`.
+_TRANSLATED = _CHECKED.replace("if {types}", "if not more and {types}")
+#: Stands for parameters that may be given under another name.
+_MISSING = object()
+
+
 def checked(function: Any, translated: Callable[[dict], dict] | None = None) -> Any:
     """`function`, whose arguments are checked by their annotations before it is called.
 
-    `translated` gives keyword arguments the function's own names before they are looked at.
+    `translated` gives keyword arguments the function's own names before they are looked at, or
+    gives them back as they are.
     """
     signature: Signature | None = None
-    known: set[tuple] = set()  # types of arguments that have passed
+    known: set[tuple] = set()
+    # Calls in an earlier order may have more arguments than there are parameters.
+    parameters = None if function.__name__ in ORDERS else parameters_of(function)
+    if translated is not None and parameters is not None:
+        parameters = parameters.under_other_names(_MISSING)
 
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def check(args: tuple, kwargs: dict[str, Any], types: tuple = ()) -> Any:
         nonlocal signature
-        if kwargs:
+        own = True
+        if signature is None:
+            signature = Signature(function)
+        if parameters is not None:
+            types = (*map(type, args), *map(type, kwargs.values()))
+            args, kwargs, own = given(parameters, args, kwargs)
+        args, kwargs, settled = signature.read(args, kwargs)
+        if settled and own and len(known) < 64:
+            known.add(types)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            return answer(error, args, kwargs)
+
+    def given(
+        parameters: Parameters, args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[tuple, dict[str, Any], bool]:
+        """What the call names, under the function's own names, and whether it was so."""
+        args, kwargs = parameters.given(args, kwargs)
+        if translated is None:
+            return args, kwargs, True
+        if any([value is _MISSING for value in args]):
+            named = dict(zip(parameters.positional, args, strict=False))
+            args, kwargs = (), {k: v for k, v in named.items() if v is not _MISSING} | kwargs
+        own = translated(kwargs)
+        return args, own, own is kwargs
+
+    def answer(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if isinstance(error, NotStrided):
+            return error.answer(function.__name__, *args, **kwargs)
+        assert signature is not None
+        signature.read(args, kwargs)  # where an int has too many bits for its type to tell
+        translation = size_error(function.__name__, error, (*args, *kwargs.values()))
+        if translation is error:
+            raise
+        raise translation from None
+
+    if parameters is not None:
+
+        def failed(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+            args, kwargs, _ = given(parameters, args, kwargs)
+            return answer(error, args, kwargs)
+
+        body = _CHECKED if translated is None else _TRANSLATED
+        wrapper = forwarder(function, body, parameters, known=known, check=check, failed=failed)
+    else:
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             if translated is not None:
                 kwargs = translated(kwargs)
             types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
-        else:
-            types = (*map(type, args),)
-        if types not in known:
-            if signature is None:
-                signature = Signature(function)
-            args, kwargs, settled = signature.read(args, kwargs)
-            if settled and len(known) < 64:
-                known.add(types)
-        try:
-            return function(*args, **kwargs)
-        except NotStrided as reason:
-            return reason.answer(function.__name__, *args, **kwargs)
+            if types not in known:
+                return check(args, kwargs, types)
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                return answer(error, args, kwargs)
 
     wrapper.checked = True  # type: ignore[attr-defined]
     return wrapper

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.core.shape import Shape, contiguous_strides, infer_size, normalize_dim
-from tensorflow_lite_clone.core.signature import classes, whole_number
+from tensorflow_lite_clone.core.signature import classes, expect_longs, whole_number
 
 Geometry = tuple[Shape, Shape]
 
@@ -330,6 +330,7 @@ def _longer(
     return 0
 
 
+@lru_cache(4096)
 def suggested_strides(shape: Shape, like: Geometry) -> Shape:
     """The strides of a new tensor of `shape` in the memory format of one of as many dimensions.
 
@@ -362,12 +363,12 @@ def sizes_of(args: tuple, name: str = "size", keywords: dict[str, Any] | None = 
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
     try:
-        return tuple(
-            [size if type(size) is int else whole_number("size", size) for size in args]
-        )
+        sizes = tuple([size if type(size) is int else whole_number("size", size) for size in args])
     except TypeError:
         kinds = ", ".join([type(size).__name__ for size in args])
         raise TypeError(f"argument '{name}' must be tuple of ints, but found ({kinds})") from None
+    expect_longs(f"argument '{name}'", sizes)
+    return sizes
 
 
 def wanted_sizes(shape: tuple, size: int) -> Shape:

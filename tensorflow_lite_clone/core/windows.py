@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from tensorflow_lite_clone.core.signature import is_int, whole_number
+from tensorflow_lite_clone.core.signature import expect_longs, is_int, whole_number
 
 Ints = tuple[int, ...]
 
@@ -14,20 +14,17 @@ Ints = tuple[int, ...]
 def int_tuple(value: Any, count: int, function: str, argument: str) -> Ints | None:
     """`value`, an int or a sequence of one or `count` ints, as a tuple of `count` ints.
 
-    None when the length is another one; TypeError when something is no int.
+    None when the length is another one; TypeError when something is no int, or an entry has more
+    than 64 bits; ValueError for one int that has.
     """
-    if type(value) is int:
-        return (value,) * count
-    if type(value) is tuple and len(value) == count and all([type(item) is int for item in value]):
-        return value
+    what = f"{function}(): argument '{argument}'"
+    if type(value) is int or is_int(value):
+        return (whole_number(what, value),) * count
     try:
-        if is_int(value):
-            return (value.__index__(),) * count
-        values = tuple([whole_number(argument, item) for item in value])
+        values = tuple([item if type(item) is int else whole_number(what, item) for item in value])
     except TypeError:
-        raise TypeError(
-            f"{function}(): argument '{argument}' must be tuple of ints, not {type(value).__name__}"
-        ) from None
+        raise TypeError(f"{what} must be tuple of ints, not {type(value).__name__}") from None
+    expect_longs(what, values)
     if len(values) == count:
         return values
     return values * count if len(values) == 1 else None

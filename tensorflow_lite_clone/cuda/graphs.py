@@ -13,6 +13,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.core import live
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.cuda._pairs import graphs_of, make_graphed_callables
 
 
@@ -143,7 +144,7 @@ class CUDAGraph:
                 warnings.warn(
                     "a number that this graph holds as a constant, such as a learning rate, has "
                     "changed since it was captured; replays go on with the old one",
-                    stacklevel=3,
+                    stacklevel=level_outside(),
                 )
             values = [number.read() for number in numbers.numbers]
         numbers.fill(values)
@@ -206,6 +207,7 @@ class graph:
                 self._graph._abandon()
         finally:
             self._side.__exit__(kind, error, traceback)
+
 
 __all__ = [
     "CUDAGraph",

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.cuda._devices import device_count, index_of, layer
 
 _MIB = 1 << 20
@@ -42,7 +43,7 @@ def reset_max_memory_allocated(device: Any = None) -> None:
         "torch.cuda.reset_max_memory_allocated now calls torch.cuda.reset_peak_memory_stats, "
         "which resets /all/ peak memory stats.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=level_outside(),
     )
     reset_peak_memory_stats(device)
 

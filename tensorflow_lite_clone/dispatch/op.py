@@ -92,6 +92,13 @@ class Op:
     write: Callable[..., None] | None = None
     moves: tuple[int, ...] = ()  # positions of inputs that an override may write to
     writes_expanded = False  # `write` may write several elements into one place in memory
+    #: Inputs in which the gradients are constant, or constant between steps. Where PyTorch's gradient
+    #: function takes them a recorded gradient requires one by them, and that is zeros.
+    constant_in: tuple[str, ...] = ()
+    #: Inputs and outputs that PyTorch's one function for all gradients takes: each recorded gradient
+    #: requires a gradient where any of these does, even if it depends on others alone.
+    joined: tuple[str, ...] = ()
+    anchors: tuple[tuple[int, bool], ...]  # positions of both, and whether the first kind
     calls: dict  # backend -> resolved callable
     plans: dict[int, Plan]
     inputs: tuple[str, ...]
@@ -138,6 +145,9 @@ class Op:
                     positions = tuple(map(cls.inputs.index, arguments))
                     cls.shared[positions] = function, saved, parameters
         cls.differentiable = cls.joint is not None or bool(cls.separate)
+        cls.anchors = tuple([(cls._position(name), True) for name in cls.constant_in]) + tuple(
+            [(cls._position(name), False) for name in cls.joined]
+        )
         TABLE[cls.name] = cls
 
     @classmethod

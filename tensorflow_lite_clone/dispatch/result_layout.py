@@ -111,11 +111,29 @@ def in_order(op: Any, backend: Any, result: Any, arrays: Sequence[Any], paramete
     (`storage.Free`), those of ops of any layout do as soon as one of their arrays is channels_last.
     """
     rule = op.layout
-    contiguous = result.__class__ is backend.array_type and backend.is_contiguous(result)
-    if contiguous and (rule is row_major or result.ndim < 2):
-        return result
     if rule is None or op.view or backend.batched:
         return result
+    kind = backend.array_type
+    contiguous = result.__class__ is kind and backend.is_contiguous(result)
+    if contiguous:
+        if rule is row_major or result.ndim < 2:
+            return result
+        if rule not in _reordering:
+            ambiguous = rule in _OF_IMAGES
+            for x in arrays:
+                if x.__class__ is kind and (
+                    not backend.is_contiguous(x) or (ambiguous and 1 in x.shape)
+                ):
+                    break
+            else:
+                return result
+    elif rule is elementwise and result.__class__ is kind:
+        strides = result.strides
+        for x in arrays:  # the dense layout of the result is that of all operands
+            if x.__class__ is not kind or x.strides != strides:
+                break
+        else:
+            return result
     if backend.lays and op.any_layout and _among_free(backend, result, arrays):
         return result
     if result.__class__ is tuple:
@@ -125,26 +143,11 @@ def in_order(op: Any, backend: Any, result: Any, arrays: Sequence[Any], paramete
                 for place, one in enumerate(result)
             ]
         )
-    if result.__class__ is not backend.array_type or not result.size:
+    if result.__class__ is not kind or not result.size:
         return result
     if rule is row_major or result.ndim < 2:
         return backend.F.copy(result)
-    if rule is elementwise:  # the dense layout of the result is that of all operands
-        strides = result.strides
-        if all([x.__class__ is backend.array_type and x.strides == strides for x in arrays]):
-            return result
-    if contiguous and rule not in _reordering:
-        ambiguous = rule in _OF_IMAGES
-        for x in arrays:
-            if x.__class__ is backend.array_type and (
-                not backend.is_contiguous(x) or (ambiguous and 1 in x.shape)
-            ):
-                break
-        else:
-            return result
-    operands = tuple(
-        [(x.shape, backend.strides(x)) for x in arrays if x.__class__ is backend.array_type]
-    )
+    operands = tuple([(x.shape, backend.strides(x)) for x in arrays if x.__class__ is kind])
     return laid_out(backend, result, rule(result.shape, operands, parameters))
 
 

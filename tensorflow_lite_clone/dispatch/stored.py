@@ -1,22 +1,27 @@
-"""Dtypes in which numbers are stored only: what happens when an op is to calculate with them.
+"""What happens when NumPy refuses to do an op: dtypes that are stored only, sizes that overflow.
 
-NumPy refuses to, with a TypeError. So whoever calls an op comes here in that case alone, and
-nothing else is slower.
+NumPy says TypeError to the former, ValueError or OverflowError to the latter. So whoever calls an
+op comes here in these cases alone, and nothing else is slower.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, float32
+from tensorflow_lite_clone.core.errors import size_error
+
+#: What NumPy says where `calculated` is to be asked.
+REFUSALS = (TypeError, ValueError, OverflowError)
 
 #: What PyTorch calculates with such tensors, too: in float32.
 _SERVED = {"abs", "addmm", "all", "any", "eq", "isnan", "linear", "mm", "ne"}
 _UNSIGNED = {"all", "any", "eq", "isnan", "ne"}
 #: What NumPy does with them and PyTorch does not.
 REFUSED = frozenset(
-    "count_nonzero cumprod cummax cummin cumsum digamma equal_all erf erfc erfcx erfinv gather "
+    "count_nonzero cumprod cummax cummin cumsum digamma erf erfc erfcx erfinv gather "
     "histc i0 i0e i1 i1e igamma igammac kthvalue lgamma log_ndtr logcumsumexp logical_and "
     "logical_or logical_xor masked_fill median_of_all median_with_indices mode nanmedian_of_all "
     "nanmedian_with_indices ndtri search_sorted sort_with_indices topk tril triu unique_rows "
@@ -44,10 +49,17 @@ def refusing(name: str, backend: Any, call: Callable[..., Any]) -> Callable[...,
 def calculated(
     op: Any, backend: Any, call: Callable[..., Any], arrays: Any, parameters: dict | None = None
 ) -> Any:
-    """What an op gives to which NumPy has said TypeError; NotImplementedError for most.
+    """What an op gives to which NumPy has said one of the `REFUSALS`; NotImplementedError for most.
 
-    Where no array is of such a dtype the TypeError is raised again.
+    RuntimeError where a size overflowed. Where it is neither that nor an array of a dtype that is
+    stored only, the error is raised again.
     """
+    error = sys.exception()
+    if not isinstance(error, TypeError):
+        translated = size_error(op.name, error, (*arrays, *(parameters or {}).values()))
+        if translated is error:
+            raise
+        raise translated from None
     kinds = _dtypes_of(backend, arrays)
     dtype = next((kind for kind in kinds if kind in FLOAT8), None)
     if dtype is None:

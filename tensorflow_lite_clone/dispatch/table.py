@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op, is_op
-from tensorflow_lite_clone.dispatch.stored import REFUSED, calculated, refusing
+from tensorflow_lite_clone.dispatch.stored import REFUSALS, REFUSED, calculated, refusing
 
 #: (op name, backend name) -> the backend's own implementation
 overrides: dict[tuple[str, str], Callable[..., Any]] = {}
@@ -142,7 +142,7 @@ def run(op: type[Op], backend: Any, arrays: Sequence[Any], parameters: dict) -> 
         call = prepared(op, backend)
     try:
         return call(*arrays, **parameters)
-    except TypeError:
+    except REFUSALS:
         return calculated(op, backend, call, arrays, parameters)
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed.distributed_c10d import get_group_rank, group_of
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.work import ReduceOp, Work
@@ -334,7 +335,7 @@ def _deprecated(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             f"torch.distributed.{name} is a private function and will be deprecated. "
             f"Please use torch.distributed.{function.__name__} instead.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         return function(*args, **options)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed import engines, mpi, nccl
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import record_uncaught
@@ -220,7 +221,7 @@ def _get_default_group() -> ProcessGroup:
     return _world()
 
 
-def group_of(group: Any, what: str = "", stacklevel: int = 3) -> ProcessGroup | None:
+def group_of(group: Any, what: str = "") -> ProcessGroup | None:
     """The group that an argument means; None, with a warning, where this process is outside."""
     world = _world()
     if group == GroupMember.NON_GROUP_MEMBER:
@@ -228,7 +229,7 @@ def group_of(group: Any, what: str = "", stacklevel: int = 3) -> ProcessGroup | 
             warnings.warn(
                 f"Running {what} on global rank {world.rank()} which does not belong to the given "
                 "group.",
-                stacklevel=stacklevel,
+                stacklevel=level_outside(),
             )
         return None
     return world if group is None else group

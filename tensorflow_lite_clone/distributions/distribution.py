@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions.constraints import Constraint, is_dependent
 from tensorflow_lite_clone.distributions.utils import broadcastable, lazy_property
@@ -57,7 +58,7 @@ class Distribution:
                 f"{type(self)} does not define `arg_constraints`. Please set "
                 "`arg_constraints = {}` or initialize the distribution with "
                 "`validate_args=False` to turn off validation.",
-                stacklevel=3,
+                stacklevel=level_outside(),
             )
         for name, constraint in arg_constraints.items():
             if is_dependent(constraint):
@@ -145,7 +146,7 @@ class Distribution:
         warnings.warn(
             "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         return self.sample(Size((n,)))
 
@@ -209,7 +210,7 @@ class Distribution:
             warnings.warn(
                 f"{type(self)} does not define `support` to enable sample validation. Please "
                 "initialize the distribution with `validate_args=False` to turn off validation.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
             return
         if not support.check(value).all():

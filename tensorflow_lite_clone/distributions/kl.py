@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -56,7 +57,7 @@ def _dispatch_kl(type_p: type, type_q: type) -> Callable[[Any, Any], Tensor]:
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). "
             f"Please register_kl({left[0].__name__}, {right[1].__name__})",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
     return _KL_REGISTRY[left]
 

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone import linalg
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.shape import Size, broadcast_shapes
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions._covariance import (
@@ -78,7 +79,7 @@ class Wishart(OfCovariance, ExponentialFamily):
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for "
                 "ndim - 1 < df < ndim.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         setattr(self, name, matrix.expand((*batch_shape, -1, -1)))
         self.arg_constraints = {**self.arg_constraints, "df": constraints.greater_than(n - 1)}
@@ -130,7 +131,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         singular = self._singular(sample, len(sample_shape))
         if not singular.any():
             return sample
-        warnings.warn("Singular sample detected.", stacklevel=2)
+        warnings.warn("Singular sample detected.", stacklevel=level_outside())
         for _ in range(tries):
             again = self._bartlett_sampling(sample[singular].shape[:1])
             still = self._singular(again, 1)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.jit._modules import (
     RecursiveScriptModule,
     ScriptFunction,
@@ -45,7 +46,7 @@ def _warn() -> None:
         warnings.warn(
             "torch.jit compiles nothing here: what is scripted or traced runs as Python",
             UserWarning,
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.multiprocessing._folder import TemporaryFolder
 
 # How long processes that were told to end may take before they are killed.
@@ -73,8 +74,9 @@ class ProcessExitedException(ProcessException):
 
 def _run(fn: Callable[..., Any], i: int, args: tuple, error_file: str) -> None:
     """What a process does: an exception goes into the file as text."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)  # end with the parent
+    if sys.platform == "linux":  # end with the parent, also where nobody heeds interrupts
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM if ignored else signal.SIGINT)
     try:
         fn(i, *args)
     except KeyboardInterrupt:
@@ -204,6 +206,6 @@ def spawn(
             "To use a different start_method use:\n\t\t"
             " torch.multiprocessing.start_processes(...)",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     return _start(SpawnContext, fn, args, nprocs, join, daemon, "spawn")

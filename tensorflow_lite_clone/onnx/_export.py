@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import recording
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.onnx import _dynamic
 from tensorflow_lite_clone.onnx._enums import OperatorExportTypes, TrainingMode
@@ -250,7 +251,7 @@ def _warn_of_frozen(example: _Example, run: Run) -> None:
     if [call.op for call in run.trace.calls] != [call.op for call in trace.calls] or not all(
         map(equal, before, after)
     ):
-        warnings.warn(FROZEN, OnnxExporterWarning, stacklevel=4)
+        warnings.warn(FROZEN, OnnxExporterWarning, stacklevel=level_outside())
 
 
 def _names_of(run: Run, given: Sequence[str] | None, example: _Example) -> list[str]:
@@ -281,7 +282,7 @@ def _converted(proto: Any, opset: int) -> Any:
         warnings.warn(
             f"the model stays at opset {_LEAST_OPSET}: it has no form in opset {opset} ({error})",
             OnnxExporterWarning,
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
         return proto
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.onnx import rules  # noqa: F401  enters the rules
 from tensorflow_lite_clone.onnx._graph import RULES, Graph, Traced
 from tensorflow_lite_clone.onnx._sizes import Symbol, Twins, Varying, expression, paired, varies
@@ -222,7 +223,7 @@ class _Emission:
             size = Varying(map(int, constants))
             if expression(size, graph.symbols):
                 return graph.cast(graph.squeeze(graph.size(size), [0]), value.dtype)
-        warnings.warn(FROZEN, OnnxExporterWarning, stacklevel=2)
+        warnings.warn(FROZEN, OnnxExporterWarning, stacklevel=level_outside())
         return graph.constant(constants[0])
 
 

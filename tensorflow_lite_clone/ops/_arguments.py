@@ -25,8 +25,8 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_torch_words_if_needed(kwargs: dict[str, Any]) -> dict[str, Any]:
-    for word in kwargs:
-        if word in _NUMPY or word == "dtype":
+    for word, value in kwargs.items():
+        if word in _NUMPY or (word == "dtype" and not isinstance(value, DType)):
             return in_torch_words(kwargs)
     return kwargs
 

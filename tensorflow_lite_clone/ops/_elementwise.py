@@ -287,7 +287,7 @@ def pointwise(
         if operands is None:
             raise wrong_operands(op.name, *values)
         result = apply_pointwise(op, *operands, **parameters)
-    return result if out is None else write_out(op.name, out, result, values)
+    return result if out is None else write_out(op.name, out, result, values, elementwise=True)
 
 
 def inplace_form(function: Callable[..., Any], *places: str) -> Any:

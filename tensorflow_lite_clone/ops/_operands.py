@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from tensorflow_lite_clone.core.dtypes import (
     promote_operands,
     promote_peers,
 )
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.tensor import Tensor
@@ -57,6 +59,13 @@ def cast(x: Tensor, dtype: DType) -> Tensor:
     if x.dtype is dtype:
         return x
     return apply(Cast if dtype.kind in "fc" else CastToIntegers, x, dtype=dtype)
+
+
+def warn_imaginary() -> None:
+    """Say that a cast of complex numbers to real ones loses half of them."""
+    warnings.warn(
+        "Casting complex values to real discards the imaginary part", stacklevel=level_outside()
+    )
 
 
 casters["cast"] = cast

@@ -24,7 +24,7 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
-from tensorflow_lite_clone.dispatch.stored import calculated, refuse_in_place
+from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated, refuse_in_place
 from tensorflow_lite_clone.dispatch.table import prepared, run
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._elementwise import (
@@ -50,6 +50,7 @@ def unary(
     forward: str | Callable[..., Any] | None = None,
     *,
     x: _Gradient = None,
+    constant: bool = False,
     label: str | None = None,
     floating: bool = False,
     refuses: str = "",
@@ -62,12 +63,15 @@ def unary(
 ) -> Any:
     """A row ``y = forward(x)``: a word of F or a function over it, and ``backward_x``.
 
-    `floating` rows turn integers into the default dtype first; dtypes of the kinds in `refuses`
-    raise NotImplementedError. The function is exported from `places` under its name and every
+    The gradient of `constant` rows is constant between steps (`Op.constant_in`); `floating` rows
+    turn integers into the default dtype first; dtypes of the kinds in `refuses` raise
+    NotImplementedError. The function is exported from `places` under its name and every
     `alias` (from ``torch.special`` under the names `special`), and its twin ``name_`` from
     `inplace`; without places it is the caller's to export, and the twin its attribute `inplace`.
     """
     body = {"backward_x": x, "floating": floating, "refuses": refuses, "check": check}
+    if constant:
+        body["constant_in"] = ("x",)
     op = _make_op(name, name if forward is None else forward, label, body, 1)
     calls = op.calls
     differentiable = op.differentiable
@@ -98,7 +102,7 @@ def unary(
             call = prepared(op, backend)
         try:
             result = call(array) if array.size < MANY else backend.large(call, array)
-        except TypeError:
+        except REFUSALS:
             result = calculated(op, backend, call, (array,))
         if array.ndim > 1 and not backend.is_contiguous(array):
             result = in_order(op, backend, result, (array,), _NO_PARAMETERS)
@@ -121,7 +125,7 @@ def unary(
             if edge is not None and mode.grad:
                 record(output, op, backend, (edge,), 1, (storage,))
         if out is not None:
-            return write_out(name, out, output, (input,))
+            return write_out(name, out, output, (input,), elementwise=True)
         return output
 
     def function_(input):
@@ -249,10 +253,8 @@ def binary(
             call = prepared(op, backend)
         try:
             result = call(left, right) if left.size < MANY else backend.large(call, left, right)
-        except ValueError:
+        except REFUSALS:
             broadcast_shapes(left.shape, right.shape)  # raises torch's error
-            raise
-        except TypeError:
             if check is not None:
                 check((input, other))
             result = calculated(op, backend, call, (left, right))
@@ -334,7 +336,11 @@ def binary(
             except NotStrided as reason:
                 return reason.answer(name, input, other)
             if result is not NotImplemented:
-                return result if out is None else write_out(name, out, result, (input, other))
+                return (
+                    result
+                    if out is None
+                    else write_out(name, out, result, (input, other), elementwise=True)
+                )
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):

@@ -20,7 +20,7 @@ from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
-from tensorflow_lite_clone.dispatch.stored import calculated
+from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated
 from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.ops._arguments import (
     axes_of,
@@ -49,7 +49,7 @@ def apply_single(op: type[Op], input: Tensor, parameters: dict) -> Tensor:
     array = storage.array
     try:
         result = call(array, **parameters)
-    except TypeError:
+    except REFUSALS:
         result = calculated(op, backend, call, (array,), parameters)
     edge = None
     if mode.grad:
@@ -71,7 +71,7 @@ def apply_to_two(op: type[Op], x: Tensor, y: Tensor) -> Tensor:
     left, right = first.array, second.array
     try:
         result = call(left, right)
-    except TypeError:
+    except REFUSALS:
         result = calculated(op, backend, call, (left, right))
     if not mode.grad:
         return _recorded(op, result, backend, (), 0, ())
@@ -91,7 +91,11 @@ def apply_to_three(op: type[Op], x: Tensor, y: Tensor, z: Tensor) -> Tensor:
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    result = call(first.array, second.array, third.array)
+    arrays = first.array, second.array, third.array
+    try:
+        result = call(*arrays)
+    except REFUSALS:
+        result = calculated(op, backend, call, arrays)
     if not mode.grad:
         return _recorded(op, result, backend, (), 0, ())
     one = x._edge if x._view is None else current_edge(x)
@@ -127,9 +131,13 @@ def apply_for_first(
         call = op.calls[backend]
     except KeyError:
         call = prepared(op, backend)
-    results = call(first.laid, left, right, **parameters)
+    arrays = first.laid, left, right
+    try:
+        results = call(*arrays, **parameters)
+    except REFUSALS:
+        results = calculated(op, backend, call, arrays, parameters)
     if not backend.is_contiguous(first.laid):
-        results = in_order(op, backend, results, (first.laid, left, right), parameters)
+        results = in_order(op, backend, results, arrays, parameters)
     output = wrap(results[0], backend)
     if mode.grad:
         one = x._edge if x._view is None else current_edge(x)
@@ -224,7 +232,7 @@ def reduction(
                         call = prepared(op, backend)
                     try:
                         result = call(array, axis=axis, keepdims=keepdim, shape=shape)
-                    except TypeError:
+                    except REFUSALS:
                         result = calculated(op, backend, call, (array,))
                     edge = None
                     if mode.grad:
@@ -283,7 +291,7 @@ def along_dim(op: type[Op], refuses: str) -> Callable[[Callable[..., Any]], Any]
                     axis = dim if dim >= 0 else dim + ndim
                     try:
                         result = call(array, axis=axis)
-                    except TypeError:
+                    except REFUSALS:
                         result = calculated(op, backend, call, (array,))
                     edge = None
                     if mode.grad:

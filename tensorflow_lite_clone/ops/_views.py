@@ -4,9 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.apply import apply_view, current_edge
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.strides import extent, may_overlap
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._arguments import expect_tensor
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class Stepwise(Op):
+    """x itself, in which every gradient that comes back this way is constant between steps."""
+
+    view = True
+    constant_in = ("x",)
+
+    def forward(F, x):
+        return x
+
+    def backward_x(F, g):
+        return g
+
+
+def stepwise(input: Tensor) -> Tensor:
+    """`input` as functions take it that are made of others and linear in pieces.
+
+    PyTorch's gradient functions of these take the input, so that second derivatives are zeros and
+    no error; see `Op.constant_in`.
+    """
+    if not mode.grad or current_edge(input) is None:
+        return input
+    return apply_view(Stepwise, input)
 
 
 class Embed(Op):

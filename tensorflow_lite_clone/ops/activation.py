@@ -19,6 +19,7 @@ from tensorflow_lite_clone.ops._elementwise import (
 from tensorflow_lite_clone.ops._formulas import widened
 from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._pointwise import unary
+from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.tensor import Tensor
 
 # --- in pieces linear ---------------------------------------------------------------------------
@@ -34,6 +35,7 @@ _relu = unary(
     "relu",
     lambda F, x: F.maximum(x, F.backend.constant(0, x.dtype)),
     x=lambda F, g, out: F.threshold_backward(g, out, threshold=0),
+    constant=True,
     refuses="bc",
     places=(),
 )
@@ -51,6 +53,7 @@ export(_relu.inplace, "torch", "method", "functional", name="relu_")
 class Threshold(Pointwise):
     """x where it is larger than the threshold, else a value."""
 
+    constant_in = ("x",)
     refuses = "bc"
 
     @widened
@@ -95,6 +98,7 @@ def hardtanh_backward(F, g, x, *, low, high):
 class Hardtanh(Pointwise):
     """x between two bounds."""
 
+    constant_in = ("x",)
     refuses = "bc"
 
     def forward(F, x, *, low, high):
@@ -137,6 +141,7 @@ def leaky_relu_backward(F, g, x, *, slope):
 class LeakyRelu(Pointwise):
     """x for positive numbers, else slope x."""
 
+    constant_in = ("x",)
     refuses = "biuc"
 
     @widened
@@ -159,6 +164,7 @@ inplace_form(leaky_relu, "functional")
 class Prelu(Pointwise):
     """x for positive numbers, else w x."""
 
+    constant_in = ("x", "w")
     label = "PreluKernel"
     refuses = "biuc"
 
@@ -230,7 +236,7 @@ def rrelu(
     count = int(negative.sum())
     drawn = slopes.new_empty(count, dtype=float64).uniform_(lower, upper)  # as torch draws them
     slopes[negative] = drawn.to(slopes.dtype)
-    return input.mul_(slopes) if inplace else (input * slopes).contiguous()
+    return input.mul_(slopes) if inplace else (stepwise(input) * slopes).contiguous()
 
 
 inplace_form(rrelu, "torch", "functional")
@@ -312,6 +318,7 @@ def hardsigmoid_backward(F, g, x):
 class Hardsigmoid(Pointwise):
     """x / 6 + 1/2 between 0 and 1."""
 
+    constant_in = ("x",)
     refuses = "biuc"
 
     @widened
@@ -362,6 +369,7 @@ def shrink_backward(F, g, x, *, lambd):
 class Hardshrink(Pointwise):
     """x outside [-lambd, lambd], else 0."""
 
+    constant_in = ("x",)
     refuses = "biuc"
 
     @widened
@@ -375,6 +383,7 @@ class Hardshrink(Pointwise):
 class Softshrink(Pointwise):
     """x brought nearer to 0 by lambd."""
 
+    constant_in = ("x",)
     refuses = "biuc"
 
     @widened

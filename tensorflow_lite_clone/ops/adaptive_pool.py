@@ -7,12 +7,15 @@ from itertools import product
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.core.determinism import expect_any_order
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.core.windows import Ints, int_tuple
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import pool
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._resample import Resample, mean_taps, windows
+from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.ops.memory import in_format_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -27,6 +30,7 @@ def adaptive_average(x: Tensor, counts: Ints) -> Tensor:
             pool.AvgPool, x, size=size, kernel=kernel, stride=kernel, padding=(0,) * ndim,
             ceil_mode=False, include=True, divisor=None,
         )  # fmt: skip
+    x = stepwise(x)
     for axis in range(ndim):
         if size[axis] != counts[axis]:
             taps = mean_taps(size[axis], counts[axis])
@@ -111,6 +115,7 @@ def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
             )
     if input.dtype.kind not in "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.short_name}'")
+    expect_storage((*shape[:-ndim], *counts), input.dtype.itemsize)
     return counts
 
 
@@ -161,16 +166,17 @@ def _adaptive_max_pool(ndim: int) -> Any:
             if ndim == 3:
                 y, indices = y.contiguous(), indices.contiguous()
             return (y, indices) if return_indices else y
-        x = input if input.ndim == ndim + 2 else input.unsqueeze(0)
+        batched = input.ndim == ndim + 2
+        x = stepwise(input) if batched else stepwise(input).unsqueeze(0)
         indices = apply(AdaptiveMaxIndices, x, counts=counts)
         shape = x.shape[:2]
         flat = indices.reshape(*shape, math.prod(counts))
         y = x.reshape(*shape, math.prod(size)).gather(2, flat).reshape(*shape, *counts)
         if ndim == 2:
             y, indices = in_format_of(y, x), in_format_of(indices, x)
-        if 0 in y.shape[1 if x is input else 2 :]:
+        if 0 in y.shape[1 if batched else 2 :]:
             y = apply(NothingPooled, x, shape=y.shape)
-        if x is not input:
+        if not batched:
             y, indices = y.squeeze(0), indices.squeeze(0)
         return (y, indices) if return_indices else y
 
@@ -236,6 +242,7 @@ def _max_unpool(ndim: int) -> Any:
                     f'invalid output_size "{size}" (each element must be within a stride of '
                     f"{fitting})"
                 )
+        expect_any_order(f"max_unpooling{max(ndim, 2)}d_forward_out")
         leading = input.shape[:-ndim]
         room = math.prod(size)
         count = math.prod(input.shape[-ndim:])

@@ -6,7 +6,9 @@ import operator
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import autocasts
+from tensorflow_lite_clone.core.older_orders import in_present_order
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
+from tensorflow_lite_clone.core.signature import is_number
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, wrong_operands
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
@@ -14,9 +16,7 @@ from tensorflow_lite_clone.ops._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary, unary
 from tensorflow_lite_clone.tensor import Tensor
 
-_HINT = (
-    "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-)
+_HINT = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
 
 
 def _is_bool(value: Any) -> bool:
@@ -226,36 +226,68 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
     return mul(other, alpha)
 
 
+def _is_operand(parameter: str, value: Any) -> bool:
+    return is_number(value) if parameter == "alpha" else isinstance(value, Tensor)
+
+
+def _other_and_alpha(name: str, alpha: Any, input: Tensor, *values: Any) -> tuple[Any, Any]:
+    """What a sum's further arguments by position mean: numbers ``other, alpha``, or the earlier
+    order ``alpha, other``."""
+    if len(values) == 2 and all(map(is_number, values)) and alpha == 1:
+        other, alpha = values
+    else:
+        keywords = {} if alpha == 1 else {"alpha": alpha}
+        named = in_present_order(name, _is_operand, (input, *values), keywords)
+        if named is None:
+            raise wrong_operands(name, input, *values)
+        other, alpha = named["other"], named["alpha"]
+    return other, alpha.item() if isinstance(alpha, Tensor) else alpha
+
+
 @public("torch", "method", flat=True)
-def add(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
+def add(
+    input: Tensor, other: Any, *more: Any, alpha: complex = 1, out: Tensor | None = None
+) -> Tensor:
     """``input + alpha * other``, elementwise with broadcasting."""
+    if more:
+        other, alpha = _other_and_alpha("add", alpha, input, other, *more)
     return _add(input, _scaled(input, other, alpha), out=out)
 
 
 @public("method", flat=True)
-def add_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
+def add_(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     """In-place form of `add`."""
+    if more:
+        other, alpha = _other_and_alpha("add_", alpha, input, other, *more)
     return _add.inplace(input, _scaled(input, other, alpha))
 
 
 @public("torch", "method", names=("sub", "subtract"), flat=True)
-def sub(input: Tensor, other: Any, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
+def sub(
+    input: Tensor, other: Any, *more: Any, alpha: complex = 1, out: Tensor | None = None
+) -> Tensor:
     """``input - alpha * other``, elementwise with broadcasting."""
+    if more:
+        other, alpha = _other_and_alpha("sub", alpha, input, other, *more)
     if alpha != 1:
         _no_bool_difference((input, other))
     return _sub(input, _scaled(input, other, alpha), out=out)
 
 
 @public("method", names=("sub_", "subtract_"), flat=True)
-def sub_(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
+def sub_(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     """In-place form of `sub`."""
+    if more:
+        other, alpha = _other_and_alpha("sub_", alpha, input, other, *more)
     return _sub.inplace(input, _scaled(input, other, alpha))
 
 
 @public("torch")
-def rsub(input: Tensor, other: Any, *, alpha: complex = 1) -> Tensor:
+def rsub(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     """``other - alpha * input``."""
-    if not isinstance(input, Tensor):
+    if len(more) == 1 and is_number(other) and is_number(more[0]):
+        (alpha,) = more
+    elif more or not isinstance(input, Tensor):
         raise wrong_operands("rsub", input, other)
     _no_bool_difference((other, input))
     return _sub(other, _scaled(other, input, alpha))

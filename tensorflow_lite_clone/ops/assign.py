@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any
 
@@ -14,16 +13,17 @@ from tensorflow_lite_clone.autograd.inplace import (
     copy_beside,
 )
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.errors import NotStrided, level_outside
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import like_first
-from tensorflow_lite_clone.ops._operands import as_number
+from tensorflow_lite_clone.ops._operands import as_number, warn_imaginary
 from tensorflow_lite_clone.ops.convert import to_device
-from tensorflow_lite_clone.ops.slices import as_strided, diagonal, offset_of
+from tensorflow_lite_clone.ops.slices import as_strided, diagonal
+from tensorflow_lite_clone.storage import offset_of
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 
@@ -103,7 +103,7 @@ def write_value(storage: Any, part: Any, value: Any) -> None:
             source = beside(target, to_device(value, backend.device), CopyInto)._storage
         array = source.array
         if array.dtype.kind == "c" and part.dtype.kind != "c":
-            _warn_imaginary()
+            warn_imaginary()
             if part.dtype.kind != "b":
                 array = backend.F.real(array)
         try:
@@ -119,12 +119,6 @@ def write_value(storage: Any, part: Any, value: Any) -> None:
             )
         backend.write(part, fitting_number(number, backend.dtypes[part.dtype]))
     storage.bump()
-
-
-def _warn_imaginary() -> None:
-    warnings.warn(
-        "Casting complex values to real discards the imaginary part", stacklevel=level_outside()
-    )
 
 
 def _does_not_fit(target: tuple, shape: tuple) -> RuntimeError:
@@ -165,7 +159,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             f"{list(broadcast_shapes(want, have))}"
         )
     if source.array.dtype.kind == "c" and storage.laid.dtype.kind != "c":
-        _warn_imaginary()
+        warn_imaginary()
     if source.backend is not storage.backend:
         src = to_device(src, self.device, non_blocking)
     elif _outside(self) and (src._edge is None or not mode.grad) and src._view is None:

@@ -12,6 +12,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import write
+from tensorflow_lite_clone.autograd.saved import packing_last
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -67,6 +68,7 @@ class BatchNorm(Op):
     layout = image
     any_layout = True
     label = "NativeBatchNorm"
+    joined = ("x", "w")
     deferrable = True
     moves = (3, 4)
     nondifferentiable = (1, 2, 3, 4)
@@ -125,6 +127,7 @@ class BatchNormEval(Op):
     layout = image
     any_layout = True
     label = "NativeBatchNorm"
+    joined = ("x", "w")
 
     def forward(F, x, w, b, mean, variance, *, eps):
         channels = (1, x.shape[1], 1)
@@ -202,9 +205,16 @@ def batch_norm(
     `momentum`; otherwise they are what is used. Raises ValueError for one value per channel in
     training, for an eps that is not positive, or when only one running statistic is given.
     """
+    shape = input._storage.laid.shape
+    if training and shape and prod(shape[2:], start=shape[0]) == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {input.shape}"
+        )
+    if eps < 0 or (training and eps == 0):
+        wanted = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")
     if momentum is None:
         raise TypeError("batch_norm(): argument 'momentum' must be float, not NoneType")
-    shape = input._storage.laid.shape
     if 0 in shape:  # nothing is looked at but the first weight and bias, as in PyTorch
         result = input.clone()
         result = result if weight is None else result * weight[0]
@@ -214,9 +224,6 @@ def batch_norm(
     channels = shape[1]
     expect_per_channel(channels, running_mean, running_var, weight, bias)
     expect_floats("batch_norm", input, running_mean, running_var, weight, bias)
-    if eps < 0 or (training and eps == 0):
-        wanted = "positive during training" if training else "non-negative"
-        raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")
     if not training and (running_mean is None or running_var is None):
         missing = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{missing} must be defined in evaluation mode")
@@ -226,11 +233,6 @@ def batch_norm(
     expect_constant("native_batch_norm", "running_var", running_var)
     if not training:
         return apply(BatchNormEval, input, weight, bias, running_mean, running_var, eps=eps)
-    count = input.numel() // max(channels, 1)
-    if count == 1:
-        raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {input.shape}"
-        )
     return normalized_by_batch(input, weight, bias, running_mean, running_var, momentum, eps)[0]
 
 
@@ -244,16 +246,17 @@ def normalized_by_batch(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`BatchNorm`'s output, mean and variance; the running statistics are moved."""
-    output, mean, variance, *moved = apply(
-        BatchNorm, input, weight, bias, running_mean, running_var, momentum=momentum, eps=eps
-    )
-    running = [statistic for statistic in (running_mean, running_var) if statistic is not None]
-    if not moved:
-        for statistic in running:
-            statistic._storage.bump()  # the device has written it
-    else:
-        for statistic, new in zip(running, moved, strict=True):
-            _move(statistic, new)
+    with packing_last():
+        output, mean, variance, *moved = apply(
+            BatchNorm, input, weight, bias, running_mean, running_var, momentum=momentum, eps=eps
+        )
+        running = [statistic for statistic in (running_mean, running_var) if statistic is not None]
+        if not moved:
+            for statistic in running:
+                statistic._storage.bump()  # the device has written it
+        else:
+            for statistic, new in zip(running, moved, strict=True):
+                _move(statistic, new)
     return output, mean, variance
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops.reduce import all as all_true
 from tensorflow_lite_clone.tensor import Tensor
@@ -49,7 +50,9 @@ def _check_tensor_all_with(error_type: Any, cond: Any, message: _Message = None)
 def _check_is_size(i: Any, message: _Message = None, *, max: Any = None) -> None:
     """RuntimeError unless ``0 <= i``, and ``i <= max`` if there is one."""
     warnings.warn(
-        "_check_is_size is deprecated. Use _check(i >= 0) instead.", FutureWarning, stacklevel=2
+        "_check_is_size is deprecated. Use _check(i >= 0) instead.",
+        FutureWarning,
+        stacklevel=level_outside(),
     )
     _check_with(RuntimeError, i >= 0, message)
     if max is not None:

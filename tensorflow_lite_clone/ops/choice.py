@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import uncastable
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
@@ -52,6 +54,11 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if condition.dtype is dtypes.uint8:
+        warnings.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be "
+            "removed in a future version of PyTorch. Use a boolean condition instead.",
+            stacklevel=level_outside(),
+        )
         condition = cast(condition, dtypes.bool_)
     if condition.dtype is not dtypes.bool_:
         raise RuntimeError(
@@ -301,7 +308,9 @@ def nan_to_num(
 ) -> Tensor:
     """`input` with NaN as `nan` (0), infinities as the numbers given or the dtype's largest."""
     result = _nan_to_num(input, nan, posinf, neginf, False)
-    return result if out is None else write_out("nan_to_num", out, result, (input,))
+    return (
+        result if out is None else write_out("nan_to_num", out, result, (input,), elementwise=True)
+    )
 
 
 @public("torch", "method")

@@ -8,9 +8,11 @@ overrides them by name: "conv", "conv_backward_input", "conv_backward_weight".
 from __future__ import annotations
 
 import math
+import warnings
 from functools import lru_cache
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.windows import Ints, extent, int_tuple, windows_size
 from tensorflow_lite_clone.dispatch.op import Op
@@ -35,6 +37,7 @@ class Conv(Op):
     layout = windows_with_weight
     any_layout = True
     label = "Convolution"
+    joined = ("x", "w")
 
     def forward(F, x, w, b, *, stride, padding, dilation, groups):
         kernel = w.shape[2:]
@@ -120,6 +123,7 @@ class ConvTranspose(Op):
     layout = windows_with_weight
     any_layout = True
     label = "Convolution"
+    joined = ("x", "w")
 
     def forward(F, x, w, b, *, size, stride, padding, dilation, groups):
         y = F.conv_backward_input(
@@ -250,6 +254,11 @@ def _same_padding(input: Tensor, w: tuple, stride: Ints, dilation: Ints) -> tupl
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     total = [extent(k, d) - 1 for k, d in zip(w[2:], dilation)]
     if any(t % 2 for t in total):
+        warnings.warn(
+            "Using padding='same' with even kernel lengths and odd dilation may require a "
+            "zero-padded copy of the input be created",
+            stacklevel=level_outside(),
+        )
         input = pad(input, [end for t in reversed(total) for end in (0, t % 2)])
     return input, tuple([t // 2 for t in total])
 

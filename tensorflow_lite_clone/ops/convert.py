@@ -17,7 +17,7 @@ from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.dispatch.op import Op, composite
-from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops._operands import cast, warn_imaginary
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -69,7 +69,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if device is not None:
         result = to_device(result, device, non_blocking)
     if dtype is not None:
-        result = cast(result, dtype)
+        result = _converted(result, dtype)
     if memory_format is not None and memory_format.name not in ("preserve_format",):
         result = result.contiguous(memory_format=memory_format)
     return self.clone() if copy and result is self else result
@@ -120,9 +120,16 @@ def _invalid(args: tuple, kwargs: dict) -> TypeError:
     return TypeError(f"to() received an invalid combination of arguments - got ({', '.join(got)})")
 
 
+def _converted(x: Tensor, dtype: DType) -> Tensor:
+    """`cast` on request, which warns where it loses something."""
+    if x.dtype.kind == "c" and dtype.kind in "fiu":
+        warn_imaginary()
+    return cast(x, dtype)
+
+
 def _converter(dtype: DType) -> Any:
     def convert(self: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
-        return cast(self, dtype)
+        return _converted(self, dtype)
 
     return convert
 
@@ -174,7 +181,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return to(self, self.device if device == self.device.type else device, matches[0])
     if not isinstance(dtype, DType):
         raise ValueError(f"invalid type: {dtype!r}")
-    return cast(self, dtype)
+    return _converted(self, dtype)
 
 
 def expect_memory(storage: Any) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.outputs import with_out
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._arguments import axis_of, numpy_names
 from tensorflow_lite_clone.ops._matrices import expect_tensor
@@ -64,18 +66,26 @@ def cov(
     if x.dtype.kind in "iu":
         x = x.to(x.new_zeros(0).float().dtype)
     if weights is None:
-        divisor: Any = max(count - correction, 0)
+        divisor: Any = count - correction
         centred = x - x.mean(1, keepdim=True)
         other = centred
     else:
         total = weights.sum()
+        if not total:
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         if aweights is None or correction == 0:
             divisor = total - correction if aweights is None else total
         else:
             divisor = total - correction * (weights * aweights).sum() / total
-        divisor = divisor.clamp_min(0)
         centred = x - (x * weights).sum(1, keepdim=True) / total
         other = centred * weights
+    if divisor <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
+            "of observations.",
+            stacklevel=level_outside(),
+        )
+        divisor = 0
     return ((centred @ other.mT.conj()) / divisor).squeeze()
 
 

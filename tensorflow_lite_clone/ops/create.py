@@ -10,11 +10,14 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.outputs import with_new_out
+from tensorflow_lite_clone.core.determinism import filling
 from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
-from tensorflow_lite_clone.core.errors import NotStrided, OutOfMemoryError
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import expect_storage
+from tensorflow_lite_clone.core.signature import expect_longs
 from tensorflow_lite_clone.core.strides import (
     MemoryFormat,
     contiguous_format,
@@ -22,6 +25,7 @@ from tensorflow_lite_clone.core.strides import (
     extent,
     format_strides,
     preserve_format,
+    sizes_of,
 )
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._data import array_of, warn_if_read_only
@@ -39,15 +43,13 @@ def size_of(size: tuple) -> tuple[int, ...]:
     """``f(2, 3)``, ``f((2, 3))`` and ``f(tensor.shape)`` alike; TypeError for other things."""
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
-    lengths = []
-    for length in size:
-        if type(length) is not int:
-            length = _length(length)
+    lengths = [length if type(length) is int else _length(length) for length in size]
+    expect_longs("argument 'size'", lengths)
+    for length in lengths:
         if length < 0:
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {length}: {list(size)}"
             )
-        lengths.append(length)
     return tuple(lengths)
 
 
@@ -84,13 +86,20 @@ def _filled(
     backend = backends.load(device)
     dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
     array = _allocated(size, dtype, backend, memory_format)
-    if value is not None and array.size:
-        backend.write(array, value)
+    fill(array, value, dtype, backend)
     return finish(array, backend, requires_grad)
 
 
+def fill(array: Any, value: Any, dtype: DType, backend: Any) -> None:
+    """Write `value` into a new array; None: what deterministic algorithms ask for, or nothing."""
+    if value is None:
+        value = filling(dtype)
+    if value is not None and array.size:
+        backend.write(array, value)
+
+
 def _allocated(size: tuple, dtype: DType, backend: Any, memory_format: Any) -> Any:
-    """An uninitialised array in a memory format; RuntimeError when there is no room."""
+    """An uninitialised array in a memory format; RuntimeError for sizes beyond any memory."""
     strides = None
     if memory_format is not None and memory_format is not contiguous_format:
         strides = format_strides(size, memory_format)
@@ -99,21 +108,10 @@ def _allocated(size: tuple, dtype: DType, backend: Any, memory_format: Any) -> A
 
 def _strided(size: tuple, strides: tuple | None, dtype: DType, backend: Any) -> Any:
     """An uninitialised array with these strides, which leave no gaps; None: row-major."""
-    try:
-        if strides is None:
-            return backend.empty(size, dtype)
-        return backend.F.as_strided(backend.empty((math.prod(size),), dtype), size, strides)
-    except OutOfMemoryError:
-        raise  # a device's own, with its figures
-    except (MemoryError, ValueError):
-        number = math.prod(size) * dtype.itemsize
-        if number >= 1 << 63:
-            raise RuntimeError(
-                f"Storage size calculation overflowed with sizes={list(size)}"
-            ) from None
-        raise OutOfMemoryError(
-            f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {number} bytes."
-        ) from None
+    expect_storage(size, dtype.itemsize)
+    if strides is None:
+        return backend.empty(size, dtype)
+    return backend.F.as_strided(backend.empty((math.prod(size),), dtype), size, strides)
 
 
 def explicit_size(name: str, size: tuple, keyword: Any) -> tuple[int, ...]:
@@ -139,7 +137,7 @@ def _sparse(
 
 
 def _filler(name: str, value: float | None, document: str) -> Any:
-    def fill(
+    def filled(
         *args: Any,
         size: Any = None,
         dtype: DType | None = None,
@@ -185,14 +183,14 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         return _filled_beside(self, value, shape, dtype or self.dtype, device, requires_grad)
 
     for function, exported, place in (
-        (fill, name, "torch"),
+        (filled, name, "torch"),
         (fill_like, f"{name}_like", "torch"),
         (new_fill, f"new_{name}", "method"),
     ):
         function.__name__ = function.__qualname__ = exported
         function.__doc__ = document
-        public(place)(with_new_out(function) if function is fill else function)
-    return fill, fill_like
+        public(place)(with_new_out(function) if function is filled else function)
+    return filled, fill_like
 
 
 zeros, zeros_like = _filler("zeros", 0, "A tensor of zeros.")
@@ -207,9 +205,9 @@ def _filled_beside(
     backend = self._storage.backend
     if device is not None or not backend.batched:
         return _filled(value, shape, dtype, device or self.device, requires_grad)
-    array = backend.empty(tuple(shape), as_dtype(dtype))
-    if value is not None:
-        backend.write(array, value)
+    dtype = as_dtype(dtype)
+    array = backend.empty(tuple(shape), dtype)
+    fill(array, value, dtype, backend)
     return finish(array, backend, requires_grad)
 
 
@@ -242,8 +240,7 @@ def _filled_like(
     else:
         strides = dense_strides(array.shape, backend.strides(array))
         array = _strided(array.shape, strides, dtype, backend)
-    if value is not None and array.size:
-        backend.write(array, value)
+    fill(array, value, dtype, backend)
     return finish(array, backend, requires_grad)
 
 
@@ -255,7 +252,7 @@ def _fill_value(name: str, value: Any, dtype: DType | None) -> tuple[Any, DType]
             f"{name}(): argument 'fill_value' must be Number, not {type(value).__name__}"
         )
     if dtype is None:
-        return number, value.dtype if isinstance(value, Tensor) else dtype_of_scalar(number)
+        dtype = value.dtype if isinstance(value, Tensor) else dtype_of_scalar(number)
     dtype = as_dtype(dtype)
     return fitting_number(number, dtype), dtype
 
@@ -435,13 +432,18 @@ def empty_strided(
 ) -> Tensor:
     """An uninitialised tensor of the given shape and strides (in elements)."""
     backend = backends.load(device)
-    shape, steps = size_of((tuple(size),)), tuple(stride)
+    shape, steps = size_of((tuple(size),)), sizes_of((stride,), "stride")
     if len(shape) != len(steps):
         raise RuntimeError(
             f"mismatch in length of strides and shape: {len(steps)} strides for {len(shape)} sizes"
         )
     dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
-    memory = backend.empty((max(extent(shape, steps), 1),), dtype)
+    if min(steps, default=0) < 0:
+        raise RuntimeError(f"empty_strided: negative strides are not supported, got {list(steps)}")
+    length = max(extent(shape, steps), 1)
+    expect_storage((length,), dtype.itemsize)
+    memory = backend.empty((length,), dtype)
+    fill(memory, None, dtype, backend)
     return finish(backend.F.as_strided(memory, shape, steps), backend, requires_grad)
 
 

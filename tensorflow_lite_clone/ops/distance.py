@@ -18,6 +18,8 @@ class Chebyshev(Op):
     (Those of a norm share it.)
     """
 
+    constant_in = ("x",)
+
     def forward(F, x):
         size = F.abs(x)
         return F.max(size, axis=-1) if size.shape[-1] else F.sum(size, axis=-1)
@@ -32,6 +34,8 @@ class Hamming(Op):
 
     (That of a norm is none.)
     """
+
+    constant_in = ("x",)
 
     def forward(F, x):
         return F.astype(F.count_nonzero(x, axis=-1), x.dtype)

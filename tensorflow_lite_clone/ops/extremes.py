@@ -199,7 +199,7 @@ def max(
         return delivered("max_unary", _extreme("max", Amax, input, None, keepdim), out)
     require_elements("max", input, dim)
     _require_real("max", input)
-    return delivered("max", pick(MaxWithIndices, _Max, input, dim, keepdim), out)
+    return delivered("max", pick(MaxWithIndices, _Max, input, dim, keepdim), out, (input,))
 
 
 @public("torch", "method")
@@ -222,7 +222,7 @@ def min(
         return delivered("min_unary", _extreme("min", Amin, input, None, keepdim), out)
     require_elements("min", input, dim)
     _require_real("min", input)
-    return delivered("min", pick(MinWithIndices, _Min, input, dim, keepdim), out)
+    return delivered("min", pick(MinWithIndices, _Min, input, dim, keepdim), out, (input,))
 
 
 @public("torch", "method")

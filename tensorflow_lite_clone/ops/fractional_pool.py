@@ -15,6 +15,7 @@ from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.ops.create import empty
 from tensorflow_lite_clone.ops.join import cat
 from tensorflow_lite_clone.ops.progressions import arange
@@ -50,7 +51,7 @@ def _pooled(
             f"{name}(): Expected {ndim + 1}D or {ndim + 2}D tensor, but got: {list(input.shape)}"
         )
     batched = input.ndim == ndim + 2
-    x = input if batched else input.unsqueeze(0)
+    x = stepwise(input) if batched else stepwise(input).unsqueeze(0)
     n, c, *sizes = x.shape
     if 0 in x.shape[1:]:
         raise RuntimeError(

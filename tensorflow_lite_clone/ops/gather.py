@@ -7,6 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable, copy_beside
 from tensorflow_lite_clone.autograd.outputs import with_out
+from tensorflow_lite_clone.core.determinism import expect_any_order
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
@@ -193,6 +194,8 @@ def _check_flat(index: Tensor, size: int) -> None:
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Write (or add) the elements of `source` at the places `index` of the flat tensor."""
     expect_tensor("put_", source, "source", 2)
+    if not accumulate:
+        expect_any_order("put_")
     if index.dtype is not int64:
         raise RuntimeError(
             f"put_(): Expected a long tensor for index, but got {index.dtype.short_name}"

@@ -11,6 +11,7 @@ from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
+from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.matmul import matmul
 from tensorflow_lite_clone.ops.progressions import linspace
@@ -57,6 +58,13 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         raise ValueError(
             f"Expected a batch of {ndim}D affine matrices of shape Nx{ndim}x{ndim + 1} for size "
             f"{size}. Got {list(theta.shape)}."
+        )
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
+            "align_corners=True. This is not an intended use case of affine_grid. See the "
+            "documentation of affine_grid for details.",
+            stacklevel=level_outside(),
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
@@ -146,6 +154,7 @@ def grid_sample(
     if align_corners is None:
         warnings.warn(_ADVICE, stacklevel=level_outside())
     corners = bool(align_corners)
+    input, grid = stepwise(input), stepwise(grid)
     n, c, *space = input.shape
     ndim, out = len(space), grid.shape[1:-1]
     axes = []

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.signature import expect_long
 from tensorflow_lite_clone.core.standard import fits
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.ops._index_tensors import (
@@ -54,7 +55,8 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         array = self._storage.array
         try:
             part = array[index, ...]
-        except IndexError:
+        except (IndexError, OverflowError):
+            expect_long("index", index)
             raise out_of_bounds(array.shape, (index,)) from None
         if _active_hooks:
             return apply_view(Select, self, index=(index, ...), shape=array.shape)

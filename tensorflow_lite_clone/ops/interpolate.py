@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._resample import (
@@ -123,6 +124,7 @@ def interpolate(
         raise NotImplementedError(
             f"\"upsample_{mode}\" not implemented for '{input.dtype.short_name}'"
         )
+    expect_storage((*input.shape[:2], *counts), input.dtype.itemsize)
     if mode == "area":
         return adaptive_average(input, tuple(counts))
     return _resampled(input, counts, factors, mode, bool(align_corners), antialias)

@@ -139,15 +139,40 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     return joined if left_out is None else joined + left_out.sum()
 
 
+def _chunked_axis(tensors: list[Tensor], dim: int) -> int:
+    """The axis that `dim` means for all tensors; RuntimeError where they do not fit together."""
+    shapes = [tuple(tensor.shape) for tensor in tensors]
+    if not shapes:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if any([0 in shape for shape in shapes]):
+        raise RuntimeError("_chunk_cat expects non-empty tensor")
+    fewest = min(map(len, shapes))
+    if dim < 0 and fewest != max(map(len, shapes)):
+        raise RuntimeError(
+            "_chunk_cat expects non-negative dim when input tensors have different ndims"
+        )
+    axis = dim + fewest if dim < 0 else dim
+    if not 0 <= axis < fewest:
+        raise RuntimeError(f"_chunk_cat expects dim < ndim for all input tensors, got {dim}")
+    if any([shape[:axis] != shapes[0][:axis] for shape in shapes]):
+        raise RuntimeError(
+            f"_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors, got {shapes}"
+        )
+    return axis
+
+
 @public("torch")
 @with_out
 def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
     """Every tensor in `num_chunks` chunks along `dim`, the last ones filled up with zeros, and the
     chunks of all tensors side by side: (..., num_chunks, elements)."""
+    given = _tensors("_chunk_cat", tensors)
+    axis = _chunked_axis(given, dim)
+    if num_chunks < 1:
+        raise RuntimeError(f"_chunk_cat expects positive num_chunks, got {num_chunks}")
     rows = []
-    for tensor in _tensors("_chunk_cat", tensors):
+    for tensor in given:
         shape = tensor._storage.laid.shape
-        axis = normalize_dim(dim, len(shape))
         missing = -shape[axis] % num_chunks
         filling = tensor.new_zeros((*shape[:axis], missing, *shape[axis + 1 :]))
         rows.append(reshape(cat([tensor, filling], axis), (*shape[:axis], num_chunks, -1)))

@@ -104,6 +104,8 @@ def cross_entropy_backward(
 class NllLoss(Op):
     """``-w[t] * x[t]`` of log-probabilities x and class indices t, reduced."""
 
+    constant_in = ("x",)
+
     def forward(F, x, target, weight, *, axis, reduction, ignore_index):
         F.check_labels(target, x.shape[axis], ignore_index)
         label, w = _labels_and_weights(F, target, weight, ignore_index, x.dtype)

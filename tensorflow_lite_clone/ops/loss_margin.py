@@ -13,6 +13,7 @@ from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._losses import expect_same_size, finish, reduction_of
 from tensorflow_lite_clone.ops._operands import expect_constant
 from tensorflow_lite_clone.ops._samples import holds
+from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.ops.activation_smooth import logsigmoid
 from tensorflow_lite_clone.ops.create import full_like
 from tensorflow_lite_clone.ops.norms import pairwise_distance
@@ -230,7 +231,7 @@ def multi_margin_loss(
     if rows and not holds((target >= 0) & (target < classes)):
         raise RuntimeError("target out of range")
     index = target.reshape(rows, 1).to(int64)
-    x = input.reshape(rows, classes)
+    x = stepwise(input).reshape(rows, classes)
     terms = _positive(margin - x.gather(1, index) + x)
     if p == 2:
         terms = terms * terms
@@ -266,7 +267,7 @@ def multilabel_margin_loss(
     if not holds((target >= -1) & (target < classes)):
         raise RuntimeError("argument #2 'target' is out of range")
     labels = target.reshape(rows, classes).to(int64)
-    x = input.reshape(rows, classes)
+    x = stepwise(input).reshape(rows, classes)
     listed = (labels == -1).cumsum(1) == 0
     index = labels.masked_fill(~listed, 0)
     every = target.new_tensor(range(classes))

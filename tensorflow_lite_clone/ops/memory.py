@@ -9,9 +9,10 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, edges_of, record
 from tensorflow_lite_clone.autograd.inplace import Restride, check_inplace
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.determinism import filling
 from tensorflow_lite_clone.core.errors import NotStrided, level_outside
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
-from tensorflow_lite_clone.core.shape import Size, contiguous_strides, normalize_dim
+from tensorflow_lite_clone.core.shape import Size, contiguous_strides, expect_storage, normalize_dim
 from tensorflow_lite_clone.core.strides import (
     MemoryFormat,
     channels_last,
@@ -19,7 +20,6 @@ from tensorflow_lite_clone.core.strides import (
     contiguous_format,
     dense_strides,
     expect_format,
-    extent,
     format_strides,
     has_format,
     is_channels_last,
@@ -31,7 +31,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import shape as views
 from tensorflow_lite_clone.ops import slices
 from tensorflow_lite_clone.ops._views import storage_of
-from tensorflow_lite_clone.storage import Free, Storage, strides_of
+from tensorflow_lite_clone.storage import Free, Storage, offset_of, reshaped, strides_of
 from tensorflow_lite_clone.tensor import Tensor, View
 
 for _format in (contiguous_format, preserve_format, channels_last, channels_last_3d):
@@ -128,7 +128,7 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
 @public("method")
 def storage_offset(self: Tensor) -> int:
     """How many elements lie before the first one in its memory."""
-    return slices.offset_of(self._storage)
+    return offset_of(self._storage)
 
 
 @public("method", names=("data_ptr", "const_data_ptr"))
@@ -179,8 +179,13 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 @public("torch")
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape to which all `shapes` broadcast; RuntimeError when there is none."""
+    """The shape to which all `shapes` broadcast; RuntimeError when there is none.
+
+    ValueError for negative sizes.
+    """
     known = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    if any([size < 0 for shape in known for size in shape]):
+        raise ValueError("Attempting to broadcast a dimension with negative length!")
     return Size(views.broadcast_shapes(*known))
 
 
@@ -245,14 +250,17 @@ def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat | None = None
         raise RuntimeError("cannot resize variables that require grad")
     storage = self._storage
     backend = storage.backend
-    if math.prod(shape) > extent(storage.laid.shape, backend.strides(storage.array)):
+    expect_storage(shape, self.dtype.itemsize)
+    changed = reshaped(storage, shape, contiguous_strides(shape))
+    if changed is None:
         array = backend.empty(shape, self.dtype)
+        value = filling(self.dtype)
+        if value is not None:
+            backend.write(array, value)
         F, count = backend.F, storage.laid.size
         backend.write(F.reshape(array, (-1,))[:count], F.reshape(storage.array, (-1,)))
-        self._storage = Storage(array, backend)
-    else:
-        array = backend.F.as_strided(storage.array, shape, contiguous_strides(shape))
-        self._storage = Storage(array, backend, storage.root or storage)
+        changed = Storage(array, backend)
+    self._storage = changed
     return self
 
 

@@ -73,15 +73,21 @@ def _canonical_mask(
         return None
     if mask.dtype is not dtypes.bool_ and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
-    if check_other and other_type is not None and other_type is not mask.dtype:
+    if check_other and other_type is not None:
+        _expect_one_kind(mask, mask_name, other_type, other_name)
+    if mask.dtype is dtypes.bool_:
+        return zeros_like(mask, dtype=target_type).masked_fill(mask, -inf)
+    return mask
+
+
+def _expect_one_kind(mask: Tensor, mask_name: str, other_type: DType, other_name: str) -> None:
+    """Warn of a mask of another dtype than the other one."""
+    if other_type is not mask.dtype:
         warnings.warn(
             f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type "
             "for both instead.",
             stacklevel=level_outside(),
         )
-    if mask.dtype is dtypes.bool_:
-        return zeros_like(mask, dtype=target_type).masked_fill(mask, -inf)
-    return mask
 
 
 def _merged_mask(mask: Tensor | None, padding: Tensor | None, query: Tensor) -> Tensor | None:
@@ -198,6 +204,8 @@ def multi_head_attention_forward(
             .expand(-1, num_heads, -1, -1)
             .reshape(batch * num_heads, 1, sources)
         )
+    if attn_mask is not None and key_padding_mask is not None:
+        _expect_one_kind(key_padding_mask, "key_padding_mask", attn_mask.dtype, "attn_mask")
     mask = _merged_mask(attn_mask, key_padding_mask, q)
     dropped = dropout_p if training else 0.0
     weights = None

@@ -150,7 +150,10 @@ def frexp(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Any:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     results = apply(Frexp, input)
     if out is not None:
-        results = [write_out("frexp", target, value) for target, value in zip(out, results)]
+        results = [
+            write_out("frexp", target, value, (input,), elementwise=True)
+            for target, value in zip(out, results)
+        ]
     return _frexp_result(results)
 
 

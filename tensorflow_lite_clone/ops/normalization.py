@@ -43,6 +43,7 @@ class LayerNorm(Op):
     """
 
     label = "NativeLayerNorm"
+    joined = ("x", "w", "out1", "out2")
     name = "layer_norm"
     nondifferentiable = (1, 2)
     hints = (1, 2)

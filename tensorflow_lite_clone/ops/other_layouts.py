@@ -105,7 +105,7 @@ def to_sparse(
             f"dense_to_sparse: sparse_dim argument must be in [0,{self.ndim}] range, but "
             f"{sparse_dim} is given"
         )
-    if count == 0:
+    if count == 0 and self.ndim:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
     return import_module("tensorflow_lite_clone.sparse").from_dense(self, count)
 

@@ -8,7 +8,7 @@ from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.strides import sizes_of
-from tensorflow_lite_clone.ops._views import storage_of
+from tensorflow_lite_clone.ops._views import stepwise, storage_of
 from tensorflow_lite_clone.ops.gather import index_select
 from tensorflow_lite_clone.ops.memory import in_format_of
 from tensorflow_lite_clone.ops.rearrange import ConstantPad
@@ -88,7 +88,7 @@ def _padded(input: Tensor, pad: Any, mode: str, value: complex | None) -> Tensor
 
 def _prolonged(input: Tensor, first: int, pairs: list, mode: str) -> Tensor:
     """`input` with its dimensions from `first` on prolonged by `pairs`."""
-    result = input
+    result = input if mode == "circular" else stepwise(input)
     for axis, (low, high) in enumerate(pairs, first):
         result = _continued(result, axis, low, high, mode, input.shape)
     if all([low <= 0 and high <= 0 for low, high in pairs]):

@@ -65,6 +65,7 @@ class MaxPool(Op):
     layout = windows
     any_layout = True
     label = "MaxPool2DWithIndices"
+    constant_in = ("x",)
     nondifferentiable = (1,)
     hints = (1,)
     renewable = True  # PyTorch keeps places, not values: ``relu_(max_pool2d(x))`` is common
@@ -213,6 +214,7 @@ class AvgPool(Op):
 
     any_layout = True
     label = "AvgPool2D"
+    constant_in = ("x",)
 
     @widened
     def forward(F, x, *, size, kernel, stride, padding, ceil_mode, include, divisor):
@@ -258,7 +260,9 @@ class AvgPoolBackward(Op):
                 else:
                     wide[part] += gx
             gx = wide
-        return _cropped(F, gx, size, padding)
+        gx = _cropped(F, gx, size, padding)
+        # Where a window is the whole picture its places share memory, and could not be written to.
+        return F.copy(gx) if 1 in count else gx
 
     def backward_x(F, h, *, size, kernel, stride, padding, ceil_mode, include, divisor):
         return F.avg_pool(

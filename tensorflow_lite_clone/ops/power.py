@@ -69,9 +69,7 @@ def _exponent_gradient(F, g, x, y, out):
     return F.where((x == 0) & (kept >= 0), 0, g * conj(F, out * F.log(x)))
 
 
-_pow = binary(
-    "pow", x=_base_gradient, y=_exponent_gradient, label="Pow", refuses="b", places=()
-)
+_pow = binary("pow", x=_base_gradient, y=_exponent_gradient, label="Pow", refuses="b", places=())
 
 
 def _static_exponent(input: Tensor, exponent: Any) -> Tensor:
@@ -139,7 +137,11 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
             raise wrong_operands("pow", input, exponent)
     else:
         result = _pow(input, exponent).contiguous()  # as PyTorch's function for it
-    return result if out is None else write_out("pow", out, result, (input, exponent))
+    return (
+        result
+        if out is None
+        else write_out("pow", out, result, (input, exponent), elementwise=True)
+    )
 
 
 @public("method", flat=True)
@@ -168,7 +170,11 @@ def _in_double(input: Any, exponent: Any) -> tuple[Any, Any]:
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent`` in float64, or complex128 for complex operands."""
     result = pow(*_in_double(input, exponent))
-    return result if out is None else write_out("float_power", out, result, (input, exponent))
+    return (
+        result
+        if out is None
+        else write_out("float_power", out, result, (input, exponent), elementwise=True)
+    )
 
 
 @public("method")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.core import float32_precision
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.public import public
 
@@ -12,7 +13,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     RuntimeError for another word. On the CPU products are always computed in float32.
     """
-    flags.set_matmul_precision(precision)
+    float32_precision.put_matmul(precision)
 
 
 @public("torch")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from typing import Any
 
@@ -296,8 +298,9 @@ def addbmm(
 
 
 def _inplace(name: str, function: Any, *places: str) -> None:
-    def write(self: Tensor, *args: Any, beta: complex = 1, alpha: complex = 1) -> Tensor:
-        result = function(self, *args, beta=beta, alpha=alpha)
+    @functools.wraps(inspect.unwrap(function))
+    def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        result = function(self, *args, **kwargs)
         if result.shape != self.shape:
             raise RuntimeError(
                 f"{name}_: output with shape {list(self.shape)} doesn't match the broadcast shape "

@@ -14,7 +14,7 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.core.limits import fitting_number
+from tensorflow_lite_clone.core.limits import as_int64, fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._operands import as_number
 from tensorflow_lite_clone.ops.create import finish
@@ -29,7 +29,7 @@ def _number(name: str, value: Any) -> Any:
     number = value.item() if isinstance(value, Tensor) else as_number(value)
     if number is None:
         raise TypeError(f"{name}(): argument must be Number, not {type(value).__name__}")
-    return fitting_number(number, dtypes.float64) if isinstance(number, complex) else number
+    return fitting_number(number, dtypes.float64)
 
 
 def _expect_numbers(name: str, *values: Any) -> None:
@@ -70,11 +70,14 @@ def arange(
     if dtype.kind in "iu":  # as torch: each of them is cut to an integer
         whole = all([isinstance(value, int) for value in (start, end, step)])
         start, end, step = int(start), int(end), int(step)
+        if dtype is dtypes.int64:
+            for value in (start, end, step):
+                fitting_number(value, dtype)
         if dtype is dtypes.int64 or whole:
             if not step:
                 raise ValueError("step must be nonzero")
             count = max(0, -((start - end) // step))
-        start, step = _as_int64(start), _as_int64(step)
+        start, step = as_int64(start), as_int64(step)
     else:
         step = float(step)
     array = backend.guarded(_stepped)(backend.F, count, step, start)
@@ -134,11 +137,6 @@ def _refuse(name: str, dtype: DType | None, kinds: str) -> None:
     if dtype is not None and (as_dtype(dtype).kind in kinds or dtype in FLOAT8):
         word = as_dtype(dtype).short_name
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{word}'")
-
-
-def _as_int64(number: int) -> int:
-    """The int64 with the bits of a larger number; sums of uint64 wrap around in the same way."""
-    return (number + 2**63) % 2**64 - 2**63
 
 
 def _stepped(F: Any, count: int, step: float, start: float) -> Any:

@@ -14,8 +14,7 @@ from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops import create
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._operands import operand_dtype
-from tensorflow_lite_clone.ops.slices import offset_of
-from tensorflow_lite_clone.storage import Free, Storage
+from tensorflow_lite_clone.storage import Free, Storage, offset_of
 from tensorflow_lite_clone.tensor import Tensor
 
 

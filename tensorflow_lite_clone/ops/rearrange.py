@@ -11,7 +11,7 @@ from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, int64
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
+from tensorflow_lite_clone.core.shape import expect_storage, normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
@@ -107,10 +107,14 @@ class ConstantPad(Op):
 
 
 def _repeated(name: str, x: Tensor, repeats: tuple) -> Tensor:
-    shape = storage_of(name, x).laid.shape
-    if any([count < 0 for count in repeats]):
-        sizes = [count * n for count, n in zip(repeats[::-1], shape[::-1])][::-1]
+    array = storage_of(name, x).laid
+    shape = array.shape
+    leading = (1,) * (len(repeats) - len(shape))
+    sizes = [count * n for count, n in zip(repeats, leading + shape, strict=True)]
+    if min(sizes, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}")
+    expect_storage(sizes, array.dtype.itemsize)
+    repeats = tuple([max(count, 0) for count in repeats])  # a negative one of a size of 0
     return apply(Repeat, x, repeats=repeats, shape=shape)
 
 
@@ -148,7 +152,7 @@ def repeat_interleave(
         backend = input._storage.backend
         count = input._storage.laid.size
         places = wrap(backend.F.arange(count, dtype=backend.native[int64]), backend)
-        return repeat_interleave(places, input)
+        return repeat_interleave(places, input, output_size=output_size)
     if dim is None:
         input, dim = reshape(input, (-1,)), 0
     shape = input._storage.laid.shape
@@ -161,7 +165,8 @@ def repeat_interleave(
         if count < 0:
             raise RuntimeError("Repeats must be non-negative")
         if not shape:
-            return repeat_interleave(reshape(input, (1,)), count, 0)
+            return repeat_interleave(reshape(input, (1,)), count, 0, output_size=output_size)
+        _expect_output_size(output_size, count * shape[axis])
         return apply(RepeatInterleave, input, repeats=count, axis=axis, shape=shape)
     size = shape[axis] if shape else 1
     F, counts = input._storage.backend.F, repeats._storage.array
@@ -179,7 +184,15 @@ def repeat_interleave(
     if counts.size and number_of(F.any(F.less(counts, 0)), input._storage.backend):
         raise RuntimeError("repeats can not be negative")
     places = F.repeat(F.arange(size), counts, axis=0)
+    _expect_output_size(output_size, places.shape[0])
     return index_select(input, axis, wrap(places, input._storage.backend))
+
+
+def _expect_output_size(given: int | None, size: int) -> None:
+    if given is not None and given != size:
+        raise RuntimeError(
+            f"repeat_interleave: Invalid output_size, expected {size} but got {given}"
+        )
 
 
 @public("torch", "method")
@@ -339,6 +352,7 @@ def _triangle_indices(
     kind = int64 if dtype is None else as_dtype(dtype)
     if kind.kind not in "iu":
         raise NotImplementedError(f"\"{name}_indices\" not implemented for '{kind.short_name}'")
+    expect_storage((row, col), 1)  # of the places that are looked at
     backend = backends.load(device)
     F = backend.F
     columns, rows = F.arange(col), F.add(F.reshape(F.arange(row), (row, 1)), offset)

@@ -15,12 +15,13 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import autocasts
+from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.table import serves
 from tensorflow_lite_clone.ops._arguments import expect_tensor
+from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops.activation import relu
 from tensorflow_lite_clone.ops.dropout import dropout
 from tensorflow_lite_clone.ops.join import cat, stack
@@ -109,9 +110,8 @@ def _at_once(x: Tensor, cell: tuple, *state: Tensor) -> bool:
     rows, size = w_hh.shape
     return (
         serves("lstm_sequence", first.backend)
-        and not autocast
-        and kind.kind == "f"
-        and kind.itemsize >= 4
+        and x.dtype.kind == "f"
+        and x.dtype.itemsize > 1
         and all([each._storage.laid.dtype == kind for each in operands])
         and all([each._storage.backend is first.backend for each in operands])
         and rows == 4 * size
@@ -134,8 +134,13 @@ def _sequence(
     w_ih, w_hh, b_ih, b_hh, w_hr = cell
     bias = b_ih + b_hh if folds_bias and b_ih is not None else b_ih
     if make is _lstm_step and sizes is None and w_hr is None and _at_once(x, cell[:4], *state):
-        operands = x, w_ih, w_hh, bias, *state
+        operands = [x, w_ih, w_hh, bias, *state]
+        narrow = x.dtype.itemsize == 2  # then states are in float32, and rounded once
+        if narrow:
+            operands = [each if each is None else cast(each, float32) for each in operands]
         out, last, *_ = apply(LstmSequence, *operands, backwards=backwards)
+        if narrow:
+            out, last = cast(out, x.dtype), cast(last, x.dtype)
         return out, out[0 if backwards else -1], last
     gates = linear(x, w_ih, bias)
     steps = gates.unbind(0) if sizes is None else split_with_sizes(gates, sizes)

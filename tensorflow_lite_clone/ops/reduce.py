@@ -77,8 +77,9 @@ class Mean(Op):
         return F.mean(x, axis=axis, keepdims=keepdims)
 
     def backward_x(F, g, *, axis, keepdims, shape):
-        g = restored(F, g, axis, keepdims, shape)
-        return F.broadcast_to(g / (reduced_count(shape, axis) or 1), shape)
+        # Divided last, so that each element has a place of its own and may be written to.
+        g = F.broadcast_to(restored(F, g, axis, keepdims, shape), shape)
+        return g / (reduced_count(shape, axis) or 1)
 
 
 @public("torch", "method")
@@ -166,6 +167,8 @@ def nanmean(
 
 class Prod(Op):
     """Product over one axis, or over all of a flat array."""
+
+    constant_in = ("x",)  # along an axis of one element
 
     def forward(F, x, *, axis, keepdims):
         return F.prod(x, axis=axis, keepdims=keepdims)

@@ -303,7 +303,7 @@ def diff(
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     joined = [tensor for tensor in (prepend, input, append) if tensor is not None]
     result = cat(joined, axis) if n and len(joined) > 1 else input
-    for _ in range(n):
+    for _ in range(min(n, result._storage.laid.shape[axis])):
         later, earlier = result[part(axis, 1, None)], result[part(axis, None, -1)]
         boolean = result._storage.laid.dtype.kind == "b"
         result = later.logical_xor(earlier) if boolean else later - earlier

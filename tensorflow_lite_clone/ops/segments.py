@@ -9,6 +9,7 @@ from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._samples import holds, per_sample
+from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.ops.gather import nonzero
 from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.ops.sort import searchsorted
@@ -68,7 +69,7 @@ def segment_reduce(
             f"segment_reduce(): Expected axis to be the last dimension of lengths but got {place}."
         )
     _check_lengths(data, lengths, place, unsafe or offsets is not None)
-    return _reduced(data, reduce, lengths, place, initial)
+    return _reduced(stepwise(data), reduce, lengths, place, initial)
 
 
 def _check_lengths(data: Tensor, lengths: Tensor, axis: int, unsafe: bool) -> None:

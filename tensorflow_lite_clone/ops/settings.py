@@ -19,7 +19,9 @@ _MODES = ("default", "warn", "error")
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for algorithms that give the same result every time; TypeError unless `mode` is a bool.
 
-    Kept and answered by the functions below: on the CPU there are no others.
+    As in PyTorch on the CPU, `put_` without `accumulate` and `max_unpool` then raise RuntimeError,
+    or warn if `warn_only`, and new memory is filled with NaN, or the largest integer, unless
+    `utils.deterministic.fill_uninitialized_memory` is off. All else is deterministic there.
     """
     if not isinstance(mode, bool):
         raise TypeError(

@@ -214,12 +214,7 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
         view_strides(source, backend.strides(array), wanted) is None
     ):
         return apply(UnsafeView, input, shape=wanted, source=source)
-    try:
-        call = View.calls[backend]
-    except KeyError:
-        call = prepared(View, backend)
-    part = call(array, shape=wanted, source=source)
-    return view_of(View, input, part, {"shape": wanted, "source": source})
+    return apply_view(View, input, shape=wanted, source=source)
 
 
 @public("method", flat=True)

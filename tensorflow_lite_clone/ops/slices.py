@@ -8,7 +8,7 @@ from tensorflow_lite_clone.autograd.apply import apply, apply_view
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.shape import normalize_dim
+from tensorflow_lite_clone.core.shape import expect_storage, normalize_dim
 from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import (
     dense_strides,
@@ -25,7 +25,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import numpy_names
 from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._views import storage_of
-from tensorflow_lite_clone.storage import strides_of
+from tensorflow_lite_clone.storage import bytes_of_memory, offset_of, strides_of
 from tensorflow_lite_clone.tensor import Tensor
 
 _ALL = slice(None)
@@ -231,15 +231,6 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     return apply_view(Diagonal, input, **parameters, shape=shape)
 
 
-def offset_of(storage: Any) -> int:
-    """How many elements lie before a tensor's first one in its memory."""
-    if storage.root is None:
-        return 0
-    F = storage.backend.F
-    distance = F.address(storage.array) - F.address(storage.root.array)
-    return distance // storage.laid.dtype.itemsize
-
-
 @public("torch", "method")
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """A view of the memory with any sizes and strides (in elements).
@@ -257,11 +248,11 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             f"{list(strides)}"
         )
     array, backend = storage.array, storage.backend
+    expect_storage(shape, 1)
     own = offset_of(storage)
     start = own if storage_offset is None else whole_number("storage_offset", storage_offset)
-    memory = (storage.root or storage).array
     itemsize = array.dtype.itemsize
-    held = extent(memory.shape, backend.strides(memory)) * memory.dtype.itemsize
+    held = bytes_of_memory(storage)
     needed = (start + extent(shape, strides)) * itemsize
     if start < 0 or (0 not in shape and needed > held):
         raise RuntimeError(

@@ -25,6 +25,7 @@ from tensorflow_lite_clone.ops._arguments import (
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._single import along_dim, apply_single
+from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -123,7 +124,7 @@ def _soft(name: str, op: type[Op], input: Tensor, dim: Any, dtype: DType | None)
     if not ndim:
         return apply(op, input.reshape(1), axis=0).reshape(())
     if not array.size:
-        return input.clone()
+        return stepwise(input).clone()
     return apply_single(op, input, {"axis": axis})
 
 

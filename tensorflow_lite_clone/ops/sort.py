@@ -124,7 +124,9 @@ def sort(
 ) -> Any:
     """The elements in order along `dim` as (values, indices); always stable, NaN is largest."""
     _require_ordered("Sort", input)
-    return delivered("sort", pick(Sort, _Sort, input, dim, True, descending=descending), out)
+    return delivered(
+        "sort", pick(Sort, _Sort, input, dim, True, descending=descending), out, (input,)
+    )
 
 
 @public("torch", "method")
@@ -139,7 +141,7 @@ def argsort(
 ) -> Tensor:
     """The indices that put the elements in order along `dim`."""
     with no_grad():
-        return delivered("argsort", sort(input, dim, descending)[1], out)
+        return delivered("argsort", sort(input, dim, descending)[1], out, (input,))
 
 
 @public("torch", "method")
@@ -171,7 +173,7 @@ def topk(
         raise RuntimeError("selected index k out of range")
     k = k if shape else 1  # PyTorch gives a zero-dim tensor's element for k = 0 as well
     result = pick(Topk, _Topk, input, dim, True, k=k, largest=largest)
-    return delivered("topk", result, out)
+    return delivered("topk", result, out, (input,))
 
 
 @public("torch", "method")
@@ -185,7 +187,7 @@ def kthvalue(
     axis = axis_of(dim, len(shape))
     if not 1 <= k <= (shape[axis] if shape else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
-    return delivered("kthvalue", pick(Kthvalue, _Kthvalue, input, dim, keepdim, k=k), out)
+    return delivered("kthvalue", pick(Kthvalue, _Kthvalue, input, dim, keepdim, k=k), out, (input,))
 
 
 class MedianOfAll(Op):
@@ -239,7 +241,7 @@ def _median(name: str, op: Any, whole: Any, kind: Any, input: Any, dim: Any, kee
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The lower median of all, or along `dim` as (values, indices); NaN if there is one."""
     result = _median("median", Median, MedianOfAll, _Median, input, dim, keepdim)
-    return delivered("median", result, out)
+    return delivered("median", result, out, (input,))
 
 
 @public("torch", "method")
@@ -249,7 +251,7 @@ def nanmedian(
 ) -> Any:
     """The lower median of what is not NaN, of all or along `dim` as (values, indices)."""
     result = _median("nanmedian", Nanmedian, NanmedianOfAll, _Nanmedian, input, dim, keepdim)
-    return delivered("nanmedian", result, out)
+    return delivered("nanmedian", result, out, (input,))
 
 
 @public("torch", "method")
@@ -257,7 +259,7 @@ def nanmedian(
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The most frequent element along `dim` as (values, indices); the smallest of several."""
     require_elements("mode", input, dim)
-    return delivered("mode", pick(Mode, _Mode, input, dim, keepdim), out)
+    return delivered("mode", pick(Mode, _Mode, input, dim, keepdim), out, (input,))
 
 
 class Searchsorted(Op):
@@ -332,9 +334,7 @@ def _values_like(boundaries: Tensor, input: Any) -> Tensor:
     if isinstance(input, Tensor):
         return input
     if as_number(input) is None:
-        raise TypeError(
-            f"argument 'input' must be Tensor or Number, not {type(input).__name__}"
-        )
+        raise TypeError(f"argument 'input' must be Tensor or Number, not {type(input).__name__}")
     backend = boundaries._storage.backend
     dtype = boundaries.dtype
     if isinstance(input, float) and dtype.kind != "f":
@@ -353,4 +353,6 @@ def _search(
     dtype = promote_types(rows.dtype, values.dtype)
     side = "right" if right else "left"
     result = apply(Searchsorted, cast(rows, dtype), cast(values, dtype), sorter, side=side)
-    return delivered("searchsorted", cast(result, int32) if out_int32 else result, out)
+    if out_int32:
+        result = cast(result, int32)
+    return delivered("searchsorted", result, out, (rows, values))

@@ -109,7 +109,9 @@ def _polygamma(n: int, input: Tensor, inplace: bool) -> Tensor:
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The `n`-th derivative of `digamma`."""
     result = _polygamma(n, input, False)
-    return result if out is None else write_out("polygamma", out, result, (input,))
+    return (
+        result if out is None else write_out("polygamma", out, result, (input,), elementwise=True)
+    )
 
 
 @public("method", names=("polygamma",))

@@ -24,6 +24,7 @@ from tensorflow_lite_clone.ops._spectral import (
     quotient,
     skew,
 )
+from tensorflow_lite_clone.ops._views import stepwise
 from tensorflow_lite_clone.ops.compare import maximum
 from tensorflow_lite_clone.ops.create import full, zeros
 from tensorflow_lite_clone.ops.spectral import NO_CONVERGENCE as _NO_EIGENVALUES
@@ -248,7 +249,7 @@ def pinv(
         expect_square("linalg.eigh", input)
     bounds = _bounds("pinv", input, atol, rtol)
     if not input.numel():
-        result = input.mT * 0
+        result = stepwise(input).mT * 0
     else:
         message = _NO_EIGENVALUES if hermitian else _NO_CONVERGENCE
         result = decomposed(message, Pinv, input, *bounds, hermitian=hermitian)

@@ -9,6 +9,7 @@ from tensorflow_lite_clone.autograd.attributes import detach
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
 from tensorflow_lite_clone.autograd.outputs import delivered
 from tensorflow_lite_clone.core.dtypes import int64
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
 from tensorflow_lite_clone.core.signature import checked
@@ -26,13 +27,18 @@ def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
     def copied(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if args:
             expect_tensor(name, args[0])
-        result = function(*args, **kwargs)
-        if out is not None:
-            written = delivered(name, result, out)
-            return written if isinstance(written, Tensor) else None  # as PyTorch
+        try:
+            result = function(*args, **kwargs)
+        except NotStrided as reason:
+            return reason.answer(name, *args, **kwargs)
         if isinstance(result, tuple):
-            return tuple([part.clone(memory_format=contiguous_format) for part in result])
-        return result.clone(memory_format=contiguous_format)
+            result = tuple([part.clone(memory_format=contiguous_format) for part in result])
+        else:
+            result = result.clone(memory_format=contiguous_format)
+        if out is None:
+            return result
+        written = delivered(name, result, out)
+        return written if isinstance(written, Tensor) else None  # as PyTorch
 
     copied.__name__ = copied.__qualname__ = name
     copied.__doc__ = f"A copy of what `{function.__name__.strip('_')}` shows."

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Self
 
 from tensorflow_lite_clone import cuda
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.profiler import frames
 from tensorflow_lite_clone.profiler._text import size
 from tensorflow_lite_clone.profiler.events import EventList, record_function
@@ -252,7 +253,9 @@ class profile:
             try:
                 self.on_trace_ready(self)
             except OSError as error:
-                warnings.warn(f"the profile could not be handed over: {error}", stacklevel=3)
+                warnings.warn(
+                    f"the profile could not be handed over: {error}", stacklevel=level_outside()
+                )
 
     # -- what was found -----------------------------------------------------------------------
 

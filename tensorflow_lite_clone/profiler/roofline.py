@@ -12,7 +12,6 @@ import json
 import math
 import os
 import statistics
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,7 @@ from typing import Any
 from tensorflow_lite_clone import cuda
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.backends.cuda import matmul as cuda_matmul
+from tensorflow_lite_clone.core import locks
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import bfloat16, float16, float32, float64
 from tensorflow_lite_clone.core.files import whole_file
@@ -44,7 +44,7 @@ _LONG_ENOUGH, _LARGEST = 1e-2, 8192
 _COPIED, _PART = 1 << 27, 1 / 16
 
 _known: dict[str, Roof] = {}
-_measuring = threading.Lock()
+_measuring = locks.lock()
 
 
 @dataclass(frozen=True)

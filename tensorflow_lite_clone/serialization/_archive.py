@@ -6,11 +6,13 @@ is described in PKWARE's APPNOTE.
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -139,7 +141,7 @@ class ArchiveReader:
         self._memory = None
         if map_file:
             mode: Any = "r+" if options.shares_mapping else "c"
-            self._memory = np.asarray(np.memmap(path, np.uint8, mode))
+            self._memory = np.asarray(np.memmap(os.fspath(path), np.uint8, mode))
 
     def __contains__(self, name: str) -> bool:
         return f"{self._folder}/{name}" in self._entries
@@ -231,7 +233,7 @@ def _end_of_archive(file: Any, start: int) -> int:
     Other things may follow, also other archives. An archive's last record says how long its
     directory is, and where from the archive's beginning.
     """
-    size = stop = file.seek(0, os.SEEK_END)
+    size = stop = end_of(file)
     while stop > start:  # backwards, as a rule in one step
         first = max(start, stop - _PIECE)
         file.seek(first)
@@ -248,6 +250,13 @@ def _end_of_archive(file: Any, start: int) -> int:
             place = data.rfind(_END, 0, place + len(_END) - 1)
         stop = first
     return size
+
+
+def end_of(file: Any) -> int:
+    """Where a file ends, which is where it stands afterwards."""
+    file.seek(0, os.SEEK_END)  # which gives None for an mmap, and for other people's files
+    position: int = file.tell()
+    return position
 
 
 def _has_large_end(file: Any, start: int, end: int) -> bool:
@@ -285,9 +294,12 @@ def read_into(file: Any, array: Any) -> None:
     rest = memoryview(array)
     into = getattr(file, "readinto", None)
     while rest.nbytes:
+        count = None
         if into is not None:
-            count = into(rest)
-        else:
+            with suppress(io.UnsupportedOperation):
+                count = into(rest)
+        if count is None:
+            into = None
             data = file.read(min(rest.nbytes, 1 << 24))
             count = len(data)
             rest[:count] = data

@@ -21,8 +21,10 @@ def is_archive(file: Any) -> bool:
     """Whether a file begins as a zip archive does, from where it stands."""
     start = file.tell()
     head = file.read(len(MAGIC))
+    if isinstance(head, str):
+        raise TypeError("a checkpoint is read from a binary file, and this one is open as text")
     file.seek(start)
-    return head == MAGIC
+    return bool(head == MAGIC)
 
 
 @contextmanager
@@ -79,4 +81,5 @@ def folder_name(f: Any) -> str:
     """The folder inside of the archive: the file's name without its ending."""
     if not is_path(f):
         return "archive"
-    return os.path.splitext(os.path.basename(os.fsdecode(os.fspath(f))))[0] or "archive"
+    name = os.path.splitext(os.path.basename(os.fspath(f)))[0]
+    return os.fsencode(name).decode(errors="replace") or "archive"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import sys
 from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.serialization._archive import read_into
+from tensorflow_lite_clone.serialization._archive import end_of, read_into
 from tensorflow_lite_clone.serialization._locations import Restorer
 from tensorflow_lite_clone.serialization._storages import Loaded, swapped
 
@@ -74,6 +73,6 @@ def load_legacy(file: Any, unpickle: Any, restore: Restorer) -> Any:
 
 def _size(file: Any) -> int:
     position = file.tell()
-    end = file.seek(0, os.SEEK_END)
+    end = end_of(file)
     file.seek(position)
     return end

@@ -25,6 +25,9 @@ from tensorflow_lite_clone.tensor.parameter import Parameter
 unfilled: WeakKeyDictionary[Storage, list[Callable[[], None]]] = WeakKeyDictionary()
 
 
+_MOST_DIMENSIONS = 64
+
+
 def memory_of(storage: TypedStorage | UntypedStorage) -> Storage:
     """The memory that a storage object of the face stands for."""
     if isinstance(storage, UntypedStorage):
@@ -42,6 +45,10 @@ def whole_numbers(what: str, values: Any) -> tuple[int, ...]:
     short in the file and endless when they are printed.
     """
     numbers = tuple(values)
+    if len(numbers) > _MOST_DIMENSIONS:
+        raise ValueError(
+            f"{what} of {len(numbers)} dimensions, and there can be {_MOST_DIMENSIONS}"
+        )
     if not all([type(n) is int and 0 <= n < 1 << 63 for n in numbers]):
         raise ValueError(f"{what} must be integers from 0 on")
     return numbers

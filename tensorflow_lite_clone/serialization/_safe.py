@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import threading
+import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tensorflow_lite_clone.core import locks
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.serialization import _rebuild
@@ -15,7 +16,7 @@ from tensorflow_lite_clone.serialization._names import KNOWN, full_name
 
 Global = Callable[..., Any] | tuple[Callable[..., Any], str]
 
-_lock = threading.Lock()
+_lock = locks.lock()
 _permanent: list[Global] = []
 _scoped: list[Global] = []  # an entry is there once for each open block that has it
 
@@ -104,21 +105,42 @@ def added() -> dict[str, Any]:
     }
 
 
-def weigh(key: Any, limit: int = 1000) -> None:
-    """ValueError for a key whose hash would take long: tuples of tuples can share their parts."""
+class Keys:
+    """The keys of dictionaries and sets that a file makes, to find those that would take long."""
+
+    def __init__(self) -> None:
+        self._alike: dict[int, list[Any]] = {}  # hash -> the keys that have it
+
+    def weigh(self, keys: Iterable[Any]) -> None:
+        """ValueError for keys that are slow to hash, or that are many with one hash.
+
+        Tuples of tuples can share their parts; and whatever has the hash of others is compared
+        with all of them. That of text nobody can know, and small numbers have each their own.
+        """
+        for key in keys:
+            if type(key) in (str, bytes, bool) or type(key) is int and abs(key) < sys.maxsize >> 2:
+                continue
+            _expect_few_parts(key)
+            alike = self._alike.setdefault(hash(key), [])
+            if key not in alike:
+                alike.append(key)
+            if len(alike) > _MOST_ALIKE:
+                raise ValueError("too many keys of dictionaries or sets have one hash")
+
+
+_MOST_ALIKE = 100
+_MOST_PARTS = 1000
+
+
+def _expect_few_parts(key: Any) -> None:
     rest, seen = [key], 0
     while rest:
         value = rest.pop()
         seen += 1
-        if seen > limit:
+        if seen > _MOST_PARTS:
             raise ValueError("a key of a dictionary or set has too many parts")
         if isinstance(value, (tuple, frozenset)):
             rest.extend(value)
-
-
-def _weighed(keys: Iterable[Any]) -> None:
-    for key in keys:
-        weigh(key)
 
 
 def _exactly(types: Any, *values: Any) -> None:
@@ -131,7 +153,7 @@ def _ordered_dict(items: Any = ()) -> OrderedDict:
     _exactly((list, tuple, dict, OrderedDict), items)
     pairs = list(items.items() if isinstance(items, dict) else items)
     _exactly((list, tuple), *pairs)
-    _weighed([key for key, _ in pairs])
+    Keys().weigh([key for key, _ in pairs])
     return OrderedDict(pairs)
 
 
@@ -142,7 +164,7 @@ def _counter(items: Any = None) -> Counter:
 
 def _set(items: Any = ()) -> set:
     _exactly((list, tuple), items)
-    _weighed(items)
+    Keys().weigh(items)
     return set(items)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
+
 
 class SourceChangeWarning(Warning):
     """For modules whose source has changed since they were saved; only the oldest files know."""
@@ -38,5 +40,8 @@ def check_module_version_greater_or_equal(
         )
         if error_if_malformed:
             raise RuntimeError(message) from error
-        warnings.warn(f"{message}, but continuing assuming that requirement is met", stacklevel=2)
+        warnings.warn(
+            f"{message}, but continuing assuming that requirement is met",
+            stacklevel=level_outside(),
+        )
         return True

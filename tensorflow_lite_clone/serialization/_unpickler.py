@@ -23,8 +23,8 @@ from tensorflow_lite_clone.serialization._safe import (
     CALLABLE,
     COPYING,
     DEFAULT,
+    Keys,
     added,
-    weigh,
 )
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -57,11 +57,12 @@ class Source:
 
     def line(self) -> str:
         """The text up to the next end of a line."""
-        data = self._file.readline(min(self.left, _LONGEST_LINE))
-        self.left -= len(data)
-        if data[-1:] != b"\n":
-            raise pickle.UnpicklingError("pickle data was truncated")
-        return data[:-1].decode("utf-8")
+        data = bytearray()  # not every file has a `readline` that takes a limit
+        while (byte := self.read(1)) != b"\n":
+            data += byte
+            if len(data) > _LONGEST_LINE:
+                raise pickle.UnpicklingError("a name is too long")
+        return data.decode("utf-8")
 
 
 def on(*opcodes: bytes) -> Callable[[_Handler], _Handler]:
@@ -80,17 +81,23 @@ class WeightsUnpickler:
 
     `persistent_load` is given the names of storages; `room` is how many bytes the tensors of the
     file may have, for those that must be copied. `encoding` is that of the text that Python 2
-    wrote.
+    wrote, or "bytes" to leave it as it is.
     """
 
-    encoding = "utf-8"
-
-    def __init__(self, source: Source, persistent_load: Any = None, room: int = 0) -> None:
+    def __init__(
+        self,
+        source: Source,
+        persistent_load: Any = None,
+        room: int = 0,
+        encoding: str = "utf-8",
+    ) -> None:
         self.source = source
         self.read = source.read
         self.persistent_load = persistent_load
+        self.encoding = encoding
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
+        self.keys = Keys()
         self.added = added()
         self.away = False  # whether a storage is being loaded
         self.foreign = Sightings()
@@ -150,6 +157,10 @@ class WeightsUnpickler:
         if count < 0:
             raise pickle.UnpicklingError("a negative length")
         return self.read(count)
+
+    def old_text(self, data: bytes) -> str | bytes:
+        """What Python 2 wrote as text."""
+        return data if self.encoding == "bytes" else data.decode(self.encoding)
 
     # -- names and calls ----------------------------------------------------------------------
 
@@ -244,11 +255,10 @@ class WeightsUnpickler:
         """Enter keys and values, which alternate, into a dictionary."""
         if len(items) % 2:
             raise pickle.UnpicklingError("odd number of items for SETITEMS")
-        for place in range(0, len(items), 2):
-            key = items[place]
-            if type(key) is not str:
-                weigh(key)
-            target[key] = items[place + 1]
+        keys = items[::2]
+        self.keys.weigh(keys)
+        for key, value in zip(keys, items[1::2], strict=True):
+            target[key] = value
 
 
 @on(pickle.PROTO)
@@ -403,8 +413,7 @@ def _empty_set(vm: WeightsUnpickler) -> None:
 @on(pickle.ADDITEMS)
 def _additems(vm: WeightsUnpickler) -> None:
     items = vm.pop_to_mark()
-    for item in items:
-        weigh(item)
+    vm.keys.weigh(items)
     vm.top((set,)).update(items)
 
 
@@ -441,7 +450,7 @@ def _numbers() -> None:
         return lambda vm: vm.stack.append(vm.sized(form).decode("utf-8", "surrogatepass"))
 
     def reads_old_text(form: str) -> _Handler:
-        return lambda vm: vm.stack.append(vm.sized(form).decode(vm.encoding, "surrogatepass"))
+        return lambda vm: vm.stack.append(vm.old_text(vm.sized(form)))
 
     def reads_bytes(form: str, kind: Any = bytes) -> _Handler:
         return lambda vm: vm.stack.append(kind(vm.sized(form)))

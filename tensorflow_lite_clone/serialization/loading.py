@@ -11,8 +11,9 @@ import warnings
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.serialization import _legacy
-from tensorflow_lite_clone.serialization._archive import ArchiveReader
+from tensorflow_lite_clone.serialization._archive import ArchiveReader, end_of
 from tensorflow_lite_clone.serialization._files import is_archive, is_path, opened_to_read
 from tensorflow_lite_clone.serialization._foreign import Sightings
 from tensorflow_lite_clone.serialization._locations import Restorer, mapper
@@ -53,7 +54,7 @@ def load(
     `map_location` says where storages go: a device, a dictionary of tags such as ``{"cuda:0":
     "cpu"}``, or a function of a storage in host memory and its tag that gives a storage or None.
     With `mmap` the file, which must be a path, is mapped, and its parts are read when they are
-    used; checksums are not compared then.
+    used; checksums are not compared then. `encoding` is that of text which Python 2 wrote.
 
     ``TORCH_FORCE_WEIGHTS_ONLY_LOAD=1`` in the environment overrules `weights_only`, and
     ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1`` makes it False where it is not given. Raises
@@ -64,10 +65,15 @@ def load(
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if weights_only is False:
-        warnings.warn(_TRUSTED, stacklevel=2)
+        warnings.warn(_TRUSTED, stacklevel=level_outside())
     if mmap and not is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
     restore = mapper(map_location)
+    if weights_only and pickle_load_args.keys() - {"encoding"}:
+        raise TypeError(
+            "with weights_only the one argument for the unpickler is `encoding`, and there is "
+            f"{', '.join(sorted(pickle_load_args))}"
+        )
     unpickle = _Unpickling(weights_only, pickle_module or pickle, pickle_load_args)
     with opened_to_read(f) as file:
         if is_archive(file):
@@ -155,9 +161,9 @@ class _Unpickling:
     def __call__(self, file: Any, persistent_load: Any, room: int = 0) -> Any:
         if self.weights_only:
             start = file.tell()
-            left = file.seek(0, os.SEEK_END) - start
+            left = end_of(file) - start
             file.seek(start)
-            machine = WeightsUnpickler(Source(file, left), persistent_load, room)
+            machine = WeightsUnpickler(Source(file, left), persistent_load, room, **self.arguments)
             machine.foreign = self.foreign
             try:
                 return machine.load()

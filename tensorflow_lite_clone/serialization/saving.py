@@ -64,12 +64,12 @@ def _write_legacy(
     file: Any, pickled: Any, storages: Collected, pickle_module: Any, protocol: int
 ) -> None:
     for header in (MAGIC_NUMBER, PROTOCOL_VERSION, SYSTEM):
-        pickle_module.dump(header, file, protocol=protocol)
+        write_all(file, pickle_module.dumps(header, protocol=protocol))
     write_all(file, pickled)
     keys = range(len(storages))
-    pickle_module.dump([str(key) for key in keys], file, protocol=protocol)
+    write_all(file, pickle_module.dumps([str(key) for key in keys], protocol=protocol))
     for key in keys:
         data = _contents(storages, key)
-        file.write(struct.pack("<q", data.size // storages.itemsize(key)))
+        write_all(file, struct.pack("<q", data.size // storages.itemsize(key)))
         for piece in pieces(data):
             write_all(file, piece)

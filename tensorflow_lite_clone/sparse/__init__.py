@@ -5,7 +5,7 @@ class `SparseTensor`. It can be moved, cast, coalesced, transposed, joined, summ
 its kind and to dense tensors, multiplied by either, made dense again, and multiplied as a matrix
 (``@``, `mm`, ``torch.mm``, ``torch.spmm``, ``torch.matmul``); gradients go through its values and
 through dense factors. What is not here raises NotImplementedError: other layouts (CSR, CSC,
-blocks), functions of which zero is not zero, slices, batches of products.
+blocks), functions of which zero is not zero, parts of a dimension by slices.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.device import Layout, sparse_coo
 from tensorflow_lite_clone.core.dtypes import DType, int64
+from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.ops import create
+from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.matmul import matmul as _matmul
+from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.sparse import arithmetic, products, shapes  # noqa: F401  enter functions
 from tensorflow_lite_clone.sparse.functions import method
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
@@ -48,7 +52,7 @@ def sparse_coo_tensor(
     values = create.as_tensor(values, dtype=dtype, device=device)
     indices = create.as_tensor(indices, device=values.device).to(int64)
     if indices.ndim != 2:
-        indices = indices.reshape(len(indices), -1)
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     if not values.ndim:
         values = values.reshape(1)
     if indices.shape[1] != values.shape[0]:
@@ -58,7 +62,8 @@ def sparse_coo_tensor(
         )
     count = indices.shape[0]
     ends = (indices.amax(1) + 1).tolist() if indices.shape[1] else [0] * count
-    size = (*ends, *values.shape[1:]) if size is None else tuple(size)
+    size = (*ends, *values.shape[1:]) if size is None else create.size_of((tuple(size),))
+    expect_storage(size, 1)
     if len(size) != count + values.ndim - 1:
         raise RuntimeError(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, "
@@ -101,7 +106,7 @@ def from_dense(input: Tensor, sparse_dim: int | None = None) -> SparseTensor:
     if count < input.ndim:
         flags = flags.reshape(*input.shape[:count], -1).any(-1)
     places = flags.nonzero().t()
-    return SparseTensor(places, input[tuple(places)], input.shape, True)
+    return SparseTensor(places, input[flags], input.shape, True)
 
 
 def mm(sparse: Tensor, dense: Tensor) -> Tensor:
@@ -152,6 +157,41 @@ SparseTensor.functions |= {
 }  # fmt: skip
 
 
+def spdiags(
+    diagonals: Tensor, offsets: Tensor, shape: Any, layout: Layout | None = None
+) -> SparseTensor:
+    """A matrix of the given `shape` with the rows of `diagonals` (k, n) as its diagonals.
+
+    `offsets` (k,), int64 and each there once, says which: 0 is the main one, positive ones lie
+    above it. Element j of a row is in column j. RuntimeError for other shapes and dtypes.
+    """
+    if layout not in (None, sparse_coo):
+        raise RuntimeError(f"spdiags: only the layout sparse_coo is supported, got {layout}")
+    rows = diagonals.unsqueeze(0) if diagonals.ndim == 1 else diagonals
+    starts = offsets.reshape(1) if not offsets.ndim else offsets
+    if rows.ndim != 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if starts.ndim != 1:
+        raise RuntimeError("Offsets must be scalar or vector")
+    if rows.shape[0] != starts.shape[0]:
+        raise RuntimeError(
+            f"Number of diagonals ({rows.shape[0]}) does not match the number of offsets "
+            f"({starts.shape[0]})"
+        )
+    if starts.dtype is not int64:
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {starts.dtype.short_name}")
+    if starts.unique().numel() != starts.numel():
+        raise RuntimeError("Offset tensor contains duplicate values")
+    height, width = shape
+    columns = create.zeros_like(rows, dtype=int64) + arange(rows.shape[1], device=rows.device)
+    lines = columns - starts.unsqueeze(1)
+    inside = (lines >= 0) & (lines < height) & (columns < width)
+    places = stack([lines[inside], columns[inside]])
+    return sparse_coo_tensor(places, rows[inside], (height, width))
+
+
 class _SparseType(type):
     """``torch.sparse.FloatTensor`` and its kin: constructors, types for `isinstance`."""
 
@@ -178,6 +218,7 @@ __all__ = [
     "log_softmax",
     "mm",
     "softmax",
+    "spdiags",
     "sparse_coo_tensor",
     "sum",
 ]

@@ -17,9 +17,12 @@ from tensorflow_lite_clone.tensor import Tensor
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """``input @ other``: dense, or sparse where both are sparse.
 
-    A sparse factor is a matrix, a dense one a matrix or a vector. Memory: as many rows of the dense
+    A sparse factor is a matrix, a dense one a matrix or a vector; or a sparse batch of matrices is
+    multiplied by a dense one. Memory: as many rows of the dense
     factor as there are values. RuntimeError for shapes that do not fit.
     """
+    if input.ndim == other.ndim == 3 and isinstance(input, SparseTensor):
+        return _batches(input, other)
     for factor in (input, other):
         if factor.ndim != 2 and (isinstance(factor, SparseTensor) or factor.ndim != 1):
             raise RuntimeError("products with sparse tensors are of matrices, and with vectors")
@@ -37,6 +40,22 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         product = _with_dense(turned, input.t() if input.ndim == 2 else input)
         return product.t() if input.ndim == 2 else product
     return _both(input, other) if isinstance(other, SparseTensor) else _with_dense(input, other)
+
+
+def _batches(a: SparseTensor, x: Tensor) -> Tensor:
+    """The matrices of the batch `a`, beside each other on the diagonal of one, times those of x."""
+    count, rows, columns = a.shape
+    if isinstance(x, SparseTensor) or a.dense_dim():
+        raise NotImplementedError("batches of products are of a sparse tensor and a dense one")
+    if x.shape[:2] != (count, columns):
+        raise RuntimeError(
+            f"bmm: expected the second batch to be of shape ({count}, {columns}, n), but got "
+            f"{tuple(x.shape)}"
+        )
+    batch, row, column = a._places
+    places = stack([batch * rows + row, batch * columns + column])
+    whole = SparseTensor(places, a._elements, (count * rows, count * columns))
+    return _with_dense(whole, x.reshape(count * columns, -1)).reshape(count, rows, x.shape[2])
 
 
 def _with_dense(a: SparseTensor, x: Tensor) -> Tensor:

@@ -136,13 +136,46 @@ def select(input: SparseTensor, dim: int, index: int) -> Tensor:
 
 @method("__getitem__")
 def _item(self: SparseTensor, index: Any) -> Tensor:
-    """Slices by numbers alone."""
+    """Slices by numbers, of some dimensions; NotImplementedError for parts of a dimension."""
+    indices = list(index) if isinstance(index, tuple) else [index]
+    if Ellipsis in indices:
+        at = indices.index(Ellipsis)
+        left_out = self.ndim - len(indices) + indices.count(None) + 1
+        indices[at : at + 1] = [slice(None)] * left_out
     found: Tensor = self
-    for number in index if isinstance(index, tuple) else (index,):
-        if type(number) is not int:
-            raise NotImplementedError("sparse tensors are indexed by numbers only")
-        found = found.select(0, number)
+    dim = 0
+    for number in indices:
+        if isinstance(number, Tensor) and not number.ndim:
+            number = number.item()
+        if type(number) is int:
+            found = found.select(dim, number)
+        elif number is None:
+            found, dim = found.unsqueeze(dim), dim + 1
+        elif isinstance(number, slice) and number == slice(None):
+            dim += 1
+        else:
+            raise NotImplementedError("sparse tensors are indexed by numbers, `:`, `...` and None")
     return found
+
+
+@function("narrow_copy")
+def narrow_copy(input: SparseTensor, dim: int, start: int, length: int) -> SparseTensor:
+    """The elements of which the index along `dim` is one of `length` numbers from `start` on."""
+    axis, count = normalize_dim(dim, input.ndim), input.sparse_dim()
+    size = list(input._size)
+    if not 0 <= start <= start + length <= size[axis]:
+        raise RuntimeError(
+            f"narrow_copy(): start ({start}) + length ({length}) exceeds dimension size "
+            f"({size[axis]})"
+        )
+    size[axis] = length
+    if axis >= count:
+        elements = input._elements.narrow(axis - count + 1, start, length)
+        return SparseTensor(input._places, elements, size, input._coalesced)
+    chosen = (input._places[axis] >= start) & (input._places[axis] < start + length)
+    places = input._places[:, chosen]
+    places[axis] -= start
+    return SparseTensor(places, input._elements[chosen], size, input._coalesced)
 
 
 @function("unbind")
@@ -248,6 +281,22 @@ def norm(
 def has_any(input: SparseTensor) -> Tensor:
     """Whether some element is not zero."""
     return input.coalesce()._elements.any()
+
+
+@function("item")
+def item(input: SparseTensor) -> Any:
+    """The one element as a Python number; RuntimeError where there are several."""
+    return input.to_dense().item()
+
+
+@method("__float__")
+def _float(self: SparseTensor) -> float:
+    return float(item(self))
+
+
+@method("__int__")
+def _int(self: SparseTensor) -> int:
+    return int(item(self))
 
 
 @function("sparse_mask")

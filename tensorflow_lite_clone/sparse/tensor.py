@@ -344,7 +344,7 @@ class SparseTensor(Tensor):
         for length in reversed(self._size[: self.sparse_dim()]):
             rows.append(flat % length)
             flat = flat // length
-        return stack(rows[::-1])
+        return stack(rows[::-1]) if rows else flat.new_zeros((0, flat.shape[0]))
 
 
 def _rebuilt(

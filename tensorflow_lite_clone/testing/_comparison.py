@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import promote_types
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create import as_tensor
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -285,7 +286,7 @@ def assert_allclose(
         "future release. Please use `torch.testing.assert_close()` instead. You can find detailed "
         "upgrade instructions in https://github.com/pytorch/pytorch/issues/61844.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=level_outside(),
     )
     actual = as_tensor(actual)
     expected = expected if isinstance(expected, Tensor) else as_tensor(expected, dtype=actual.dtype)

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType, bool_, uint8
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.limits import finfo, iinfo
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops.complex_numbers import view_as_complex
@@ -69,7 +70,7 @@ def _bounds(low: Any, high: Any, default: tuple, least: Any, end: Any, dtype: DT
             "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is "
             "deprecated since 2.1 and will be removed in 2.3. Use `torch.full(...)` instead.",
             FutureWarning,
-            stacklevel=4,
+            stacklevel=level_outside(),
         )
     elif low >= high:
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")

@@ -15,6 +15,7 @@ from tensorflow_lite_clone.autograd.gradients import backward
 from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from tensorflow_lite_clone.autograd.saved import saved_tensors_hooks
 from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.generators import default_states, restore
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -266,7 +267,8 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no tensor of the inputs requires a gradient."""
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
         warnings.warn(
-            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3
+            "None of the inputs have requires_grad=True. Gradients will be None",
+            stacklevel=level_outside(),
         )
 
 
@@ -292,7 +294,7 @@ def checkpoint(
         warnings.warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. "
             "use_reentrant=False is recommended.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         use_reentrant = True
     if use_reentrant:
@@ -307,8 +309,7 @@ def checkpoint(
         return _Reentrant.apply(function, preserve_rng_state, *args)
     if determinism_check not in ("default", "none"):
         raise ValueError(
-            "determinism_check should be one of ['default', 'none'], but got "
-            f"{determinism_check}"
+            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
         )
     first, second = context_fn()
     if not is_grad_enabled():

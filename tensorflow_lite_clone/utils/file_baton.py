@@ -7,6 +7,8 @@ import time
 import warnings
 from pathlib import Path
 
+from tensorflow_lite_clone.core.errors import level_outside
+
 __all__ = ["FileBaton"]
 
 
@@ -55,7 +57,7 @@ class FileBaton:
                 warnings.warn(
                     f"Waiting for the lock file {str(self.lock_file_path)!r} for {waited:.0f} s: "
                     "it may have been left by a process that was ended",
-                    stacklevel=2,
+                    stacklevel=level_outside(),
                 )
 
     def release(self) -> None:

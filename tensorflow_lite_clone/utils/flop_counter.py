@@ -15,6 +15,7 @@ from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from tensorflow_lite_clone.autograd.node import creation_hooks
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import is_op
 from tensorflow_lite_clone.nn.modules.module import (
@@ -216,7 +217,8 @@ class FlopCounterMode:
     ) -> None:
         if mods is not None:
             warnings.warn(
-                "mods argument is not needed anymore, you can stop passing it", stacklevel=2
+                "mods argument is not needed anymore, you can stop passing it",
+                stacklevel=level_outside(),
             )
         self.flop_counts: dict[str, dict[str, int]] = {_GLOBAL: {}}
         self.depth, self.display = depth, display

@@ -328,13 +328,22 @@ def test_values_are_not_kept():
         assert x.grad is not None
 
 
-def test_modules_with_buffers():
+@parameterized.expand(
+    [
+        (f"{kind} {name}", kind, reentrant)
+        for kind in ("BatchNorm1d", "InstanceNorm1d")
+        for name, reentrant in FORMS
+    ]
+)
+def test_modules_with_buffers(name, kind, reentrant):
+    """The running statistics are moved by both runs, though the second stops after its norm."""
+
     def script(lib):
         lib.manual_seed(0)
-        norm = lib.nn.BatchNorm1d(3)
-        x = lib.rand(4, 3, requires_grad=True)
-        checkpoint(lib, norm, x, use_reentrant=False).pow(2).sum().backward()
-        return x.grad, norm.weight.grad, norm.num_batches_tracked
+        norm = getattr(lib.nn, kind)(3, affine=True, track_running_stats=True)
+        x = lib.rand(4, 3, 2, requires_grad=True)
+        checkpoint(lib, norm, x, use_reentrant=reentrant).pow(2).sum().backward()
+        return x.grad, norm.weight.grad, dict(norm.named_buffers())
 
     same(script, rtol=1e-4, atol=1e-5)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
+import pytest
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
@@ -425,5 +426,29 @@ def test_multi_grad_hook():
         first.remove()
         (x * y).sum().backward()
         return seen, attempt(register, (x,), print, mode="none")
+
+    same(script)
+
+
+WITH_PLACES_OF_THEIR_OWN = {
+    "mean": lambda lib, x: x.mean(),
+    "mean of rows": lambda lib, x: x.mean((0, 3)).sum(),
+    "nanmean": lambda lib, x: x.nanmean(1).sum(),
+    "avg_pool2d": lambda lib, x: lib.nn.functional.avg_pool2d(x, 3).sum(),
+    "avg_pool2d of rows": lambda lib, x: lib.nn.functional.avg_pool2d(x, (1, 3)).sum(),
+    "adaptive_avg_pool2d": lambda lib, x: lib.nn.functional.adaptive_avg_pool2d(x, 1).sum(),
+}
+
+
+@pytest.mark.parametrize("name", WITH_PLACES_OF_THEIR_OWN)
+def test_gradients_of_means_may_be_written_to(name):
+    """By hooks, and where `grad` gives them; that of `sum` is expanded, as it is in PyTorch."""
+
+    def script(lib):
+        x = lib.arange(54.0).view(2, 3, 3, 3).requires_grad_()
+        y = x * 1
+        y.register_hook(lambda g: g.mul_(2))
+        (g,) = lib.autograd.grad(WITH_PLACES_OF_THEIR_OWN[name](lib, y), y)
+        return g.add_(1), g.stride()
 
     same(script)

@@ -87,3 +87,43 @@ def test_without_biases_and_for_few_columns(monkeypatch):
         np.testing.assert_allclose(one, true, rtol=1e-9)
         np.testing.assert_allclose(other, true, rtol=1e-9)
     assert declined["lstm_sequence", "numpy"] == before + 1
+
+
+@pytest.mark.parametrize(
+    "dtype, inside", [("bfloat16", True), ("bfloat16", False), ("float16", False)]
+)
+def test_two_byte_floats_and_autocast_are_one_call(dtype, inside):
+    """Inside of autocast, or in the dtype itself: torch's dtypes, and values up to rounding.
+
+    (On many processors PyTorch has no LSTM of float16 under autocast.)
+    """
+
+    def found(lib):
+        rng = np.random.default_rng(1)
+        narrow = getattr(lib, dtype)
+        net = lib.nn.LSTM(3, 4, num_layers=2, bidirectional=True)
+        with lib.no_grad():
+            for param in net.parameters():
+                param.copy_(lib.tensor(rng.standard_normal(tuple(param.shape))) / 2)
+        x = lib.tensor(rng.standard_normal((5, 2, 3)), dtype=lib.float32, requires_grad=True)
+        if inside:
+            with lib.autocast("cpu", narrow):
+                out, states = net(x)
+        else:
+            out, states = net.to(narrow)(x.to(narrow))
+        out.float().pow(2).sum().backward()
+        return [out, *states, x.grad, *[param.grad for param in net.parameters()]]
+
+    before = served["lstm_sequence", "numpy"]
+    ours, theirs = found(tlc), found(torch)
+    assert served["lstm_sequence", "numpy"] == before + 4
+    for mine, other in zip(ours, theirs, strict=True):
+        assert str(mine.dtype).rpartition(".")[2] == str(other.dtype).rpartition(".")[2]
+        expected = other.detach().double().numpy()
+        # PyTorch rounds the states of every step, of which there are five here in two layers.
+        np.testing.assert_allclose(
+            mine.detach().double().numpy(),
+            expected,
+            rtol=0,
+            atol=8 * torch.finfo(getattr(torch, dtype)).eps * max(1, np.abs(expected).max()),
+        )

@@ -129,6 +129,7 @@ class Trial:
             v for v in leaves(self.drawn, Value) if v.grad and v.dtype in ("float64", "float32")
         ]
         self.wants_grad: dict[Side, list[bool]] = {}
+        self.wants_second: dict[Side, list[bool]] = {}
 
     def directions(self, order, arrays) -> list[np.ndarray]:
         """Fixed random arrays of the given ones' shapes."""
@@ -140,11 +141,14 @@ class Trial:
     def derivative(self, side, order: int, step=0.0, directions=(), **options) -> list[np.ndarray]:
         """All gradients of an order, at inputs (and first upstream gradients) moved by a step.
 
-        Options: `dtype`; `upstream(side, array, dtype)` lays out the first upstream gradients.
+        Options: `dtype`; `upstream(side, array, dtype)` lays out the first upstream gradients;
+        with `constant` these require no gradient.
         """
         return side.call(self._derivative, side, order, step, directions, **options)
 
-    def _derivative(self, side, order, step, directions, dtype="float64", upstream=Side.tensor):
+    def _derivative(
+        self, side, order, step, directions, dtype="float64", upstream=Side.tensor, constant=False
+    ):
         moved, inputs = iter(directions), []
 
         def make(value, wanted):
@@ -171,7 +175,7 @@ class Trial:
             kinds = [side.dtype(t) for t in level]
             lay = upstream if number == 1 else Side.tensor
             ups = [lay(side, a, kind) for a, kind in zip(arrays, kinds, strict=True)]
-            if number == 1 and order > 1:
+            if number == 1 and order > 1 and not constant:
                 ups = [up.requires_grad_(True) for up in ups]
             live = [(t, up) for t, up in zip(level, ups, strict=True) if t.requires_grad]
             found = [None] * len(variables)
@@ -184,7 +188,9 @@ class Trial:
                     allow_unused=True,
                 )
             level = [self._gradient(side, g, x) for g, x in zip(found, variables, strict=True)]
-            variables = variables + ups if number == 1 else variables
+            if number == 1:
+                self.wants_second[side] = [g is not None and bool(g.requires_grad) for g in found]
+                variables = variables if constant else variables + ups
         return [side.numpy(t).astype(np.float64) for t in level]
 
     def compare(self, got, wanted, dtype="float64") -> None:

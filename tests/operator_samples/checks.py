@@ -10,16 +10,20 @@ from typing import Any
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.operator_samples.translate import (
-    Missing,
-    name_of,
-    operator,
-    to_ours,
-    to_ours_callable,
-    to_torch,
+from tests.samples.comparison import (
+    SEED,
+    Difference,
+    Nothing,
+    brief,
+    call_ours,
+    call_theirs,
+    compare,
+    gradients_of,
+    leaves,
+    same_error,
 )
+from tests.samples.translate import Missing, name_of, operator, to_ours, to_ours_callable, to_torch
 
-SEED = 1234
 #: Of PyTorch's dtypes those that are not here: NumPy has no complex numbers of four bytes.
 ABSENT = (torch.complex32,)
 #: Results whose values nobody promises.
@@ -41,83 +45,6 @@ ORDERED = {
 }
 
 
-class Difference(Exception):
-    """The sides disagree."""
-
-
-class Nothing(Exception):
-    """PyTorch has no sample of this kind on the CPU."""
-
-
-def _seeded(function: Callable[..., Any], seed: Callable[[int], Any], *args: Any, **kwargs: Any):
-    seed(SEED)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return function(*args, **kwargs)
-
-
-def _theirs(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return _seeded(function, torch.manual_seed, *args, **kwargs)
-
-
-def _ours(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return _seeded(function, tlc.manual_seed, *args, **kwargs)
-
-
-def _plain(value: Any) -> Any:
-    """Tuples of all kinds as lists; sparse results dense; others as they are."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach()
-        return value.to_dense() if value.layout is not torch.strided else value
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
-
-
-def compare(ours: Any, theirs: Any, values: bool = True) -> None:
-    """Equal structure, dtypes, shapes and, within PyTorch's tolerances for the dtype, values."""
-    got, wanted = to_torch(ours), _plain(theirs)
-    if isinstance(wanted, list):
-        if not isinstance(got, list) or len(got) != len(wanted):
-            raise Difference(f"{got!r:.60} for {wanted!r:.60}")
-        for left, right in zip(got, wanted, strict=True):
-            compare(left, right, values)
-    elif isinstance(wanted, torch.Tensor):
-        if not isinstance(got, torch.Tensor):
-            raise Difference(f"{type(got).__name__} for a tensor")
-        if got.dtype != wanted.dtype:
-            raise Difference(f"dtype {got.dtype} for {wanted.dtype}")
-        if got.shape != wanted.shape:
-            raise Difference(f"shape {tuple(got.shape)} for {tuple(wanted.shape)}")
-        if values:
-            options = _tolerance(wanted)
-            if wanted.dtype.itemsize == 1 and wanted.dtype.is_floating_point:
-                got, wanted = got.float(), wanted.float()
-            torch.testing.assert_close(
-                got, wanted, equal_nan=True, check_device=False, check_stride=False, **options
-            )
-    elif isinstance(wanted, (float, complex)):
-        torch.testing.assert_close(got, wanted, equal_nan=True)
-    elif got != wanted:
-        raise Difference(f"{got!r:.60} for {wanted!r:.60}")
-
-
-def _tolerance(wanted: torch.Tensor) -> dict[str, float]:
-    """PyTorch's tolerances for the dtype, or 16 units in the last place of the largest element:
-    where terms cancel, both sides are off by that much."""
-    if not (wanted.is_floating_point() or wanted.is_complex()) or not wanted.numel():
-        return {}
-    sizes = wanted.abs().double()
-    sizes = sizes[sizes.isfinite()]
-    largest = sizes.max().item() if sizes.numel() else 0.0
-    relative, absolute = torch.testing._comparison.default_tolerances(wanted.dtype)
-    ulps = 16 if wanted.dtype.itemsize > 2 or wanted.is_complex() else 4
-    return {
-        "rtol": relative,
-        "atol": max(absolute, ulps * torch.finfo(wanted.dtype).eps * largest),
-    }
-
-
 def _samples(op: Any, dtype: torch.dtype, gradient: bool = False) -> list[Any]:
     torch.manual_seed(SEED)
     with warnings.catch_warnings():
@@ -136,7 +63,7 @@ def _calls(op: Any, dtype: torch.dtype, gradient: bool = False) -> Iterator[tupl
     for sample in _samples(op, dtype, gradient):
         args, kwargs = to_ours((sample.input, *sample.args)), to_ours(sample.kwargs)
         try:
-            theirs = _theirs(op.op, sample.input, *sample.args, **sample.kwargs)
+            theirs = call_theirs(op.op, sample.input, *sample.args, **sample.kwargs)
         except Exception:
             continue  # an entry that PyTorch itself marks as failing
         yield sample, args, kwargs, theirs
@@ -173,7 +100,7 @@ def forward(op: Any, dtype: torch.dtype | None = None) -> None:
     count = 0
     for sample, args, kwargs, theirs in _calls(op, dtype or default_dtype(op)):
         count += 1
-        ours, theirs = _processed(sample, _ours(function, *args, **kwargs), theirs)
+        ours, theirs = _processed(sample, call_ours(function, *args, **kwargs), theirs)
         if op.name in ORDERED:
             ours, theirs = (_found(op, sample, side) for side in (to_torch(ours), theirs))
         try:
@@ -217,12 +144,12 @@ def _nearer(op: Any, sample: Any, ours: Any, theirs: Any) -> bool:
     torch.set_default_dtype(torch.float64)
     try:
         args, kwargs = _widened((sample.input, *sample.args)), _widened(sample.kwargs)
-        exact = sample.output_process_fn_grad(_theirs(op.op, *args, **kwargs))
+        exact = sample.output_process_fn_grad(call_theirs(op.op, *args, **kwargs))
     except Exception:  # no such dtype
         return False
     finally:
         torch.set_default_dtype(before)
-    sides = [_leaves(_plain(side), torch.Tensor) for side in (to_torch(ours), theirs, exact)]
+    sides = [leaves(side, torch.Tensor) for side in (to_torch(ours), theirs, exact)]
     return all(_error(left, true) <= _error(right, true) for left, right, true in zip(*sides))
 
 
@@ -249,48 +176,6 @@ def dtypes(op: Any) -> None:
         raise Difference("; ".join(f"{name}: {brief(error)}" for name, error in failed.items()))
 
 
-def brief(error: BaseException) -> str:
-    """An error in one line."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {' '.join(lines[:4])[:200]}"
-
-
-def _leaves(value: Any, kind: type) -> list[Any]:
-    if isinstance(value, kind):
-        return [value]
-    if isinstance(value, (list, tuple)):
-        return [leaf for item in value for leaf in _leaves(item, kind)]
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in _leaves(item, kind)]
-    return []
-
-
-def _directions(shapes: list[Any], seed: int) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(shape, dtype=dtype, generator=generator) for shape, dtype in shapes]
-
-
-def _gradients(module: Any, outputs: Any, inputs: list[Any], order: int) -> list[list[Any]]:
-    """Gradients of orders 1 to `order` along directions that both sides share."""
-    level = [x for x in _leaves(outputs, module.Tensor) if x.requires_grad]
-    found = []
-    for number in range(1, order + 1):
-        shapes = [(tuple(x.shape), getattr(torch, str(x.dtype).split(".")[-1])) for x in level]
-        ups = _directions(shapes, number)
-        ups = ups if module is torch else to_ours(ups)
-        if not level:
-            return found
-        found.append(
-            list(
-                module.autograd.grad(
-                    level, inputs, ups, create_graph=number < order, allow_unused=True
-                )
-            )
-        )
-        level = [g for g in found[-1] if g is not None and g.requires_grad]
-    return found
-
-
 def _order(op: Any, order: int) -> None:
     if not op.supports_autograd or (order == 2 and not op.supports_gradgrad):
         raise Nothing("no gradient in PyTorch")
@@ -302,20 +187,20 @@ def _order(op: Any, order: int) -> None:
         for sample, args, kwargs, theirs in _calls(op, dtype, gradient=True):
             inputs = [
                 x
-                for x in _leaves([sample.input, sample.args, sample.kwargs], torch.Tensor)
+                for x in leaves([sample.input, sample.args, sample.kwargs], torch.Tensor)
                 if x.requires_grad and x.is_leaf
             ]
-            mine = [x for x in _leaves([args, kwargs], tlc.Tensor) if x.requires_grad]
-            ours = _ours(function, *args, **kwargs)
+            mine = [x for x in leaves([args, kwargs], tlc.Tensor) if x.requires_grad]
+            ours = call_ours(function, *args, **kwargs)
             ours, theirs = _processed(sample, ours, theirs)
             try:
-                wanted = _theirs(_gradients, torch, theirs, inputs, order)
+                wanted = call_theirs(gradients_of, torch, theirs, inputs, order)
             except Exception:
                 continue
             if len(wanted) < order or all(g is None for g in wanted[-1]):
                 continue
             count += 1
-            got = _ours(_gradients, tlc, ours, mine, order)
+            got = call_ours(gradients_of, tlc, ours, mine, order)
             if len(got) < order:
                 raise Difference("the result requires no gradient")
             for left, right, x in zip(got[-1], wanted[-1], inputs, strict=True):
@@ -354,23 +239,16 @@ def errors(op: Any) -> None:
         except (Missing, TypeError, ValueError):  # no such tensors here: meta, 65 dimensions
             continue
         try:
-            _theirs(op.op, sample.input, *sample.args, **sample.kwargs)
+            call_theirs(op.op, sample.input, *sample.args, **sample.kwargs)
         except Exception as error:
             wanted = error
         else:
             continue
         count += 1
         try:
-            _ours(function, *args, **kwargs)
+            call_ours(function, *args, **kwargs)
         except Exception as error:
-            if (
-                not isinstance(error, type(wanted))
-                and type(error).__name__ != type(wanted).__name__
-            ):
-                raise Difference(
-                    f"{type(error).__name__} for {type(wanted).__name__}: {str(error)[:80]} "
-                    f"({str(wanted)[:80]})"
-                ) from error
+            same_error(error, wanted)
         else:
             raise Difference(f"nothing raised for {type(wanted).__name__}: {str(wanted)[:120]}")
     if not count:
@@ -384,7 +262,7 @@ def out(op: Any) -> None:
     function = operator(op)
     count = 0
     for sample, args, kwargs, theirs in _calls(op, default_dtype(op)):
-        expected = _leaves(theirs, torch.Tensor)
+        expected = leaves(theirs, torch.Tensor)
         single = isinstance(theirs, torch.Tensor)
         if not expected or op.name == "histogramdd":  # which has none in PyTorch either
             continue
@@ -395,7 +273,7 @@ def out(op: Any) -> None:
                 for x in expected
             ]
             target = made[0] if single else tuple(made)
-            found = _ours(function, *args, **kwargs, out=target)
+            found = call_ours(function, *args, **kwargs, out=target)
             if found is None:  # what is split into copies returns nothing, in PyTorch too
                 found = target
             returned = [found] if single else list(found)

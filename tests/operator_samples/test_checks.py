@@ -10,7 +10,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import tensorflow_lite_clone as tlc
 from tests.operator_samples import checks
-from tests.operator_samples.translate import Missing, to_ours, to_torch
+from tests.samples.translate import Missing, to_ours, to_torch
 
 
 def _entry(name: str) -> Any:

@@ -119,7 +119,7 @@ EXPRESSIONS = """
     x.sqrt(); x.round(); x.sign(); x.sigmoid(); x.relu(); x.softmax(0); x.sum(); x.mean()
     x.prod(); x.max(); x.min(); x.amax(); x.argmax(); x.norm(); x.cumsum(0); x.sort(); x.argsort()
     x.topk(1); x.unique(); x.clamp(0, 1); x.lerp(x, 0.5); x.logical_not(); x.signbit()
-    lib.maximum(x, x); lib.equal(x, x); lib.allclose(x, x); lib.isclose(x, x); lib.dot(x[0], x[0])
+    lib.maximum(x, x); lib.equal(x, x.clone()); lib.allclose(x, x); lib.isclose(x, x); lib.dot(x[0], x[0])
     lib.bmm(x[None], x[None]); lib.nan_to_num(x); lib.histc(x); lib.tril(x); lib.triu(x); x.exp_()
     x.gather(0, lib.tensor([[0, 1]])); x.masked_fill(b, 1.0); x.count_nonzero(); x.sqrt_()
     x.neg_(); lib.nn.functional.dropout(x); lib.nn.functional.relu(x); lib.nn.functional.gelu(x)

@@ -79,6 +79,15 @@ class TestGrad(unittest.TestCase):
                 self.against_torch(trial, 2)
             self.by_differences(trial, 2)
 
+    @each([op for op in TWICE if op.torch_orders > 1])
+    def test_second_along_constants(self, op):
+        """Which gradients have one depends on the formula alone where upstream ones do not."""
+        for trial in trials(op, ("full", "torch")):
+            wanted = trial.derivative(TORCH, 2, constant=True)
+            got = trial.derivative(OURS, 2, constant=True)
+            self.assertEqual(trial.wants_second[OURS], trial.wants_second[TORCH])
+            trial.compare(got, wanted)
+
     @each([op for op in TWICE if op.order3])
     def test_third(self, op):
         self.beyond_torch(op, 3)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
+import pickle
 import random
 import struct
 import subprocess
@@ -15,6 +17,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
+from tests.serialization.pickles import archive
 from tests.tools.markdown import ROOT
 
 
@@ -195,3 +198,75 @@ def test_names_for_files(tmp_path):
         assert not other.closed
         assert names.DEFAULT_PROTOCOL == 2
         assert names.MAP_LOCATION is not None
+
+
+class Minimal:
+    """A file that does what PyTorch asks of one, and whose `seek` says nothing."""
+
+    def __init__(self, data):
+        self._file = io.BytesIO(data)
+        self.tell = self._file.tell
+        self.read = self._file.read
+
+    def seek(self, *place):
+        self._file.seek(*place)
+
+
+class CannotReadInto(io.BytesIO):
+    def readinto(self, buffer):
+        raise io.UnsupportedOperation("readinto")
+
+
+class InPieces(io.BytesIO):
+    def readinto(self, buffer):
+        return super().readinto(memoryview(buffer)[:3])
+
+
+def mapped(data):
+    memory = mmap.mmap(-1, len(data))
+    memory[:] = data
+    return memory
+
+
+@pytest.mark.parametrize("form", ({}, {"_use_new_zipfile_serialization": False}))
+@pytest.mark.parametrize("kind", (Minimal, CannotReadInto, InPieces, mapped))
+def test_kinds_of_file_objects(kind, form):
+    stream = io.BytesIO()
+    torch.save({"x": torch.arange(5.0)}, stream, **form)
+    assert tlc.load(kind(stream.getvalue()))["x"].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("form", ({}, {"_use_new_zipfile_serialization": False}))
+def test_a_file_that_is_open_as_text(tmp_path, form):
+    tlc.save(tlc.ones(2), tmp_path / "a.pt", **form)
+    with open(tmp_path / "a.pt", encoding="latin1") as file, pytest.raises(TypeError, match="text"):
+        tlc.load(file)
+
+
+def test_a_name_that_is_no_text(tmp_path):
+    """Names of files can be any bytes, which Python shows as surrogates."""
+    path = os.path.join(tmp_path, os.fsdecode(b"\xff\xfe.pt"))
+    try:
+        open(path, "wb").close()
+    except OSError as error:
+        pytest.skip(f"this file system has no such names: {error}")
+    tlc.save(tlc.arange(3.0), path)
+    assert tlc.load(path, mmap=True).tolist() == torch.load(path).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("form", ({}, {"_use_new_zipfile_serialization": False}))
+def test_arguments_of_the_unpickler(form):
+    stream = io.BytesIO()
+    tlc.save(tlc.ones(2), stream, **form)
+    stream.seek(0)
+    assert tlc.load(stream, encoding="latin1").tolist() == [1, 1]
+    stream.seek(0)
+    with pytest.raises(TypeError, match="nonsense"):
+        tlc.load(stream, nonsense=1)
+
+
+@pytest.mark.parametrize("encoding", ("latin1", "bytes"))
+def test_text_of_python_2(encoding):
+    pickled = b"\x80\x02U\x02\xe9x."
+    value = tlc.load(archive(pickled), encoding=encoding)
+    assert value == pickle.loads(pickled, encoding=encoding)

@@ -10,6 +10,7 @@ import random
 import struct
 import subprocess
 import sys
+import time
 import tracemalloc
 
 import numpy as np
@@ -233,6 +234,51 @@ def test_memory_is_bounded(name):
 def test_bombs_are_refused(name):
     with pytest.raises((pickle.UnpicklingError, EOFError)):
         tlc.load(archive(BOMBS[name], _0=bytes(16)))
+
+
+# -- time -------------------------------------------------------------------------------------
+
+PERIOD = 2**61 - 1  # of the hashes of numbers
+ALIKE = [integer(n * PERIOD) for n in range(1, 30_000)]
+#: -1 and -2 have one hash.
+ONES = b"J\xff\xff\xff\xff", b"J\xfe\xff\xff\xff"
+TUPLES = [b"(" + b"".join([ONES[n >> k & 1] for k in range(14)]) + b"t" for n in range(2**14)]
+REALS = [struct.pack(">d", float(n)) for n in range(30_000)]
+NEGATIVE_REALS = [struct.pack(">d", float(-1_000_003 * n)) for n in range(30_000)]
+COMPLEX = [b"h\x00G%sG%s\x86RN" % pair for pair in zip(NEGATIVE_REALS, REALS, strict=True)]
+PAIRS = b"](" + b"".join([key + b"N\x86" for key in ALIKE]) + b"e"
+MANY = b"(" + b"h\x01" * 400_000 + b"t"
+SLOW = {
+    "keys": b"}(" + b"".join([key + b"N" for key in ALIKE]) + b"u",
+    "keys one by one": b"}" + b"".join([key + b"Ns" for key in ALIKE]),
+    "tuples": b"}(" + b"".join([key + b"N" for key in TUPLES]) + b"u",
+    "complex": b"cbuiltins\ncomplex\nq\x00}(" + b"".join(COMPLEX) + b"u",
+    "an OrderedDict": b"ccollections\nOrderedDict\n" + PAIRS + b"\x85R",
+    "a set": b"\x8f(" + b"".join(ALIKE) + b"\x90",
+    "a set that is called": b"cbuiltins\nset\n](" + b"".join(ALIKE) + b"e\x85R",
+    "sizes to be multiplied": integer(2**62)
+    + b"q\x010"
+    + tensor(0, (), ())[2:].replace(b"(t(t\x89}tR.", MANY + MANY + b"\x89N}tR"),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_time_is_bounded(name):
+    """Work grows with the file, not with its square: these would take from seconds to hours."""
+    stream = archive(b"\x80\x04" + SLOW[name] + b".", _0=bytes(16))
+    began = time.process_time()
+    with pytest.raises(pickle.UnpicklingError, match="one hash|dimensions"):
+        tlc.load(stream)
+    assert time.process_time() - began < 2
+
+
+def test_ordinary_keys_are_taken():
+    keys = [*range(-300, 300), *map(str, range(300)), *[n / 7 for n in range(300)], 2**70, None]
+    value = [dict.fromkeys([*keys, (0.5, 1), (n, "a")]) for n in range(200)]
+    stream = io.BytesIO()
+    tlc.save(value, stream)
+    stream.seek(0)
+    assert tlc.load(stream) == value
 
 
 # -- tensors beyond their memory ----------------------------------------------------------------

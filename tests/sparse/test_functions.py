@@ -13,6 +13,36 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's, of beta state
 # In these S makes rows (6, 2), A and B are matrices (3, 4); x, y and z are dense.
 EXPRESSIONS = """
     S([5, 1, 1, 0]) + S([4, 5, 1], 10.0)
+    A[:, 1]
+    A[..., 1]
+    A[1, :]
+    A[None]
+    A[:, None, 2]
+    A[lib.tensor(1, device=place)]
+    A.narrow_copy(0, 1, 2)
+    lib.narrow_copy(A, 1, 0, 3)
+    S([5, 1, 1]).narrow_copy(1, 1, 1)
+    S([5, 1, 1]).narrow_copy(0, 1, 9)
+    lib.stack([A, B]).bmm(lib.stack([z.t(), z.t() * 2]))
+    lib.bmm(lib.stack([A, B]), lib.stack([z, z]))
+    lib.ones(1, 1, device=place).to_sparse().item()
+    float(lib.ones(1, device=place).to_sparse())
+    int(lib.ones(1, device=place).to_sparse())
+    A.item()
+    lib.tensor(3.0, device=place).to_sparse()
+    lib.sparse_coo_tensor(lib.ones(0, 3, device=place).long(), z[0, :3], ()).coalesce()
+    lib.sparse_coo_tensor(lib.ones(0, 2, device=place).long(), z[:2], (4,)).coalesce()
+    lib.sparse_coo_tensor(2, 3)
+    lib.sparse_coo_tensor([0, 1], [3.0, 4.0])
+    lib.sparse.spdiags(z, lib.tensor([0, 2, -1], device=place), (4, 4))
+    lib.sparse.spdiags(z, lib.tensor([1, 3, -2], device=place), (3, 10))
+    lib.sparse.spdiags(z[0], lib.tensor(1, device=place), (4, 5), layout=lib.sparse_coo)
+    lib.sparse.spdiags(z, lib.tensor([0, 0, 1], device=place), (4, 4))
+    lib.sparse.spdiags(z, lib.tensor([0, 1], device=place), (4, 4))
+    lib.sparse.spdiags(z, lib.tensor([0, 1, 2], device=place).int(), (4, 4))
+    lib.sparse.spdiags(z, lib.tensor([0, 1, 2], device=place), (4, 4, 4))
+    lib.sparse.spdiags(z[None], lib.tensor([0, 1, 2], device=place), (4, 4))
+    lib.sparse.spdiags(z, lib.tensor([0, 1, 2], device=place), (4, 4), layout=lib.strided)
     S([5, 1, 1, 0]).add(S([4, 5, 1], 10.0), alpha=2)
     S([5, 1, 1, 0]).coalesce() + S([4, 5, 1], 10.0).coalesce()
     S([1, 3, 5]).coalesce() + S([4, 5, 1], 10.0)

@@ -48,6 +48,69 @@ def test_deterministic(setting):
     same(script)
 
 
+WHERE_ORDER_COUNTS = {
+    "put_": lambda lib: lib.zeros(3).put_(lib.tensor([0]), lib.ones(1)),
+    "put": lambda lib: lib.zeros(3).put(lib.tensor([0]), lib.ones(1)),
+    "put_ that adds": lambda lib: lib.zeros(3).put_(lib.tensor([0]), lib.ones(1), True),
+    **{
+        f"max_unpool{n}d": lambda lib, n=n: getattr(lib.nn, f"MaxUnpool{n}d")(2)(
+            lib.ones(1, 1, *[2] * n), lib.zeros(1, 1, *[2] * n, dtype=lib.int64)
+        )
+        for n in (1, 2, 3)
+    },
+}
+
+
+@pytest.mark.parametrize("warn_only", [False, True])
+@pytest.mark.parametrize("name", WHERE_ORDER_COUNTS)
+def test_functions_without_deterministic_algorithms(name, warn_only):
+    found = []
+    for lib in (tlc, torch):
+        lib.use_deterministic_algorithms(True, warn_only=warn_only)
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            try:
+                WHERE_ORDER_COUNTS[name](lib)
+                outcome = [str(each.message).partition(",")[0] for each in given]
+            except RuntimeError as error:
+                outcome = str(error).partition(",")[0]
+        found.append(outcome)
+    assert found[0] == found[1]
+    assert bool(found[0]) is (name != "put_ that adds")
+
+
+NEW_MEMORY = {
+    "empty": lambda lib, dtype: lib.empty(2, 3, dtype=dtype),
+    "empty_like": lambda lib, dtype: lib.empty_like(lib.zeros(2, 3).T, dtype=dtype),
+    "empty_strided": lambda lib, dtype: lib.empty_strided((2, 3), (4, 1), dtype=dtype),
+    "empty_permuted": lambda lib, dtype: lib.empty_permuted((2, 3), (1, 0), dtype=dtype),
+    "new_empty": lambda lib, dtype: lib.zeros(2).new_empty(2, 3, dtype=dtype),
+    "resize_": lambda lib, dtype: lib.zeros(2, dtype=dtype).resize_(2, 3),
+    "resize_as_": lambda lib, dtype: lib.zeros(2, dtype=dtype).resize_as_(lib.ones(3, 2)),
+    "zeros": lambda lib, dtype: lib.zeros(2, 3, dtype=dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "int16", "uint8", "bool"])
+@pytest.mark.parametrize("name", NEW_MEMORY)
+def test_deterministic_memory(name, dtype):
+    def script(lib):
+        lib.use_deterministic_algorithms(True)
+        made = NEW_MEMORY[name](lib, getattr(lib, dtype))
+        return str(made.tolist()), str(made.dtype)
+
+    same(script)
+
+
+def test_memory_is_left_alone_on_request():
+    tlc.use_deterministic_algorithms(True)
+    tlc.utils.deterministic.fill_uninitialized_memory = False
+    try:
+        assert tlc.core.determinism.filling(tlc.float32) is None
+    finally:
+        tlc.utils.deterministic.fill_uninitialized_memory = True
+
+
 def test_threads():
     assert tlc.get_num_threads() >= 1 and tlc.get_num_interop_threads() >= 1
 
@@ -204,17 +267,58 @@ def test_cpu_module():
     same(script)
 
 
-def test_precision_by_its_newer_names():
-    """What PyTorch calls "none" until it is set is "ieee" here."""
-    matmul, conv = tlc.backends.cuda.matmul, tlc.backends.cudnn.conv
-    assert (matmul.fp32_precision, conv.fp32_precision) == ("ieee", "tf32")
+PRECISIONS = """
+    cuda.matmul.fp32_precision = 'tf32'
+    cuda.matmul.fp32_precision = 'none'
+    cuda.matmul.allow_tf32 = True
+    cuda.matmul.allow_tf32 = False
+    cudnn.allow_tf32 = False
+    cudnn.allow_tf32 = True
+    fp32_precision = 'ieee'
+    fp32_precision = 'bf16'
+    mkldnn.conv.fp32_precision = 'tf32'
+    fp32_precision = 'none'
+    cudnn.fp32_precision = 'ieee'
+    cudnn.fp32_precision = 'none'
+    cudnn.rnn.fp32_precision = 'ieee'
+    cudnn.conv.fp32_precision = 'none'
+    cuda.matmul.fp32_precision = 'none'
+    mkldnn.conv.fp32_precision = 'none'
+    mkldnn.matmul.fp32_precision = 'none'
+    cudnn.allow_tf32 = True
+"""  # and so everything is as it was
+
+
+def test_precisions_in_general_and_in_particular():
+    """Each word, after each of the statements; torch's `allow_tf32` refuses to answer for some."""
+
+    def script(lib):
+        names = "cudnn cudnn.conv cudnn.rnn cuda.matmul mkldnn mkldnn.matmul mkldnn.conv mkldnn.rnn"
+        backends = lib.backends
+        found = []
+        for statement in PRECISIONS.split("\n"):
+            exec(f"backends.{statement.strip()}" if statement.strip() else "", {**locals()})
+            words = [eval(f"backends.{name}.fp32_precision") for name in names.split()]
+            found.append([backends.fp32_precision, *words])
+        return found
+
+    same(script)
+
+
+def test_words_of_precisions_are_what_kernels_ask_for():
+    backends, flags = tlc.backends, tlc.core.flags.flags
     try:
-        matmul.fp32_precision, conv.fp32_precision = "tf32", "ieee"
-        assert matmul.allow_tf32 and not tlc.backends.cudnn.allow_tf32
+        backends.fp32_precision = "tf32"
+        assert flags.matmul_allow_tf32 and flags.cudnn_allow_tf32
+        backends.cudnn.conv.fp32_precision = "ieee"
+        assert backends.cuda.matmul.allow_tf32 and not backends.cudnn.allow_tf32
         assert tlc.get_float32_matmul_precision() == "high"
+        tlc.set_float32_matmul_precision("highest")
+        assert not flags.matmul_allow_tf32 and backends.mkldnn.matmul.fp32_precision == "ieee"
     finally:
-        matmul.fp32_precision, conv.fp32_precision = "ieee", "tf32"
-    assert not matmul.allow_tf32 and tlc.backends.cudnn.allow_tf32
+        backends.fp32_precision = "none"
+        backends.cuda.matmul.fp32_precision = backends.mkldnn.matmul.fp32_precision = "none"
+        backends.cudnn.allow_tf32 = True
 
 
 @pytest.mark.parametrize(
@@ -222,6 +326,9 @@ def test_precision_by_its_newer_names():
     [
         "torch.backends.cuda.matmul.fp32_precision = 'bf16'",
         "torch.backends.cuda.matmul.fp32_precision = 'fast'",
+        "torch.backends.cudnn.rnn.fp32_precision = 'bf16'",
+        "torch.backends.fp32_precision = 'fast'",
+        "torch.utils.deterministic.fill_uninitialized_memory = 1",
         "torch.backends.cuda.matmul.nonsense = True",
         "torch.backends.quantized.engine = 'nonsense'",
     ],

@@ -53,6 +53,23 @@ CALLS: dict[str, Callable[[], Any]] = {
     "scheduler's epoch": lambda: torch.optim.lr_scheduler.StepLR(
         torch.optim.SGD([ones(2)], 0.1), 1
     ).step(1),
+    "cov": lambda: torch.cov(ones(3, 1)),
+    "corrcoef": lambda: torch.corrcoef(ones(3, 1)),
+    "where of uint8": lambda: torch.where(ones(2).to(torch.uint8), ones(2), ones(2)),
+    "to a real dtype": lambda: ones(2).to(torch.complex64).to(torch.float32),
+    "float": lambda: ones(2).to(torch.complex64).float(),
+    "even kernels": lambda: F.conv1d(ones(1, 1, 5), ones(1, 1, 2), padding="same"),
+    "affine_grid of a line": lambda: F.affine_grid(ones(1, 2, 3), (1, 1, 1, 2), True),
+    "masks": lambda: nn.MultiheadAttention(2, 1, device=DEVICE)(
+        *[ones(2, 3, 2)] * 3, ones(3, 2) > 2, attn_mask=ones(2, 2)
+    ),
+    "sample_n": lambda: torch.distributions.Normal(ones(2), ones(2)).sample_n(3),
+    "random_split": lambda: torch.utils.data.random_split([1, 2], [0.1, 0.1, 0.8]),
+    "reentrant checkpoint": lambda: torch.utils.checkpoint.checkpoint(
+        torch.sin, ones(2), use_reentrant=True
+    ),
+    "an older question of autocast": torch.is_autocast_cpu_enabled,
+    "_check_is_size": lambda: torch._check_is_size(3),
 }
 
 

@@ -25,6 +25,7 @@ from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16
+from tensorflow_lite_clone.core.limits import as_int64
 from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op, multiplies_matrices
 from tensorflow_lite_clone.dispatch.table import overrides
@@ -290,7 +291,7 @@ class CupyBackend(Backend):
         try:
             return native_dtype.type(value)
         except OverflowError:  # integers wrap around
-            return np.asarray(value, np.int64).astype(native_dtype)[()]
+            return np.asarray(as_int64(value), np.int64).astype(native_dtype)[()]
 
     def strides(self, array: Any) -> tuple[int, ...]:
         itemsize = array.itemsize

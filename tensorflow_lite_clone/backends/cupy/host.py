@@ -8,6 +8,8 @@ from typing import Any
 
 import cupy
 
+from tensorflow_lite_clone.core.errors import level_outside
+
 _told: set[str] = set()
 
 
@@ -24,6 +26,8 @@ def on_host_told(what: str, function: Callable[..., Any], *arrays: Any, **parame
     if what not in _told:
         _told.add(what)
         warnings.warn(
-            f"CuPy has no {what}: computed on the host, now and later", UserWarning, stacklevel=2
+            f"CuPy has no {what}: computed on the host, now and later",
+            UserWarning,
+            stacklevel=level_outside(),
         )
     return on_host(function, *arrays, **parameters)

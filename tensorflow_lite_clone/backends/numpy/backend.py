@@ -19,6 +19,7 @@ from tensorflow_lite_clone.backends.numpy.float8 import FLOAT8_NATIVE
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.limits import as_int64
 from tensorflow_lite_clone.dispatch import hooks
 
 
@@ -152,7 +153,7 @@ class NumpyBackend(Backend):
             else:
                 array = kit.astype(np.array(value), native_dtype)
         except OverflowError:  # torch lets integers wrap around, if they have 64 bits at most
-            array = np.array(value, np.int64).astype(native_dtype)
+            array = np.array(as_int64(value), np.int64).astype(native_dtype)  # type: ignore[arg-type]
         array.setflags(write=False)
         if value == value:
             if len(self._constants) > 1000:

@@ -35,6 +35,7 @@ from tensorflow_lite_clone.backends.numpy.kit_incomplete_gamma import (  # noqa:
 from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401
     add_at,
     address,
+    arange,
     as_strided,
     bitcast,
     broadcast_to,

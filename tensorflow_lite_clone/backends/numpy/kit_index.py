@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.core.errors import size_error
+from tensorflow_lite_clone.core.shape import LARGEST_STORAGE, expect_storage
 
 # Elements handled at a time where every one needs a 64-bit position.
 _BLOCK = 1 << 20
@@ -19,6 +21,10 @@ _FEW_ROWS, _WIDE_ROW = 16, 32
 _MANY_LINES = 512
 # Elements from which on threads share a copy.
 _SHARED = 1 << 21
+
+
+_POSITION = 8  # bytes of an element of a range
+_LONGEST_RANGE = LARGEST_STORAGE // _POSITION
 
 
 class _Window:
@@ -38,7 +44,10 @@ def _window(x: Any, shape: tuple, byte_strides: tuple, byte_offset: int) -> Any:
     interface["data"] = (address + byte_offset, readonly)
     interface["shape"] = shape
     interface["strides"] = byte_strides
-    result = np.asarray(_Window(interface, x))
+    try:
+        result = np.asarray(_Window(interface, x))
+    except (ValueError, OverflowError) as error:
+        raise size_error("as_strided", error, (shape, byte_strides)) from None
     if result.dtype != x.dtype:  # bfloat16 has no letter in the interface
         result = result.view(x.dtype)
     return result
@@ -52,6 +61,15 @@ def as_strided(x: Any, shape: tuple, strides: tuple, offset: int = 0) -> Any:
         return np.ndarray(shape, x.dtype, x, offset * size, byte_strides)
     except (ValueError, TypeError):
         return _window(x, tuple(shape), byte_strides, offset * size)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) -> Any:
+    """NumPy's, but RuntimeError where the number of elements overflows: that wraps around to 0."""
+    first, last = (0, start) if stop is None else (start, stop)
+    count = (last - first) // step
+    if count >= _LONGEST_RANGE:
+        expect_storage((count,), _POSITION)
+    return np.arange(first, last, step, dtype)
 
 
 def broadcast_to(x: Any, shape: tuple) -> Any:

@@ -118,4 +118,7 @@ def searchsorted(
 
 
 def bincount(x: Any, weights: Any, *, minlength: int) -> Any:
-    return np.bincount(x, weights, minlength)
+    counts = np.bincount(x, weights, minlength)
+    if x.size and not counts.size:  # NumPy's count has wrapped around
+        raise RuntimeError(f"bincount: the maximum value of input overflowed: {x.max()}")
+    return counts

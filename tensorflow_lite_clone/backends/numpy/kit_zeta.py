@@ -10,6 +10,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.kit_special import digamma, in_double, pair_in_double
 
 # B_2k / (2k)!, k = 1, 2, ...: the coefficients of the Euler-Maclaurin formula
+_LOG_OF_LARGEST = 709.78  # of the numbers that float64 has
 _BERNOULLI = (
     1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
     1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
@@ -89,5 +90,7 @@ def polygamma(x: Any, *, n: int) -> Any:
         return digamma(x)
     if n == 1:
         return in_double(_trigamma)(x)
-    factor = (-1.0) ** (n + 1) * math.exp(math.lgamma(n + 1.0))
+    logarithm = math.lgamma(n + 1.0)
+    factorial = math.exp(logarithm) if logarithm < _LOG_OF_LARGEST else math.inf
+    factor = (-1.0) ** (n + 1) * factorial
     return in_double(lambda q: factor * _hurwitz(n + 1.0, q))(x)

@@ -20,6 +20,7 @@ from tensorflow_lite_clone.backends.numpy.random_state import (
     unsupported,
 )
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.errors import level_outside
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _WIDE_RANGE = 1 << 28  # integer ranges from here on take 64-bit words
@@ -214,5 +215,5 @@ def _check_integer_bounds(low: int, last: int, described: DType, dtype: np.dtype
                 f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. {described!r} does not hold "
                 "every integer beyond them.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=level_outside(),
             )

@@ -10,6 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Self
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed.collectives import all_reduce
 from tensorflow_lite_clone.distributed.work import Work
 from tensorflow_lite_clone.ops.create import ones, zeros
@@ -110,7 +111,7 @@ class Join:
                     f"{self._group.rank()} has at least {_MANY} fewer inputs than other "
                     "currently-active ranks. This level of skew could lead to performance "
                     "degradation during training.",
-                    stacklevel=2,
+                    stacklevel=level_outside(),
                 )
             for hook in self._hooks:
                 hook.main_hook()

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed.checkpoint._exchange import Exchange
 from tensorflow_lite_clone.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from tensorflow_lite_clone.distributed.checkpoint.filesystem import FileSystemReader
@@ -77,7 +78,7 @@ def load_state_dict(
         "`load_state_dict` is deprecated and will be removed in future versions. "
         "Please use `load` instead.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=level_outside(),
     )
     storage_reader.reset()
     _load(lambda: state_dict, storage_reader, process_group, no_dist, coordinator_rank, planner)

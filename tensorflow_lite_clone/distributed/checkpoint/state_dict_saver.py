@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed import distributed_c10d
 from tensorflow_lite_clone.distributed.checkpoint._exchange import Exchange
 from tensorflow_lite_clone.distributed.checkpoint.api import CheckpointException
@@ -125,7 +126,7 @@ def save_state_dict(
         "`save_state_dict` is deprecated and will be removed in future versions."
         "Please use `save` instead.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=level_outside(),
     )
     storage_writer.reset()
     return _save(
@@ -202,7 +203,7 @@ def is_alone(no_dist: bool, what: str) -> bool:
         warnings.warn(
             "torch.distributed is disabled, unavailable or uninitialized, assuming the intent is "
             f"to {what} in a single process.",
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
         return True
     return no_dist

@@ -36,6 +36,7 @@ from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import (
     ChildFailedError,
     ProcessFailure,
 )
+from tensorflow_lite_clone.distributed.elastic.multiprocessing.reaper import Reaper
 from tensorflow_lite_clone.distributed.errors import DistError, DistNetworkError, DistStoreError
 from tensorflow_lite_clone.distributed.store import PrefixStore, Store
 from tensorflow_lite_clone.distributed.tcp_store import TCPStore
@@ -173,16 +174,17 @@ class _Launcher:
         events: SimpleQueue[Any] = SimpleQueue()
         workers: list[Worker] = []
         sign = signal.SIGTERM
-        with _caught(self.job.signals, events.put):
+        with Reaper() as reaper, _caught(self.job.signals, events.put):
             try:
                 for environment in self._environments(nodes, number):
                     command, logs = self.job.command, self.job.logs
                     workers.append(Worker(command, environment, logs, events.put))
+                    reaper.watch(workers[-1].pid)
                 watch = threading.Thread(
                     target=self._watch, args=(verdict, nodes, events.put), daemon=True
                 )
                 watch.start()
-                error = self._follow(workers, verdict, events)
+                error = self._follow(workers, verdict, events, reaper)
             except BaseException as reason:
                 verdict.say({"reason": f"the launcher on {self.job.host} ended: {reason}"})
                 sign = getattr(reason, "sigval", sign)
@@ -238,7 +240,7 @@ class _Launcher:
             yield {name: str(value) for name, value in {**shared, **own}.items()}
 
     def _follow(
-        self, workers: list[Worker], verdict: _Verdict, events: SimpleQueue[Any]
+        self, workers: list[Worker], verdict: _Verdict, events: SimpleQueue[Any], reaper: Reaper
     ) -> ChildFailedError | None:
         """Wait for the verdict, and give it when a worker fails or all have done their work."""
         running = set(workers)
@@ -248,6 +250,8 @@ class _Launcher:
                 raise event
             event.signal(signal.SIGTERM)  # to what the worker has started and left
             running.discard(event)
+            if event.has_gone():
+                reaper.forget(event.pid)
             if event.exit_code():
                 failures = failures or self._failures(workers)
                 rank, first = next(iter(failures.items()))

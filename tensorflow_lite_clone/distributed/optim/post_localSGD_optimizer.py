@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed.algorithms.model_averaging.averagers import ModelAverager
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 
@@ -42,7 +43,7 @@ class PostLocalSGDOptimizer(Optimizer):
             warnings.warn(
                 "Loaded state dict does not contain a step counter for an averager. Setting step "
                 "counter to 0.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         self.averager.step = state_dict.get("step", 0)
 

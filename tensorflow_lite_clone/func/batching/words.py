@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.dispatch.raw import STANDARD
 
 #: word -> rule(backend, base word, *arguments); a rule makes arrays of the backend.
@@ -92,7 +93,7 @@ def announce(name: str, size: int) -> None:
             "There is a performance drop because we have not yet implemented the batching rule "
             f"for {name}.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
 
 

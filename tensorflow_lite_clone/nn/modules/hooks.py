@@ -6,7 +6,6 @@ and `_hooked` (one truth test in `__call__`) is False, so a call goes straight t
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -303,7 +302,8 @@ def _before_forward(module: Any, args: tuple, kwargs: dict) -> tuple[Any, dict]:
 def _after_forward(module: Any, args: tuple, kwargs: dict) -> list[tuple[int, Callable]]:
     """The forward hooks, numbered, as functions of the output alone."""
     with_kwargs = {**forward_with_kwargs, **module._forward_hooks_with_kwargs}
-    hooks = itertools.chain(forward.items(), module._forward_hooks.items())
+    # All at once: another thread may register a global one while they are gone through.
+    hooks = (*forward.items(), *module._forward_hooks.items())
 
     def bind(number: int, hook: Callable[..., Any]) -> Callable[[Any], Any]:
         if number in with_kwargs:

@@ -105,6 +105,8 @@ class RNNBase(Module):
             if not isinstance(getattr(self, name), int):
                 kind = type(getattr(self, name)).__name__
                 raise TypeError(f"{name} should be of type int, got: {kind}")
+        if self.input_size <= 0:
+            raise ValueError("input_size must be greater than zero")
         if self.hidden_size <= 0:
             raise ValueError("hidden_size must be greater than zero")
         if self.num_layers <= 0:

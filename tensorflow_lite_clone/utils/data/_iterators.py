@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.utils.data._utils.fetch import _DatasetKind
 from tensorflow_lite_clone.utils.data._utils.pin_memory import pin_memory, pinning_helps
@@ -73,7 +74,7 @@ class _BaseDataLoaderIter:
         warnings.warn(
             f"Length of IterableDataset {self._dataset} was reported to be {promised} (when "
             f"accessing len(dataloader)), but {self._num_yielded} samples have been fetched.{hint}",
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
 
     def __len__(self) -> int:

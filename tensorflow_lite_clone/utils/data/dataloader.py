@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.utils.data._iterators import (
     _BaseDataLoaderIter,
     _SingleProcessDataLoaderIter,
@@ -216,7 +217,7 @@ class DataLoader(Generic[T_co]):
             "what this DataLoader is going to create. Please be aware that excessive worker "
             "creation might get DataLoader running slow or even freeze, lower the worker number "
             "to avoid potential slowness/freeze if necessary.",
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
 
 

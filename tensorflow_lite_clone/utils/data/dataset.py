@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.generators import Generator, default_generator
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils.data.sampler import shuffled
@@ -136,7 +137,7 @@ class ConcatDataset(Dataset[T_co]):
         warnings.warn(
             "`cummulative_sizes` attribute is renamed to `cumulative_sizes`",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         return self.cumulative_sizes
 
@@ -231,7 +232,7 @@ def random_split(
             if size == 0:
                 warnings.warn(
                     f"Length of split at index {i} is 0. This might result in an empty dataset.",
-                    stacklevel=2,
+                    stacklevel=level_outside(),
                 )
     if sum(sizes) != total:
         raise ValueError(

@@ -9,6 +9,7 @@ import time
 import warnings
 from typing import Any, Self
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.utils.runs import contents, pictures
 
 
@@ -352,7 +353,10 @@ class Face:
         use_strict_trace: bool = True,
     ) -> None:
         """Nothing but a warning: models are not traced here. `viz` draws graphs."""
-        warnings.warn("SummaryWriter.add_graph writes nothing: models are not traced", stacklevel=2)
+        warnings.warn(
+            "SummaryWriter.add_graph writes nothing: models are not traced",
+            stacklevel=level_outside(),
+        )
 
     # -- the files ------------------------------------------------------------------------------
 

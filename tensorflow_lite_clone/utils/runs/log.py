@@ -17,6 +17,8 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
+
 _writers: weakref.WeakSet[FileWriter] = weakref.WeakSet()
 
 
@@ -151,7 +153,7 @@ class FileWriter:
             warnings.warn(
                 f"{self._folder}: {error.strerror or error}; what is logged is dropped while it "
                 "cannot be written, the program goes on",
-                stacklevel=4,
+                stacklevel=level_outside(),
             )
 
 

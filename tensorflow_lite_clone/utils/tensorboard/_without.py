@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.utils import runs
 from tensorflow_lite_clone.utils.runs import FileWriter
 
@@ -17,7 +18,7 @@ def _say_once() -> None:
         "tensorboard is not installed: SummaryWriter writes JSON lines, which `python -m "
         "tensorflow_lite_clone watch FOLDER` shows; for TensorBoard's files: pip install "
         "tensorboard",
-        stacklevel=6,  # where the writer is made
+        stacklevel=level_outside(),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import int64
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create import from_numpy
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._idx import read_idx
@@ -28,7 +29,7 @@ def _renamed(old: str, new: str) -> property:
     """A property with an older name of an attribute, which warns."""
 
     def get(self: Any) -> Any:
-        warnings.warn(f"{old} has been renamed {new}", stacklevel=2)
+        warnings.warn(f"{old} has been renamed {new}", stacklevel=level_outside())
         return getattr(self, new)
 
     return property(get, doc=f"An older name of `{new}`.")

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from tensorflow_lite_clone import hub
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import Module
 from tensorflow_lite_clone.vision.models._presets import ImageClassification, SemanticSegmentation
 
@@ -158,7 +159,7 @@ def warn_positional(given: Mapping[str, Any]) -> None:
     warnings.warn(
         f"Using {names} as positional parameter(s) is deprecated since 0.13 and may be removed in "
         "the future. Please use keyword parameter(s) instead.",
-        stacklevel=3,
+        stacklevel=level_outside(),
     )
 
 
@@ -175,7 +176,7 @@ def chosen_weights(
         warnings.warn(
             f"The parameter '{old}' is deprecated since 0.13 and may be removed in the future, "
             f"please use '{name}' instead.",
-            stacklevel=4,
+            stacklevel=level_outside(),
         )
         kwargs[name] = bool(kwargs.pop(old))
     wanted = kwargs.pop(name, first if default else None)
@@ -186,7 +187,7 @@ def chosen_weights(
             f"Arguments other than a weight enum or `None` for '{name}' are deprecated since 0.13 "
             "and may be removed in the future. The current behavior is equivalent to passing "
             f"`{name}={instead}`." + (f"{hint} weights." if instead else ""),
-            stacklevel=4,
+            stacklevel=level_outside(),
         )
         return instead
     return weights.verify(wanted)

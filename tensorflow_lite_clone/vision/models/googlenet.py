@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.join import cat, stack
@@ -108,7 +109,7 @@ def asked_to_initialize(name: str, init_weights: bool | None) -> bool:
             f"The default weight initialization of {name} will be changed in future releases of "
             "torchvision. To keep the old behavior, set init_weights=True.",
             FutureWarning,
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
         return True
     return init_weights
@@ -213,7 +214,7 @@ def _arguments(kwargs: dict[str, Any], weights: WeightsEnum) -> None:
         warnings.warn(
             "auxiliary heads in the pretrained googlenet model are NOT pretrained, so make sure "
             "to train them",
-            stacklevel=4,
+            stacklevel=level_outside(),
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.functional import interpolate
 from tensorflow_lite_clone.ops.create import ones, zeros
 from tensorflow_lite_clone.tensor import Tensor
@@ -110,7 +111,7 @@ class ConvNormActivation(nn.Sequential):
             warnings.warn(
                 "Don't use ConvNormActivation directly, please use Conv2dNormActivation and "
                 "Conv3dNormActivation instead.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
 
 

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import is_pil
 from tensorflow_lite_clone.vision.transforms import _pil, _shapes, _tensor, _tensor_color
@@ -148,7 +149,7 @@ def resize(
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is "
             "ignored.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     return _pil.resize(img, new, mode)
 

@@ -24,6 +24,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.joining import Origin, Step, mee
 from tensorflow_lite_clone.backends.cupy.fusion.launch import maker
 from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns, summed
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.dispatch.raw import Raw
 
 _MOST_STEPS = 128  # that wait
@@ -413,7 +414,7 @@ def _launch(step: Step, group: list[Step]) -> None:
             f"a kernel of several formulas ({names}) does not compile, and they run one by one: "
             f"{error}",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         for alone in group:
             _launch(alone, [alone])

@@ -25,6 +25,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, reach, walk, width
 from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.core.errors import level_outside
 
 NAMESPACE = Namespace(cupy, kit)
 _BLOCKS = 264  # that are left of a kernel whose threads take several packs
@@ -67,7 +68,7 @@ class Formula:
             warnings.warn(
                 f"the formula '{self.name}' does not compile, and runs word by word: {error}",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
             plan = None
             broken = formed[0] if formed else None  # nor may it wait for others in a capture

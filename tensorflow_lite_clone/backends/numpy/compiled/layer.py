@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.dispatch.table import override
 
 _f32 = np.dtype(np.float32)
@@ -56,7 +57,7 @@ def is_there() -> bool:
     try:
         import_module("numba")
     except ImportError as error:
-        warnings.warn(f"Numba is installed, but of no use: {error}", stacklevel=2)
+        warnings.warn(f"Numba is installed, but of no use: {error}", stacklevel=level_outside())
         return False
     return True
 

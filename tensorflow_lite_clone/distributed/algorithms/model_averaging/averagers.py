@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed.algorithms.model_averaging.utils import (
     Groups,
     average_parameters_or_parameter_groups,
@@ -44,7 +45,7 @@ class PeriodicModelAverager(ModelAverager):
             warnings.warn(
                 "When period is 1, models are averaged in each step, which is what "
                 "DistributedDataParallel does with gradients while the backward pass goes on.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         self.warmup_steps = warmup_steps
         self.period = period

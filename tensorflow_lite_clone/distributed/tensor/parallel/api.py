@@ -6,6 +6,7 @@ import warnings
 from fnmatch import fnmatch
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh
 from tensorflow_lite_clone.distributed.tensor._layout import mesh_or_current
 from tensorflow_lite_clone.distributed.tensor.parallel.style import ParallelStyle
@@ -33,7 +34,7 @@ def parallelize_module(
         warnings.warn(
             "No parallelize_plan is provided and auto-parallel is not supported at the moment, so "
             "this parallelize_module call will do nothing.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         return module
     if isinstance(parallelize_plan, ParallelStyle):
@@ -60,6 +61,6 @@ def _matches(module: Any, path: str) -> list[Module]:
         warnings.warn(
             f"Parallelize plan key '{path}' could not be resolved: no submodule matching token "
             f"'{pattern}' in module {module}, skipping this plan entry.",
-            stacklevel=4,
+            stacklevel=level_outside(),
         )
     return [found for child in children for found in _matches(child, rest)]

@@ -8,6 +8,7 @@ import pickle
 import queue
 import random
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -124,6 +125,14 @@ class Inbox:
         finally:
             self.stopped = True
             self.tasks.put(None)
+            self._end_with_parent()
+
+    def _end_with_parent(self) -> None:
+        """End a worker that hangs in the user's code when there is nobody who would end it."""
+        while os.getppid() == self.parent:
+            time.sleep(PATIENCE)
+        time.sleep(PATIENCE)
+        os._exit(1)
 
     def next(self) -> Task | None:
         """The next task of the current epoch, None at the end."""

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create import empty, tensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import _color
@@ -230,7 +231,7 @@ class RandomErasing(RandomTransform):
             warnings.warn(
                 f"{type(self).__name__}() is currently passing through inputs of type "
                 f"tv_tensors.{type(inpt).__name__}. This will likely change in the future.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         if params["place"] is None:
             return inpt

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.core.dtypes import DType, float32
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import is_pil
 from tensorflow_lite_clone.vision.transforms import _basic
@@ -205,7 +206,7 @@ class ToTensor(Transform):
             "The transform `ToTensor()` is deprecated and will be removed in a future release. "
             "Instead, please use `v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, "
             "scale=True)])`. Output is equivalent up to float precision.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         super().__init__()
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import types
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -11,6 +14,7 @@ import numpy as np
 import torch
 
 import tensorflow_lite_clone as tlc
+import tensorflow_lite_clone.nn  # noqa: F401  (binds tlc.nn)
 
 DTYPES = [value for value in vars(torch).values() if isinstance(value, torch.dtype)]
 #: dtypes that NumPy does not know by themselves -> integers of the same width
@@ -37,8 +41,11 @@ def _our_dtype(dtype: torch.dtype) -> Any:
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
-    """The elements of a PyTorch tensor, row-major, as bits where NumPy lacks the dtype."""
-    flat = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    """The elements of a PyTorch tensor, row-major, as bits where NumPy lacks the dtype.
+
+    They are copied: PyTorch does not resize what NumPy has seen.
+    """
+    flat = tensor.detach().resolve_conj().resolve_neg().clone().contiguous()
     if tensor.dtype is torch.complex32:
         return torch.view_as_real(flat).view(torch.int16).numpy()
     if tensor.dtype is torch.bfloat16 or "float8" in str(tensor.dtype):
@@ -55,6 +62,15 @@ def _dense(array: np.ndarray, dtype: torch.dtype) -> Any:
 
 
 def _tensor(tensor: torch.Tensor, memories: dict[Any, Any] | None = None) -> Any:
+    if memories is not None and id(tensor) in memories:
+        return memories[id(tensor)]
+    ours = _twin(tensor, memories)
+    if memories is not None:
+        memories[id(tensor)] = ours
+    return ours
+
+
+def _twin(tensor: torch.Tensor, memories: dict[Any, Any] | None) -> Any:
     if tensor.layout is torch.sparse_coo:
         ours = tlc.sparse_coo_tensor(
             _tensor(tensor._indices()), _tensor(tensor._values().detach()), tuple(tensor.shape)
@@ -83,7 +99,8 @@ def _tensor(tensor: torch.Tensor, memories: dict[Any, Any] | None = None) -> Any
 def to_ours(value: Any, memories: dict[Any, Any] | None = None) -> Any:
     """The same value for our package: tensors with their strides, dtypes, containers of them.
 
-    Tensors of one memory share it here too where `memories` is a dictionary to note them in.
+    Tensors of one memory share it here too, and a tensor that comes twice is one tensor, where
+    `memories` is a dictionary to note them in while PyTorch's live.
     """
     if isinstance(value, torch.Tensor):
         return _tensor(value, memories)
@@ -99,11 +116,25 @@ def to_ours(value: Any, memories: dict[Any, Any] | None = None) -> Any:
         return type(value)([to_ours(item, memories) for item in value])
     if type(value) is dict:
         return {key: to_ours(item, memories) for key, item in value.items()}
-    if isinstance(value, types.FunctionType):
-        return rebound(value)
-    if isinstance(value, torch.nn.PairwiseDistance):  # a distance that a loss is given
-        return tlc.nn.PairwiseDistance(value.norm, value.eps, value.keepdim)
+    if isinstance(value, torch.nn.utils.rnn.PackedSequence):
+        return tlc.nn.utils.rnn.PackedSequence(*to_ours(tuple(value), memories))
+    if isinstance(value, (types.FunctionType, *_BUILTINS)):
+        return to_ours_callable(value)
+    if isinstance(value, torch.nn.Module):
+        return _module(value)
+    if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+        return tlc.nn.LinearCrossEntropyOptions(**to_ours(dataclasses.asdict(value)))
     return value
+
+
+def _module(module: torch.nn.Module) -> Any:
+    """The module as our package reads it from the file that PyTorch writes."""
+    file = io.BytesIO()
+    torch.save(module, file)
+    file.seek(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tlc.load(file, weights_only=False)
 
 
 def to_torch(value: Any) -> Any:

@@ -1,0 +1,89 @@
+"""Wrappers with the parameters of what they wrap, and the arguments they check."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+import tensorflow_lite_clone as torch
+from tensorflow_lite_clone.core.forwarding import forwarder, parameters_of
+from tensorflow_lite_clone.core.signature import Signature, checked
+
+_BODY = """
+    seen.append(({args}, {kwargs}, {types}))
+    return function({call})
+"""
+
+
+def _scale(x: int, by: int = 2, *, plus: int = 0, name: Any = None) -> tuple:
+    return x * by + plus, name
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [((3,), {}), ((3, 4), {"plus": 1}), ((), {"x": 3, "name": "n"}), ((3,), {"by": 5})],
+)
+def test_a_forwarder_is_called_as_its_function(args: tuple, kwargs: dict[str, Any]) -> None:
+    seen: list[tuple] = []
+    parameters = parameters_of(_scale)
+    assert parameters is not None
+    wrapper = forwarder(_scale, _BODY, parameters, seen=seen)
+    assert wrapper(*args, **kwargs) == wrapper(*args, **kwargs) == _scale(*args, **kwargs)
+    assert inspect.signature(wrapper) == inspect.signature(_scale)
+    positional, named, types = seen[-1]
+    assert [*map(type, positional), *map(type, named.values())] == list(types)
+    given = parameters.given(positional, named)
+    assert _scale(*given[0], **given[1]) == _scale(*args, **kwargs)
+    assert len(given[0]) + len(given[1]) == len(args) + len(kwargs)
+
+
+@pytest.mark.parametrize("args", [(), (1, 2, 3)])
+def test_arguments_that_do_not_fit(args: tuple) -> None:
+    parameters = parameters_of(_scale)
+    assert parameters is not None
+    with pytest.raises(TypeError, match=r"_scale\(\) (missing 1|takes from 1 to 2)"):
+        forwarder(_scale, _BODY, parameters, seen=[])(*args)
+
+
+def test_a_function_of_any_arguments_has_no_parameters_of_its_own() -> None:
+    assert parameters_of(lambda *args: None) is parameters_of(lambda **kwargs: None) is None
+
+
+def test_a_name_that_the_wrapper_uses_is_refused() -> None:
+    def hidden(function: int) -> int:
+        return function
+
+    parameters = parameters_of(hidden)
+    assert parameters is not None
+    with pytest.raises(ValueError, match="hidden"):
+        forwarder(hidden, _BODY, parameters)
+
+
+def test_types_that_have_passed_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def product(n: int, m: int = 2) -> int:
+        return n * m
+
+    function = checked(product)
+    assert [function(1), function(1, m=3), function(n=1)] == [2, 3, 2]
+    for wrong in (("1",), (1, True), (1, None)):
+        with pytest.raises(TypeError, match=r"product\(\): argument '[nm]' .* must be int, not"):
+            function(*wrong)
+    monkeypatch.setattr(Signature, "read", None)
+    assert function(4, 5) == function(m=4, n=5) == 20
+
+
+@pytest.mark.parametrize("name", ["softmax", "cumsum", "argsort"])
+def test_names_of_numpy(name: str) -> None:
+    x = torch.tensor([[3.0, 1.0], [2.0, 5.0]])
+    function = getattr(torch, name)
+    expected = function(x, 0)
+    for _ in range(2):
+        for got in (function(x, axis=0), function(axis=0, x=x), function(x=x, dim=0)):
+            assert torch.equal(got, expected)
+    for kwargs in ({"dim": 0}, {"input": x, "x": x, "dim": 0, "no": 1}):
+        with pytest.raises(TypeError):
+            function(**kwargs)
+    with pytest.raises(TypeError):
+        function(x, 0, dim=0)
