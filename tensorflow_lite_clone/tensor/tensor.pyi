@@ -215,11 +215,11 @@ class Tensor:
     def add(
         self,
         other: Any,
-        *,
+        *more: Any,
         alpha: builtins.complex = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
-    def add_(self, other: Any, *, alpha: builtins.complex = ...) -> Tensor: ...
+    def add_(self, other: Any, *more: Any, alpha: builtins.complex = ...) -> Tensor: ...
     def addbmm(
         self,
         batch1: Tensor,
@@ -230,7 +230,9 @@ class Tensor:
     ) -> Tensor: ...
     def addbmm_(
         self,
-        *args: Any,
+        batch1: Tensor,
+        batch2: Tensor,
+        *,
         beta: builtins.complex = ...,
         alpha: builtins.complex = ...,
     ) -> Tensor: ...
@@ -290,7 +292,9 @@ class Tensor:
     ) -> Tensor: ...
     def addmv_(
         self,
-        *args: Any,
+        mat: Tensor,
+        vec: Tensor,
+        *,
         beta: builtins.complex = ...,
         alpha: builtins.complex = ...,
     ) -> Tensor: ...
@@ -304,7 +308,9 @@ class Tensor:
     ) -> Tensor: ...
     def addr_(
         self,
-        *args: Any,
+        vec1: Tensor,
+        vec2: Tensor,
+        *,
         beta: builtins.complex = ...,
         alpha: builtins.complex = ...,
     ) -> Tensor: ...
@@ -1073,7 +1079,7 @@ class Tensor:
     def outer(self, vec2: Tensor) -> Tensor: ...
     def permute(self, *args: Any, **dims: Any) -> Tensor: ...
     def pin_memory(self, device: Any = ...) -> Tensor: ...
-    def pinverse(self, rcond: Any = ...) -> Tensor: ...
+    def pinverse(self, rcond: builtins.float = ...) -> Tensor: ...
     def polygamma(self, n: builtins.int) -> Tensor: ...
     def polygamma_(self, n: builtins.int) -> Tensor: ...
     def positive(self) -> Tensor: ...
@@ -1111,7 +1117,7 @@ class Tensor:
     def random_(
         self,
         from_: builtins.int | None = ...,
-        to: builtins.int | None = ...,
+        to: Any = ...,
         *,
         generator: Any = ...,
     ) -> Tensor: ...
@@ -1279,19 +1285,19 @@ class Tensor:
     def sub(
         self,
         other: Any,
-        *,
+        *more: Any,
         alpha: builtins.complex = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
-    def sub_(self, other: Any, *, alpha: builtins.complex = ...) -> Tensor: ...
+    def sub_(self, other: Any, *more: Any, alpha: builtins.complex = ...) -> Tensor: ...
     def subtract(
         self,
         other: Any,
-        *,
+        *more: Any,
         alpha: builtins.complex = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
-    def subtract_(self, other: Any, *, alpha: builtins.complex = ...) -> Tensor: ...
+    def subtract_(self, other: Any, *more: Any, alpha: builtins.complex = ...) -> Tensor: ...
     def sum(
         self,
         dim: Any = ...,

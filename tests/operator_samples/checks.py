@@ -20,17 +20,9 @@ from tests.samples.comparison import (
     compare,
     gradients_of,
     leaves,
-    plain,
     same_error,
 )
-from tests.samples.translate import (
-    Missing,
-    name_of,
-    operator,
-    to_ours,
-    to_ours_callable,
-    to_torch,
-)
+from tests.samples.translate import Missing, name_of, operator, to_ours, to_ours_callable, to_torch
 
 #: Of PyTorch's dtypes those that are not here: NumPy has no complex numbers of four bytes.
 ABSENT = (torch.complex32,)
@@ -157,7 +149,7 @@ def _nearer(op: Any, sample: Any, ours: Any, theirs: Any) -> bool:
         return False
     finally:
         torch.set_default_dtype(before)
-    sides = [leaves(plain(side), torch.Tensor) for side in (to_torch(ours), theirs, exact)]
+    sides = [leaves(side, torch.Tensor) for side in (to_torch(ours), theirs, exact)]
     return all(_error(left, true) <= _error(right, true) for left, right, true in zip(*sides))
 
 

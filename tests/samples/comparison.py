@@ -48,19 +48,19 @@ def call_ours(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return _seeded(function, tlc.manual_seed, *args, **kwargs)
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Tuples of all kinds as lists; sparse results dense; others as they are."""
     if isinstance(value, torch.Tensor):
         value = value.detach()
         return value.to_dense() if value.layout is not torch.strided else value
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     return value
 
 
 def compare(ours: Any, theirs: Any, values: bool = True) -> None:
     """Equal structure, dtypes, shapes and, within PyTorch's tolerances for the dtype, values."""
-    got, wanted = to_torch(ours), plain(theirs)
+    got, wanted = to_torch(ours), _plain(theirs)
     if isinstance(wanted, list):
         if not isinstance(got, list) or len(got) != len(wanted):
             raise Difference(f"{got!r:.60} for {wanted!r:.60}")
