@@ -118,7 +118,6 @@ def searchsorted(
 
 
 def bincount(x: Any, weights: Any, *, minlength: int) -> Any:
-    counts = np.bincount(x, weights, minlength)
-    if x.size and not counts.size:  # NumPy's count has wrapped around
+    if x.size and x.max() == np.iinfo(np.int64).max:  # NumPy's count would wrap around
         raise RuntimeError(f"bincount: the maximum value of input overflowed: {x.max()}")
-    return counts
+    return np.bincount(x, weights, minlength)
