@@ -20,7 +20,7 @@ from tensorflow_lite_clone.autograd.autocast_lists import policies_of
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core import public
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16, float16, float32, float64
-from tensorflow_lite_clone.core.forwarding import forwarder, parameters_of
+from tensorflow_lite_clone.core.forwarding import forwarder, has_parameters
 from tensorflow_lite_clone.tensor import Tensor
 
 #: Not empty while autocast is on in some thread: the thread's state is asked for only then.
@@ -118,9 +118,10 @@ def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:
             finally:
                 state.dtypes = dtypes
 
-        parameters = parameters_of(function)
-        if parameters is not None:
-            casting = forwarder(function, _CASTING, parameters, active=active, cast=cast)
+        if has_parameters(function):
+            casting = forwarder(
+                function, _CASTING, lambda parameters: {"active": active, "cast": cast}
+            )
         else:
 
             @functools.wraps(function)

@@ -12,7 +12,13 @@ from collections.abc import Callable
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import FunctionType
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+
+
+class Missing:
+    """The class of `MISSING`, the default that stands for an argument that was not given."""
+
+
+MISSING = Missing()
 
 
 class Parameters(NamedTuple):
@@ -22,45 +28,77 @@ class Parameters(NamedTuple):
     keywords: tuple[str, ...]
     defaults: tuple = ()
     keyword_defaults: dict[str, Any] = {}  # noqa: RUF012  never written
-    missing: Any = None  # the default that stands for no argument, where others are let through
+    open: bool = False  # whether other arguments are let through: `rest` and `more`
 
     def and_keyword(self, name: str, default: Any) -> Parameters:
         """These, and one more by keyword alone."""
         keyword_defaults = {**self.keyword_defaults, name: default}
         return self._replace(keywords=(*self.keywords, name), keyword_defaults=keyword_defaults)
 
-    def opened(self, missing: Any) -> Parameters:
+    def opened(self) -> Parameters:
         """These, and any others: what is asked for may have come under another name."""
         required = len(self.positional) - len(self.defaults)
-        return self._replace(defaults=(missing,) * required + self.defaults, missing=missing)
+        return self._replace(defaults=(MISSING,) * required + self.defaults, open=True)
 
     def given(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """Of arguments for all parameters those that a call must name, not being defaults."""
-        required = len(self.positional) - len(self.defaults)
+        defaults = dict(zip(reversed(self.positional), reversed(self.defaults)))
+        defaults |= self.keyword_defaults
+        named = {k: v for k, v in kwargs.items() if k not in defaults or v is not defaults[k]}
+        if Missing in map(type, args) or not named.keys() <= {*self.keywords}:
+            pairs = zip(self.positional, args, strict=False)
+            by_name = {k: v for k, v in pairs if k not in defaults or v is not defaults[k]}
+            return args[len(self.positional) :], by_name | named
         count = len(args)
         if count == len(self.positional):
-            while count > required and args[count - 1] is self.defaults[count - 1 - required]:
+            while count and args[count - 1] is defaults.get(self.positional[count - 1], Missing):
                 count -= 1
-        defaults = self.keyword_defaults
-        named = {k: v for k, v in kwargs.items() if k not in defaults or v is not defaults[k]}
-        args = args[:count]
-        if self.missing is not None and any([value is self.missing for value in args]):
-            by_name = dict(zip(self.positional, args, strict=False))
-            return (), {k: v for k, v in by_name.items() if v is not self.missing} | named
-        return args, named
+        return args[:count], named
 
 
-#: Those of the functions that `forwarder` made.
-_parameters: WeakKeyDictionary[Any, Parameters] = WeakKeyDictionary()
+class _Forwarder:
+    """What a wrapper is made of at its first call."""
+
+    __slots__ = ("body", "change", "function", "names", "wrapper")
+
+    def __init__(self, function: Any, body: str, names: Any, change: Any) -> None:
+        self.function = function
+        self.body = body
+        self.names = names
+        self.change = change
+
+    def parameters(self) -> Parameters:
+        """Those of the wrapper."""
+        own = parameters_of(self.function)
+        return own if self.change is None else self.change(own)
+
+    def begin(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Give the wrapper its code, and call it."""
+        wrapper, function, parameters = self.wrapper, self.function, self.parameters()
+        names = self.names(parameters)
+        if not {"function", *names}.isdisjoint((*parameters.positional, *parameters.keywords)):
+            raise ValueError(f"{function.__name__} has a parameter that its wrapper uses")
+        wrapper.__globals__.update(names, function=function)
+        wrapper.__defaults__ = parameters.defaults
+        wrapper.__kwdefaults__ = parameters.keyword_defaults
+        own = parameters_of(function)
+        wrapper.__code__ = _code(function.__name__, self.body, parameters, own)
+        return wrapper(*args, **kwargs)
 
 
-def parameters_of(function: Any) -> Parameters | None:
-    """A function's own parameters; None where it takes any number of arguments."""
-    if function in _parameters:
-        return _parameters[function]
+def has_parameters(function: Any) -> bool:
+    """Whether `forwarder` serves a function: not one of any arguments."""
+    if "__forwarder__" in function.__globals__:
+        return True
     code = function.__code__
-    if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS) or code.co_posonlyargcount:
-        return None
+    return not (code.co_flags & (CO_VARARGS | CO_VARKEYWORDS) or code.co_posonlyargcount)
+
+
+def parameters_of(function: Any) -> Parameters:
+    """A function's own parameters."""
+    if "__forwarder__" in function.__globals__:
+        return function.__globals__["__forwarder__"].parameters()
+    code = function.__code__
     count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     return Parameters(
         code.co_varnames[:count],
@@ -70,45 +108,39 @@ def parameters_of(function: Any) -> Parameters | None:
     )
 
 
-def forwarder(function: Any, body: str, parameters: Parameters, **names: Any) -> Callable[..., Any]:
-    """A function with these parameters and a body that calls ``function({call})``.
+def forwarder(
+    function: Any,
+    body: str,
+    names: Callable[[Parameters], dict[str, Any]],
+    change: Callable[[Parameters], Parameters] | None = None,
+) -> Callable[..., Any]:
+    """A function with the parameters of another and a body that calls ``function({call})``.
 
-    In the body ``{call}`` is all of `function`'s parameters as arguments, ``{args}`` a tuple of
-    those by position, ``{kwargs}`` a dictionary of those by keyword, ``{types}`` a tuple of the
-    types of all; it may use `names`. `parameters` may have other keywords than `function`, and let
-    through more arguments, `rest` by position and `more` by keyword.
+    `change` makes its parameters of the function's. In the body ``{call}`` is all of the function's
+    parameters as arguments, ``{args}`` a tuple of those by position, ``{kwargs}`` a dictionary of
+    those by keyword, ``{types}`` a tuple of the types of all, `rest` and `more` what an open one
+    lets through, and what `names` gives has these names. Raises ValueError at the first call where
+    a parameter has one of them.
     """
-    own = parameters_of(function) or parameters
-    scope = {"__name__": __name__, "function": function, **names}
-
-    def begin(*args: Any, **kwargs: Any) -> Any:
-        wrapper.__defaults__ = parameters.defaults
-        wrapper.__kwdefaults__ = parameters.keyword_defaults
-        wrapper.__code__ = _code(function.__name__, body, parameters, own)
-        return wrapper(*args, **kwargs)
-
-    scope["begin"] = begin
-    if scope.keys() & {*parameters.positional, *parameters.keywords}:
-        raise ValueError(f"a parameter of {function.__name__} is called as what its wrapper uses")
-    wrapper = FunctionType(_begin.__code__, scope, function.__name__)
-    functools.update_wrapper(wrapper, function)
-    _parameters[wrapper] = parameters
-    return wrapper
+    made = _Forwarder(function, body, names, change)
+    scope = {"__name__": __name__, "__forwarder__": made}
+    wrapper = made.wrapper = FunctionType(_begin.__code__, scope, function.__name__)
+    return functools.update_wrapper(wrapper, function)
 
 
 def _begin(*args: Any, **kwargs: Any) -> Any:
-    # The name is of a forwarder's scope.
-    return begin(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+    # The name is of a wrapper's scope.
+    return __forwarder__.begin(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
 def _code(name: str, body: str, parameters: Parameters, own: Parameters) -> Any:
     """The code of a forwarder to a function whose parameters are its `own`."""
     positional, keywords = parameters.positional, parameters.keywords
-    rest, more = (["*rest"], ["**more"]) if parameters.missing is not None else ([], [])
+    rest, more = (["*rest"], ["**more"]) if parameters.open else ([], [])
     head = [f"{word}=None" for word in positional] + (rest or ["*"] * bool(keywords))
     head += [f"{word}=None" for word in keywords] + more
     call = [*positional, *[f"{word}={word}" for word in own.keywords]]
-    if own.missing is not None:
+    if own.open:
         call += rest + more
     text = body.format(
         call=", ".join(call),

@@ -15,7 +15,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype
 from tensorflow_lite_clone.core.errors import NotStrided, size_error
-from tensorflow_lite_clone.core.forwarding import forwarder, parameters_of
+from tensorflow_lite_clone.core.forwarding import Missing, Parameters, forwarder, has_parameters
 from tensorflow_lite_clone.core.older_orders import CROSSED, ORDERS, in_present_order
 
 _LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1  # of 64 bits
@@ -285,11 +285,54 @@ _CHECKED = """
 """
 
 
-class _Missing:
-    """The default of parameters that have none, but may be given under another name."""
+class _Checks:
+    """The checks of a function's arguments, which remember the types that have passed."""
 
+    __slots__ = ("function", "known", "parameters", "signature")
 
-_MISSING = _Missing()
+    def __init__(self, function: Any, parameters: Parameters | None = None) -> None:
+        self.function = function
+        self.parameters = parameters
+        self.known: set[tuple] = set()
+        self.signature: Signature | None = None
+
+    def check(self, args: tuple, kwargs: dict[str, Any], types: tuple) -> Any:
+        """Call the function, with arguments that were read."""
+        if self.signature is None:
+            self.signature = Signature(self.function)
+        args, kwargs, settled = self.signature.read(args, kwargs)
+        if settled and types and len(self.known) < 64:
+            self.known.add(types)
+        try:
+            return self.function(*args, **kwargs)
+        except Exception as error:
+            return self.answer(error, args, kwargs)
+
+    def answer(self, error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """What a call gives that raised `error`: mostly an error."""
+        if isinstance(error, NotStrided):
+            return error.answer(self.function.__name__, *args, **kwargs)
+        assert self.signature is not None
+        self.signature.read(args, kwargs)  # where an int has too many bits for its type to tell
+        translation = size_error(self.function.__name__, error, (*args, *kwargs.values()))
+        if translation is error:
+            raise
+        raise translation from None
+
+    # Of a function whose wrapper is given all of its parameters, defaults too.
+
+    def check_all(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """`check`."""
+        assert self.parameters is not None
+        types = (*map(type, args), *map(type, kwargs.values()))
+        if Missing in types:  # perhaps a mistake
+            types = ()
+        return self.check(*self.parameters.given(args, kwargs), types)
+
+    def failed(self, error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """`answer`."""
+        assert self.parameters is not None
+        return self.answer(error, *self.parameters.given(args, kwargs))
 
 
 def checked(function: Any) -> Any:
@@ -297,58 +340,25 @@ def checked(function: Any) -> Any:
 
     Some may be given under other names or in another order than that of its parameters.
     """
-    signature: Signature | None = None
-    known: set[tuple] = set()
+    if function.__name__ not in CROSSED and has_parameters(function):
 
-    def check(args: tuple, kwargs: dict[str, Any], types: tuple) -> Any:
-        nonlocal signature
-        if signature is None:
-            signature = Signature(function)
-        args, kwargs, settled = signature.read(args, kwargs)
-        if settled and types and len(known) < 64:
-            known.add(types)
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            return answer(error, args, kwargs)
+        def names(parameters: Parameters) -> dict[str, Any]:
+            checks = _Checks(function, parameters)
+            return {"known": checks.known, "check": checks.check_all, "failed": checks.failed}
 
-    def answer(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if isinstance(error, NotStrided):
-            return error.answer(function.__name__, *args, **kwargs)
-        assert signature is not None
-        signature.read(args, kwargs)  # where an int has too many bits for its type to tell
-        translation = size_error(function.__name__, error, (*args, *kwargs.values()))
-        if translation is error:
-            raise
-        raise translation from None
-
-    own = None if function.__name__ in CROSSED else parameters_of(function)
-    if own is None:
+        wrapper: Any = forwarder(function, _CHECKED, names, Parameters.opened)
+    else:
+        checks = _Checks(function)
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
-            if types not in known:
-                return check(args, kwargs, types)
+            if types not in checks.known:
+                return checks.check(args, kwargs, types)
             try:
                 return function(*args, **kwargs)
             except Exception as error:
-                return answer(error, args, kwargs)
+                return checks.answer(error, args, kwargs)
 
-    else:
-        parameters = own.opened(_MISSING)
-
-        def check_all(args: tuple, kwargs: dict[str, Any]) -> Any:
-            types = (*map(type, args), *map(type, kwargs.values()))
-            if _Missing in types:  # perhaps a mistake
-                types = ()
-            return check(*parameters.given(args, kwargs), types)
-
-        def failed(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
-            return answer(error, *parameters.given(args, kwargs))
-
-        names = {"known": known, "check": check_all, "failed": failed}
-        wrapper = forwarder(function, _CHECKED, parameters, **names)
-
-    wrapper.checked = True  # type: ignore[attr-defined]
+    wrapper.checked = True
     return wrapper

@@ -13,7 +13,6 @@ import tensorflow_lite_clone as tlc
 
 X, Y = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
 TAKEN = """
-F.softmax(x, 1, 3)
 F.softmax(x, 1, 3, torch.float64)
 F.softmax(x, 1, 3, None)
 F.log_softmax(x, 1, 3, torch.float64)
