@@ -242,7 +242,7 @@ def std(
 
 def norm(
     input: Tensor,
-    ord: float | None = 2.0,
+    ord: float = 2.0,
     dim: Any = None,
     *,
     keepdim: bool = False,

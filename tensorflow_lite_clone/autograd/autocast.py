@@ -128,7 +128,7 @@ def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:
             def casting(*args: Any, **kwargs: Any) -> Any:
                 return cast(args, kwargs) if active else function(*args, **kwargs)
 
-        casting.autocast_policies = policies  # type: ignore[attr-defined]
+        casting.autocast_policies = policies
         return casting
 
     return decorate

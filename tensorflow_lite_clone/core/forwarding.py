@@ -61,6 +61,8 @@ class _Forwarder:
 
     __slots__ = ("body", "change", "function", "names", "wrapper")
 
+    wrapper: Any
+
     def __init__(self, function: Any, body: str, names: Any, change: Any) -> None:
         self.function = function
         self.body = body
@@ -97,7 +99,8 @@ def has_parameters(function: Any) -> bool:
 def parameters_of(function: Any) -> Parameters:
     """A function's own parameters."""
     if "__forwarder__" in function.__globals__:
-        return function.__globals__["__forwarder__"].parameters()
+        made: _Forwarder = function.__globals__["__forwarder__"]
+        return made.parameters()
     code = function.__code__
     count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     return Parameters(
@@ -113,7 +116,7 @@ def forwarder(
     body: str,
     names: Callable[[Parameters], dict[str, Any]],
     change: Callable[[Parameters], Parameters] | None = None,
-) -> Callable[..., Any]:
+) -> Any:
     """A function with the parameters of another and a body that calls ``function({call})``.
 
     `change` makes its parameters of the function's. In the body ``{call}`` is all of the function's

@@ -346,19 +346,21 @@ def checked(function: Any) -> Any:
             checks = _Checks(function, parameters)
             return {"known": checks.known, "check": checks.check_all, "failed": checks.failed}
 
-        wrapper: Any = forwarder(function, _CHECKED, names, Parameters.opened)
-    else:
-        checks = _Checks(function)
+        made = forwarder(function, _CHECKED, names, Parameters.opened)
+        made.checked = True
+        return made
 
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
-            if types not in checks.known:
-                return checks.check(args, kwargs, types)
-            try:
-                return function(*args, **kwargs)
-            except Exception as error:
-                return checks.answer(error, args, kwargs)
+    checks = _Checks(function)
 
-    wrapper.checked = True
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+        if types not in checks.known:
+            return checks.check(args, kwargs, types)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            return checks.answer(error, args, kwargs)
+
+    wrapper.checked = True  # type: ignore[attr-defined]
     return wrapper

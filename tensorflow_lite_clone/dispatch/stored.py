@@ -55,7 +55,7 @@ def calculated(
     stored only, the error is raised again.
     """
     error = sys.exception()
-    if not isinstance(error, TypeError):
+    if isinstance(error, Exception) and not isinstance(error, TypeError):
         translated = size_error(op.name, error, (*arrays, *(parameters or {}).values()))
         if translated is error:
             raise

@@ -201,9 +201,8 @@ class _Entries:
                 return data
             return [self.plain(entry) for entry in data]
         if isinstance(data, (int, float, complex)):  # of a class of its own
-            return self.plain(
-                next(base for base in (int, float, complex) if isinstance(data, base))(data)
-            )
+            base: Any = next(base for base in (int, float, complex) if isinstance(data, base))
+            return self.plain(base(data))
         return [self.plain(entry) for entry in _items(data)]
 
 

@@ -70,9 +70,13 @@ def unary(
     `alias` (from ``torch.special`` under the names `special`), and its twin ``name_`` from
     `inplace`; without places it is the caller's to export, and the twin its attribute `inplace`.
     """
-    body = {"backward_x": x, "floating": floating, "refuses": refuses, "check": check}
-    if constant:
-        body["constant_in"] = ("x",)
+    body = {
+        "backward_x": x,
+        "floating": floating,
+        "refuses": refuses,
+        "check": check,
+        "constant_in": ("x",) if constant else (),
+    }
     op = _make_op(name, name if forward is None else forward, label, body, 1)
     calls = op.calls
     differentiable = op.differentiable

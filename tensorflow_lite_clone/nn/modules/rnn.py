@@ -31,7 +31,7 @@ __all__ = [
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 #: Options whose type is looked at, in this order; integers must be positive.
-_KINDS = {"bias": bool, "batch_first": bool, "input_size": int, "hidden_size": int}
+_KINDS: dict[str, type] = {"bias": bool, "batch_first": bool, "input_size": int, "hidden_size": int}
 _NETWORKS = {"LSTM": lstm, "GRU": gru, "RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu}
 
 
@@ -109,7 +109,7 @@ class RNNBase(Module):
                 raise TypeError(
                     f"{name} should be of type {kind.__name__}, got: {type(value).__name__}"
                 )
-            if kind is int and value <= 0:
+            if kind is int and getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be greater than zero")
         if self.num_layers <= 0:
             raise ValueError("num_layers must be greater than zero")
