@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from threading import Lock, local
+from threading import Lock, RLock, local
 from typing import Any
 
 import cupy
@@ -16,6 +16,7 @@ from cupy.cuda.runtime import getDevice as get_device
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
 
 _GIB = 1 << 30
+_UNIT = 512  # bytes: sizes of blocks are multiples of it
 
 
 class CudaOutOfMemoryError(OutOfMemoryError, MemoryError):
@@ -23,15 +24,12 @@ class CudaOutOfMemoryError(OutOfMemoryError, MemoryError):
 
 
 def allocator(pool: Any) -> Callable[[int], Any]:
-    """The allocation function of a pool, which reports its figures when there is no room.
-
-    It counts: CuPy's hooks belong to a thread, and this function is what all threads call.
-    """
+    """The allocation function of a pool, which reports its figures when there is no room."""
     malloc = pool.malloc
 
     def allocate(size: int) -> Any:
-        if _peaks.counting and not _thread.counts:
-            _peaks.attach()
+        if _listeners or _thread.tells:
+            _hook.follow()
         try:
             return malloc(size)
         except cupy.cuda.memory.OutOfMemoryError:
@@ -45,6 +43,18 @@ def allocator(pool: Any) -> Callable[[int], Any]:
             ) from None
 
     return allocate
+
+
+def counting(pool: Any) -> Callable[[int], Any]:
+    """The `allocator` of CuPy's own pool, whose peaks are counted."""
+    allocate = allocator(pool)
+
+    def count(size: int) -> Any:
+        pointer = allocate(size)
+        _peaks.add(size, pool)
+        return pointer
+
+    return count
 
 
 def _allocate_uncached(size: int) -> Any:
@@ -61,136 +71,124 @@ def install() -> None:
     if os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING") == "1":
         cupy.cuda.set_allocator(_allocate_uncached)
     else:
-        cupy.cuda.set_allocator(allocator(cupy.get_default_memory_pool()))
+        cupy.cuda.set_allocator(counting(cupy.get_default_memory_pool()))
+
+
+class _Peaks:
+    """The most bytes that were in use and held at once, by device, from the first allocation on.
+
+    The pool's own figure of what is in use is a walk over all blocks. It is asked for only where
+    what it was, and all that was allocated since, is more than the peak: what was released since
+    can only have made it less.
+    """
+
+    def __init__(self) -> None:
+        self.most: dict[int, int] = {}
+        self.most_held: dict[int, int] = {}
+        self._bound: dict[int, int] = {}
+        self._lock = RLock()  # the collector may run within, and what it deletes allocate
+
+    def add(self, size: int, pool: Any) -> None:
+        """Count an allocation on the current device."""
+        index = get_device()
+        with self._lock:
+            bound = self._bound.get(index, 0) + size + -size % _UNIT
+            if bound > self.most.get(index, 0):
+                bound = pool.used_bytes()
+                self.most[index] = max(self.most.get(index, 0), bound)
+            self._bound[index] = bound
+
+    def look(self, index: int, pool: Any) -> None:
+        """Compare with what is in use and held now on the current device."""
+        self.most[index] = max(self.most.get(index, 0), pool.used_bytes())
+        self.most_held[index] = max(self.most_held.get(index, 0), pool.total_bytes())
+
+    def restart(self, index: int, pool: Any) -> None:
+        """Let the peaks of the current device be what is in use and held now."""
+        with self._lock:
+            self.most[index] = self._bound[index] = pool.used_bytes()
+            self.most_held[index] = pool.total_bytes()
 
 
 class _Thread(local):
-    counts = False  # whether the hook below is among the thread's
+    tells = False  # whether the hook below is among the thread's
 
 
-_thread = _Thread()
+class _Hook(cupy.cuda.MemoryHook):
+    """Tells listeners of each allocation and release, in threads that it was attached in.
 
-
-class _Peaks(cupy.cuda.MemoryHook):
-    """Counts from the first allocation: the largest sums of bytes in use and held, by device.
-
-    CuPy calls it after each allocation and release of a pool, so it adds and compares integers
-    and asks the pool for nothing; the pool's own figure of what is in use is a walk over all
-    blocks.
+    CuPy's hooks belong to a thread, and cost as much as a small allocation.
     """
 
-    name = "tensorflow_lite_clone.peaks"
+    name = "tensorflow_lite_clone.listeners"
 
     def __init__(self) -> None:
-        self.counting = True
-        self.used: dict[int, int] = {}
-        self.most: dict[int, int] = {}
-        self.most_held: dict[int, int] = {}
-        self.listeners: list[tuple[int, Callable[[int, int], None]]] = []
         # Where memory was taken, by address: CuPy's events may name another device when it goes.
         self._devices: dict[int, int] = {}
 
-    def attach(self) -> None:
-        """Count in this thread too."""
-        if not _thread.counts:
-            self.__enter__()
-            _thread.counts = True
-
-    def detach(self) -> None:
-        """Count no more, and forget what was counted."""
-        self.counting = False
-        if _thread.counts:
-            self.__exit__()
-            _thread.counts = False
-        for figures in (self.used, self.most, self.most_held, self._devices):
-            figures.clear()
-
-    def restart(self, index: int) -> None:
-        """Let the peaks of a device be what is in use and held now."""
-        with cupy.cuda.Device(index):
-            pool = cupy.get_default_memory_pool()
-            self.used[index] = self.most[index] = pool.used_bytes()
-            self.most_held[index] = pool.total_bytes()
-
-    def alloc_postprocess(self, device_id: int, mem_size: int, mem_ptr: int) -> None:
-        """Called by CuPy after a pool has asked the driver for memory; address 0: it had none."""
-        if mem_ptr:
-            index, held = get_device(), cupy.get_default_memory_pool().total_bytes()
-            if held > self.most_held.get(index, 0):
-                self.most_held[index] = held
+    def follow(self) -> None:
+        """Be attached in this thread while somebody listens."""
+        if bool(_listeners) is not _thread.tells:
+            _thread.tells = not _thread.tells
+            if _thread.tells:
+                self.__enter__()
+            else:
+                self.__exit__()
+                self._devices.clear()
 
     def malloc_postprocess(
         self, device_id: int, size: int, mem_size: int, mem_ptr: int, pmem_id: int
     ) -> None:
         """Called by CuPy after each allocation from a pool; address 0: there was no room."""
-        if not mem_ptr:
-            return
-        index = self._devices[mem_ptr] = get_device()
-        used = self.used
-        if index in used:
-            used[index] += mem_size
-            if used[index] > self.most[index]:
-                self.most[index] = used[index]
-        else:
-            self.restart(index)
-        for heard, listener in self.listeners:
-            if heard == index:
-                listener(mem_size, mem_ptr)
+        if mem_ptr:
+            self._devices[mem_ptr] = get_device()
+            self._tell(self._devices[mem_ptr], mem_size, mem_ptr)
 
     def free_postprocess(self, device_id: int, mem_size: int, mem_ptr: int, pmem_id: int) -> None:
         """Called by CuPy when memory goes back to its pool."""
-        index = self._devices.pop(mem_ptr, device_id)
-        if index in self.used:
-            self.used[index] -= mem_size
-        for heard, listener in self.listeners:
+        self._tell(self._devices.pop(mem_ptr, device_id), -mem_size, mem_ptr)
+
+    def _tell(self, index: int, size: int, address: int) -> None:
+        for heard, listener in _listeners:
             if heard == index:
-                listener(-mem_size, mem_ptr)
+                listener(size, address)
 
 
 _peaks = _Peaks()
-
-
-def _watching(index: int) -> _Peaks:
-    _peaks.counting = True
-    _peaks.attach()
-    if index not in _peaks.used:
-        _peaks.restart(index)
-    return _peaks
-
-
-def unwatch() -> None:
-    """Count no more until a figure is asked for, and then from there: for timings."""
-    if not _peaks.listeners:
-        _peaks.detach()
+_thread = _Thread()
+_hook = _Hook()
+_listeners: list[tuple[int, Callable[[int, int], None]]] = []
 
 
 def listen(index: int, listener: Callable[[int, int], None]) -> Callable[[], None]:
     """Tell `listener` the bytes and address of each allocation on a device, and of each release
     with negative bytes; gives the function that ends it."""
-    listeners = _watching(index).listeners
-    listeners.append((index, listener))
-    return lambda: listeners.remove((index, listener))
+    entry = (index, listener)
+    _listeners.append(entry)
+    _hook.follow()
+
+    def end() -> None:
+        _listeners.remove(entry)
+        _hook.follow()
+
+    return end
 
 
 def figures(index: int) -> dict[str, int]:
     """Bytes in use and held by the pool of a device, now and at most; bytes free on the device."""
-    peaks = _watching(index)
     with cupy.cuda.Device(index):
         pool = cupy.get_default_memory_pool()
-        used, held = pool.used_bytes(), pool.total_bytes()
+        _peaks.look(index, pool)
         free, total = cupy.cuda.runtime.memGetInfo()
-        blocks = pool.n_free_blocks()
-    # What a thread without the hook released was not counted: the pool knows better.
-    peaks.used[index] = used
-    return {
-        "allocated": used,
-        "reserved": held,
-        "max_allocated": max(peaks.most[index], used),
-        "max_reserved": max(peaks.most_held[index], held),
-        "free_blocks": blocks,
-        "free": free,
-        "total": total,
-    }
+        return {
+            "allocated": pool.used_bytes(),
+            "reserved": pool.total_bytes(),
+            "max_allocated": _peaks.most[index],
+            "max_reserved": _peaks.most_held[index],
+            "free_blocks": pool.n_free_blocks(),
+            "free": free,
+            "total": total,
+        }
 
 
 def used_bytes(index: int) -> int:
@@ -201,13 +199,16 @@ def used_bytes(index: int) -> int:
 
 def reset_peak(index: int) -> None:
     """Count the peaks from now on."""
-    _watching(index).restart(index)
+    with cupy.cuda.Device(index):
+        _peaks.restart(index, cupy.get_default_memory_pool())
 
 
 def release(index: int) -> None:
     """Give what the pool holds and nobody uses back to the driver."""
     with cupy.cuda.Device(index):
-        cupy.get_default_memory_pool().free_all_blocks()
+        pool = cupy.get_default_memory_pool()
+        _peaks.look(index, pool)
+        pool.free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
 
