@@ -157,6 +157,8 @@ _SYNONYMS_OF = {
 }
 #: Parameters that are an int or several.
 _DIMS = ("dim", "dims")
+#: Functions for which a tensor in their place is another operand.
+_PAIRWISE = ("max", "min")
 #: Data that becomes a tensor, which has the dtype of NumPy's numbers.
 _DATA = ("data", "obj")
 #: Types that say of all their values of what kind they are: a call like an earlier one is not read.
@@ -188,6 +190,7 @@ class Signature:
             for word, name in (_SYNONYMS | _SYNONYMS_OF.get(self.name, {})).items()
             if name in keywords and word not in keywords
         }
+        self.dims = () if self.name in _PAIRWISE else _DIMS
         truths = (*_TRUTHS, *_TRUTHS_OF.get(self.name, ()))
         self.kinds: dict[str, tuple[str, Callable[[Any], bool], bool]] = {}
         for name in keywords:
@@ -237,7 +240,7 @@ class Signature:
                 return self._read(name, number, where)[0], False
         kind = self.kinds.get(name)
         if kind is None:
-            if name in _DIMS and isinstance(value, classes["Tensor"]):
+            if name in self.dims and isinstance(value, classes["Tensor"]):
                 return value.__index__() if is_int(value) else value, False
             return value, True
         called, fits, admits_none = kind

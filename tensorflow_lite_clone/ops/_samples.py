@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,7 +34,7 @@ def per_sample(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     values it reads: those of these names, by default all."""
 
     def decorate(function: Any) -> Any:
-        code = function.__code__
+        code = inspect.unwrap(function).__code__
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         read = [n for n, name in enumerate(arguments) if not names or name in names]
 

@@ -57,7 +57,7 @@ def test_conventions(name, shapes, out, parameters, expected):
 #: is so of the gradient alone, a `+` of the forward alone.
 FREE = {
     "moves, fills, converts or takes apart elements": """
-        anchor cast cast_to_integers cast_weight cat clone constant_pad copy_into embed +embedding
+        cast cast_to_integers cast_weight cat clone constant_pad copy_into embed +embedding
         embedding_pick fill flip frexp +gather gather_sparse +im2col +index +index_along index_mask
         index_put +index_select make_complex mask_put masked_fill max_pool_indices max_pool_pick
         nothing_pooled one_hot put_along_axis repeat repeat_interleave restride roll scatter stack

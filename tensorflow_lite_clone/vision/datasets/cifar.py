@@ -62,8 +62,6 @@ class ArrayUnpickler(WeightsUnpickler):
     No file runs code, and none asks for more memory than it is long.
     """
 
-    encoding = "latin1"  # the files were written by Python 2, whose strings are bytes
-
     def find(self, module: str, name: str) -> Any:
         """What a name stands for."""
         full = f"{module.replace('numpy.core.', 'numpy._core.')}.{name}"
@@ -99,7 +97,9 @@ def read_batch(path: str) -> dict[str, Any]:
     """The dict in a pickled file; RuntimeError, which names the file, if it holds anything else."""
     try:
         with open(path, "rb") as file:
-            batch = ArrayUnpickler(Source(file, os.path.getsize(path))).load()
+            source = Source(file, os.path.getsize(path))
+            # Python 2 wrote the files, whose strings are bytes.
+            batch = ArrayUnpickler(source, encoding="latin1").load()
     except (OSError, EOFError, pickle.UnpicklingError) as error:
         raise RuntimeError(f"{path} cannot be read: {error}") from error
     if not isinstance(batch, dict):
