@@ -307,6 +307,8 @@ def test_precisions_in_general_and_in_particular():
 
 def test_words_of_precisions_are_what_kernels_ask_for():
     backends, flags = tlc.backends, tlc.core.flags.flags
+    # Another test may have said a word in particular.
+    backends.cuda.matmul.fp32_precision = backends.cudnn.conv.fp32_precision = "none"
     try:
         backends.fp32_precision = "tf32"
         assert flags.matmul_allow_tf32 and flags.cudnn_allow_tf32
