@@ -16,7 +16,7 @@ from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, 
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import export, public
-from tensorflow_lite_clone.core.shape import expect_storage
+from tensorflow_lite_clone.core.shape import LARGEST_STORAGE, expect_storage
 from tensorflow_lite_clone.core.signature import expect_longs
 from tensorflow_lite_clone.core.strides import (
     MemoryFormat,
@@ -43,6 +43,13 @@ def size_of(size: tuple) -> tuple[int, ...]:
     """``f(2, 3)``, ``f((2, 3))`` and ``f(tensor.shape)`` alike; TypeError for other things."""
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
+    for length in size:
+        if type(length) is not int or not 0 <= length <= LARGEST_STORAGE:
+            return _size_of(size)
+    return size
+
+
+def _size_of(size: tuple) -> tuple[int, ...]:
     lengths = [length if type(length) is int else _length(length) for length in size]
     expect_longs("argument 'size'", lengths)
     for length in lengths:
