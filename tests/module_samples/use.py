@@ -143,7 +143,7 @@ def _backward(pair: Pair) -> list[list[Any]]:
 def hooks(info: Any) -> None:
     """Hooks of every submodule run in PyTorch's order and see what PyTorch's see."""
     for training in modes_of(info):
-        for pair in pairs(info, torch.float32, training, gradient=True):
+        for pair in pairs(info, torch.float64, training, gradient=True):
             mine, theirs = [], []
             _watch(pair.ours, mine)
             _watch(pair.theirs, theirs)
@@ -151,7 +151,7 @@ def hooks(info: Any) -> None:
             same_text([event[:2] for event in mine], [event[:2] for event in theirs])
             for left, right in zip(mine, theirs, strict=True):
                 compare(left[2], right[2])
-    for pair in pairs(info, torch.float32):
+    for pair in pairs(info, torch.float64):
         _replaced(pair)
 
 
@@ -165,11 +165,11 @@ def _watch(module: Any, log: list[Any]) -> None:
 
 
 def _flat(value: Any) -> Any:
-    """Dictionaries as lists of pairs; tensors detached, others as they are."""
+    """Dictionaries as sorted lists of pairs; tensors detached, others as they are."""
     if isinstance(value, (tlc.Tensor, torch.Tensor)):
         return value.detach().clone()
     if isinstance(value, dict):
-        return [[key, _flat(item)] for key, item in value.items()]
+        return [[key, _flat(value[key])] for key in sorted(value)]
     if isinstance(value, (list, tuple)):
         return [_flat(item) for item in value]
     return value

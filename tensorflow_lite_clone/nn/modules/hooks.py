@@ -404,15 +404,8 @@ class BackwardHooks:
 
     def leave(self, grads: tuple) -> tuple:
         """Run the full hooks on the gradients that leave; returns those that go on."""
-        if self.hidden:
-            return grads
-        if self.grad_outputs is None:
-            raise RuntimeError(
-                "Module backward hook for grad_input is called before the grad_output one. This "
-                "happens because the gradient in your nn.Module flows to the Module's input "
-                "without passing through the Module's output. Make sure that the output depends "
-                "on the input and that the loss is computed based on the output."
-            )
+        if self.hidden or self.grad_outputs is None:
+            return grads  # these came past the outputs, as those of an LSTM's states do
         grad_inputs = _spread(grads, self.input_positions, self.inputs)
         for hook in self.hooks:
             result = hook(self.module, grad_inputs, self.grad_outputs)

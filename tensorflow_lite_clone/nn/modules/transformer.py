@@ -237,6 +237,13 @@ class TransformerDecoderLayer(_Layer):
         return self.dropout3(self._feed(x))
 
 
+def _float_masks(src: Tensor, mask: Tensor | None, padding: Tensor | None) -> tuple:
+    """The two masks of an encoder as layers see them, once for all: added to scores."""
+    other = None if mask is None else mask.dtype
+    padding = F._canonical_mask(padding, "src_key_padding_mask", other, "mask", src.dtype)
+    return F._canonical_mask(mask, "mask", None, "", src.dtype, False), padding
+
+
 def _batch_first(layers: ModuleList) -> bool:
     attention = getattr(layers[0], "self_attn", None) if len(layers) else None
     return getattr(attention, "batch_first", False)
@@ -269,6 +276,8 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         length = _get_seq_len(src, _batch_first(self.layers))
         causal = _detect_is_causal_mask(mask, is_causal, length)
+        padding = src_key_padding_mask
+        mask, src_key_padding_mask = _float_masks(src, mask, src_key_padding_mask)
         for layer in self.layers:
             src = layer(
                 src,
@@ -276,7 +285,6 @@ class TransformerEncoder(Module):
                 is_causal=causal,
                 src_key_padding_mask=src_key_padding_mask,
             )
-        padding = src_key_padding_mask
         if padding is not None and mask is None and self._leaves_padding_out(src, padding):
             src = src.masked_fill(padding.bool().unsqueeze(-1), 0.0)
         return src if self.norm is None else self.norm(src)
