@@ -2,12 +2,14 @@
 
 Python puts the current folder at the head of the path then. A `numpy.py` or `random.py` that
 happens to lie there is none of the program that is to run, which may lie anywhere, so the folder
-goes before this package imports anything. (What Python itself imports to find the package,
-`contextlib` and `functools` among it, has been taken by then; ``python -P`` is the way out.)
+goes before this package imports anything; where the package lies in it, to the end of the path.
+(What Python itself imports to find the package, `contextlib` and `functools` among it, has been
+taken by then; ``python -P`` is the way out.)
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -21,4 +23,6 @@ def _names_package() -> bool:
 
 
 if _names_package() and not sys.flags.safe_path:
-    del sys.path[0]
+    folder = sys.path.pop(0)
+    if folder == os.path.dirname(os.path.dirname(os.path.abspath(__file__))):
+        sys.path.append(folder)  # processes that are started find the package there, after all else

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -111,6 +112,17 @@ def shadows(tmp_path):
         "print(torch.__package__, sys.path[0], sys.argv)\n"
     )
     return folder, written(tmp_path / "elsewhere", text)
+
+
+def test_the_folder_of_the_package_is_last_on_the_path(tmp_path):
+    """Where the package is not installed, processes that a program starts find it there."""
+    path = written(tmp_path, "import sys; print(sys.path[-1], *sys.path[:1])")
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "tensorflow_lite_clone", str(path)],  # no links to checkouts
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == [str(ROOT), str(tmp_path)]
 
 
 def test_the_current_folder_is_not_on_the_path(shadows):
