@@ -144,6 +144,17 @@ def _directions(likes: list[Any], seed: int) -> list[torch.Tensor | None]:
     return found
 
 
+def compare_gradients(
+    got: list[list[Any]], wanted: list[list[Any]], inputs: list[torch.Tensor], order: int
+) -> None:
+    """Equal gradients of an order, as `gradients_of` gives them; none is as good as zeros."""
+    if len(got) < order:
+        raise Difference("the result requires no gradient")
+    for left, right, x in zip(got[-1], wanted[-1], inputs, strict=True):
+        right = torch.zeros_like(x) if right is None else right
+        compare(to_ours(torch.zeros_like(x.detach())) if left is None else left, right)
+
+
 def gradients_of(module: Any, outputs: Any, inputs: list[Any], order: int) -> list[list[Any]]:
     """Gradients of orders 1 to `order` along directions that both sides share."""
     likes = level = leaves(outputs, module.Tensor)
