@@ -14,6 +14,7 @@ import numpy as np
 from tests.op_db import OPS
 from tests.op_db._case import Value, draw, place
 from tests.op_db._check import OURS, TORCH, about, each
+from tests.ops._mutations import mutations
 
 #: function -> why it takes more than PyTorch does
 LENIENT = {
@@ -38,14 +39,9 @@ def replacements(value):
     return ()
 
 
-def mutations(args, kwargs):
+def wrong(args, kwargs):
     """The sample with one argument replaced, and with a keyword that nobody knows."""
-    for position, value in enumerate(args):
-        for other in replacements(value):
-            yield (*args[:position], other, *args[position + 1 :]), kwargs
-    for name, value in kwargs.items():
-        for other in replacements(value):
-            yield args, {**kwargs, name: other}
+    yield from mutations(args, kwargs, replacements)
     yield args, {**kwargs, "no_such_argument": 1}
 
 
@@ -65,7 +61,7 @@ def refused(op):
     """(mutated sample, our outcome) where PyTorch raises TypeError for what it can run else."""
     drawn = draw(op, op.samples[0], "float32" if "float32" in op.dtypes else op.dtypes[0])
     if outcome(op, TORCH, drawn) is None:
-        for mutated in mutations(*drawn):
+        for mutated in wrong(*drawn):
             if type(outcome(op, TORCH, mutated)) is TypeError:
                 yield mutated, outcome(op, OURS, mutated)
 

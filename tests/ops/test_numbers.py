@@ -16,6 +16,7 @@ import tensorflow_lite_clone as tl
 from tests.op_db import OPS
 from tests.op_db._case import draw, place
 from tests.op_db._check import OURS, TORCH, about, compare, each
+from tests.ops._mutations import mutations
 
 NUMPY = {bool: np.bool_, int: np.int64, float: np.float64}
 #: row -> why a number of another kind gives another result
@@ -32,15 +33,6 @@ def replacements(value):
         yield enum.IntEnum("Enumeration", {"MEMBER": value}).MEMBER
 
 
-def mutations(args, kwargs):
-    for position, value in enumerate(args):
-        for other in replacements(value):
-            yield (*args[:position], other, *args[position + 1 :]), kwargs
-    for name, value in kwargs.items():
-        for other in replacements(value):
-            yield args, {**kwargs, name: other}
-
-
 def outcome(op, side, sample):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -53,7 +45,7 @@ class TestNumbers(unittest.TestCase):
     def test(self, op):
         dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
         for sample in op.samples[:2]:
-            for mutated in mutations(*draw(op, sample, dtype)):
+            for mutated in mutations(*draw(op, sample, dtype), replacements):
                 try:
                     same = outcome(op, TORCH, mutated)
                 except Exception:  # not a number for PyTorch either, or no sample of this dtype
