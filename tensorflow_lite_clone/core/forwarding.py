@@ -99,8 +99,8 @@ def has_parameters(function: Any) -> bool:
 def parameters_of(function: Any) -> Parameters:
     """A function's own parameters."""
     if "__forwarder__" in function.__globals__:
-        made: _Forwarder = function.__globals__["__forwarder__"]
-        return made.parameters()
+        forwarder: _Forwarder = function.__globals__["__forwarder__"]
+        return forwarder.parameters()
     code = function.__code__
     count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     return Parameters(
@@ -125,9 +125,9 @@ def forwarder(
     lets through, and what `names` gives has these names. Raises ValueError at the first call where
     a parameter has one of them.
     """
-    made = _Forwarder(function, body, names, change)
-    scope = {"__name__": __name__, "__forwarder__": made}
-    wrapper = made.wrapper = FunctionType(_begin.__code__, scope, function.__name__)
+    state = _Forwarder(function, body, names, change)
+    scope = {"__name__": __name__, "__forwarder__": state}
+    wrapper = state.wrapper = FunctionType(_begin.__code__, scope, function.__name__)
     return functools.update_wrapper(wrapper, function)
 
 
@@ -152,5 +152,6 @@ def _code(name: str, body: str, parameters: Parameters, own: Parameters) -> Any:
         types=f"({''.join([f'{word}.__class__, ' for word in (*positional, *keywords)])})",
     )
     scope: dict[str, Any] = {}
-    exec(compile(f"def made({', '.join(head)}):\n{text}", f"<arguments of {name}>", "exec"), scope)
-    return scope["made"].__code__.replace(co_name=name, co_qualname=name)
+    text = f"def wrapper({', '.join(head)}):\n{text}"
+    exec(compile(text, f"<arguments of {name}>", "exec"), scope)
+    return scope["wrapper"].__code__.replace(co_name=name, co_qualname=name)

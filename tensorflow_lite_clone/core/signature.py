@@ -349,9 +349,9 @@ def checked(function: Any) -> Any:
             checks = _Checks(function, parameters)
             return {"known": checks.known, "check": checks.check_all, "failed": checks.failed}
 
-        made = forwarder(function, _CHECKED, names, Parameters.opened)
-        made.checked = True
-        return made
+        forwarding = forwarder(function, _CHECKED, names, Parameters.opened)
+        forwarding.checked = True
+        return forwarding
 
     checks = _Checks(function)
 

@@ -205,9 +205,7 @@ def reduction(
 
         @functools.wraps(general)
         def function(input=None, dim=None, keepdim=False, **others):
-            if others:
-                pass
-            elif isinstance(input, Tensor):
+            if not others and isinstance(input, Tensor):
                 try:
                     storage = input._storage
                 except NotStrided as reason:
@@ -239,7 +237,7 @@ def reduction(
                         return _recorded(op, result, backend, (), 0, ())
                     parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
                     return _recorded(op, result, backend, (edge,), 1, (storage,), parameters)
-            elif input is not None:
+            elif not others and input is not None:
                 expect_tensor(name, input)
             # What was not given stays away, for the complaints about missing or double arguments.
             given = {"input": input, "dim": dim} if input is not None else {"dim": dim}
