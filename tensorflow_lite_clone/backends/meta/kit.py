@@ -231,6 +231,7 @@ def getitem(x: Any, index: Any) -> Any:
     if any([isinstance(item, MetaArray) for item in items]):
         return evaluate(PRIMITIVES["getitem"], x, index)
     items = tuple([item if item is None or item is Ellipsis else _basic(item) for item in items])
+    kinds.check_bounds(x.shape, items)
     shape, steps, offset = indexed(x.shape, x.steps, items)
     return x.seen(shape, steps, offset)
 
