@@ -55,7 +55,7 @@ def per_result(shapes: Any, *args: Any, **parameters: Any) -> float:
 
 def per_operand(shapes: Any, x: Any, *args: Any, **parameters: Any) -> float:
     """One operation for an element of the first operand."""
-    return prod(x.shape)
+    return float(prod(x.shape))
 
 
 def _per_value(shapes: Any, x: Any, index: Any, value: Any, **parameters: Any) -> float:

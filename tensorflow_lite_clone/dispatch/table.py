@@ -94,7 +94,8 @@ def _forget() -> None:
 def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., Any]:
     """The callable over arrays that serves `op` (an op or a composite) on `backend`."""
     F = backend.F
-    name, body, primitive = op.__name__, op, None
+    name, primitive = op.__name__, None
+    body: Any = op
     if is_op(op):
         name, body, primitive = op.name, op.forward, op.primitive
     generic: Callable[..., Any]
