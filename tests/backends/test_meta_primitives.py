@@ -177,7 +177,7 @@ def calls_of(record):
 
 def dtypes_of(record):
     """Those for which a primitive is defined: ops cast others before."""
-    rules = record.dtype if type(record.dtype) is tuple else (record.dtype,)
+    rules = record.dtypes
     floats = DTYPES[:3] + [BFLOAT16]
     if record.kind in (kinds.matrices, kinds.equations):
         return DTYPES[:2] + DTYPES[3:4]

@@ -109,15 +109,14 @@ def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
     shapes = record.shapes(*values, **options)
     if shapes is None:
         return None
-    rules = record.dtype if type(record.dtype) is tuple else (record.dtype,)
     if type(shapes) is not list:
-        dtype = _dtype(rules[0], values, options)
+        dtype = _dtype(record.dtypes[0], values, options)
         steps = None
         if record.kind is kinds.elementwise and record.name != "copy" and len(shapes) > 1:
             arrays = tuple([(v.shape, v.steps) for v in values if isinstance(v, MetaArray)])
             steps = elementwise_strides(shapes, arrays)
         return MetaArray(tuple(shapes), dtype, steps)
-    dtypes = [_dtype(rule, values, options) for rule in rules]
+    dtypes = [_dtype(rule, values, options) for rule in record.dtypes]
     dtypes *= len(shapes) if len(dtypes) == 1 else 1
     results = [MetaArray(tuple(shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
     return _results(record.name, record.fields)(*results)
