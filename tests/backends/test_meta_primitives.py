@@ -168,7 +168,7 @@ def calls_of(record):
         return CALLS[record.name]
     if record.arity == 1:
         return SAME
-    if record.arity == 2 and record.dtype == "floating" and not record.standard:
+    if record.arity == 2 and record.dtypes == ("floating",) and not record.standard:
         return [call(X, V), call(X, X), call(V, ones(3, 1)), call(Z, Z)]
     if record.arity == 2:
         return [call(X, V), call(X, X), call(V, ones(3, 1)), call(X, 2), call(X, 2.5), call(2, X), call(0.5, X), call(X, True), call(Z, Z), call(X, Z)]

@@ -23,6 +23,7 @@ class MetaBackend(Backend):
     device = Device("meta")
     xp = kit = MetaArray.kit
     array_type = MetaArray
+    has_values = False
     native = NATIVE
     dtypes = {native: dtype for dtype, native in NATIVE.items()}
     generator = MetaGenerator()
@@ -41,6 +42,9 @@ class MetaBackend(Backend):
     def to_host(self, array: Any, non_blocking: bool = False) -> NoReturn:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
 
+    def number(self, array: Any) -> NoReturn:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
     def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
         return MetaArray(tuple(array.shape), array.dtype)
 
@@ -51,7 +55,10 @@ class MetaBackend(Backend):
 
     def write(self, target: Any, value: Any) -> None:
         if isinstance(value, MetaArray):
-            broadcast_to(value, target.shape)  # raises where it does not
+            shape = value.shape
+            while len(shape) > target.ndim and shape[0] == 1:
+                shape = shape[1:]
+            broadcast_to(MetaArray(shape, value.dtype), target.shape)  # raises where it does not
 
     def constant(self, value: complex, native_dtype: Any) -> Any:
         return MetaArray((), native_dtype)
