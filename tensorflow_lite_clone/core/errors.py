@@ -25,6 +25,14 @@ def level_outside() -> int:
     return level
 
 
+def values_missing(name: str) -> NotImplementedError:
+    """The error of PyTorch's operator `name` for tensors without values, on which it depends."""
+    return NotImplementedError(
+        f"aten::{name}: attempted to run this operator with Meta tensors, but there was no fake "
+        "impl or Meta kernel registered: its result depends on values, and they have none"
+    )
+
+
 class OutOfMemoryError(RuntimeError):
     """A device has no room left for an allocation."""
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
+from tensorflow_lite_clone.core.errors import values_missing
 from tensorflow_lite_clone.core.shape import Shape, infer_size
 from tensorflow_lite_clone.core.strides import (
     Geometry,
@@ -133,7 +134,10 @@ def _in_kept_order(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
 
 def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
     """What a primitive gives: arrays of the shapes and dtypes that its record says."""
-    shapes = record.shapes(*values, **options)
+    try:
+        shapes = record.shapes(*values, **options)
+    except kinds.DataDependentShape:
+        raise values_missing(record.name) from None
     if shapes is None:
         return None
     if type(shapes) is not list:
