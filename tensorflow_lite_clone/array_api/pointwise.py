@@ -70,6 +70,7 @@ def _pow(x1: Any, x2: Any) -> Tensor:
     return power.pow(x1, x2)
 
 
+_unary("square", power.square)  # of booleans as well
 _unary("conj", complex_numbers.conj)
 _unary("real", complex_numbers.real)
 _unary("imag", complex_numbers.imag)
