@@ -24,9 +24,12 @@ def of_all_samples(x: Tensor) -> tuple[Any, Any]:
 
 
 def holds(condition: Tensor) -> bool:
-    """Whether all elements are true, in every sample; the host waits for it."""
+    """Whether all elements are true, in every sample; the host waits for it.
+
+    What has no values breaks no condition.
+    """
     array, backend = of_all_samples(condition)
-    return bool(number_of(backend.F.all(array), backend))
+    return not backend.has_values or bool(number_of(backend.F.all(array), backend))
 
 
 def per_sample(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._indexing import Flip
 from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops._views import Embed, number_of, storage_of
+from tensorflow_lite_clone.ops.convert import to_device
 from tensorflow_lite_clone.ops.gather import index_select
 from tensorflow_lite_clone.ops.shape import reshape, transpose
 from tensorflow_lite_clone.ops.slices import Diagonal, diagonal
@@ -350,11 +351,12 @@ def _triangle_indices(
         raise NotImplementedError(f"\"{name}_indices\" not implemented for '{kind.short_name}'")
     expect_storage((row, col), 1)  # of the places that are looked at
     backend = backends.load(device)
-    F = backend.F
+    counting = backend if backend.has_values else backends.load("cpu")
+    F = counting.F
     columns, rows = F.arange(col), F.add(F.reshape(F.arange(row), (row, 1)), offset)
     inside = (F.less_equal if name == "tril" else F.greater_equal)(columns, rows)
     places = F.stack(F.nonzero(inside), axis=0)
-    return wrap(F.astype(places, kind), backend)
+    return to_device(wrap(F.astype(places, kind), counting), backend.device)
 
 
 @public("torch")

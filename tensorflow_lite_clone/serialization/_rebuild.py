@@ -12,6 +12,7 @@ from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import extent
+from tensorflow_lite_clone.ops.create import empty_strided
 from tensorflow_lite_clone.ops.properties import _OWN
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
@@ -152,6 +153,16 @@ def rebuild_tensor_v3(
         raise TypeError(f"expected a dtype, not {type(dtype).__name__}")
     tensor = _tensor(memory_of(storage), dtype, storage_offset, size, stride)
     return _settle(tensor, requires_grad, metadata)
+
+
+@spreading
+def rebuild_meta_tensor(dtype: DType, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+    """A tensor on the device ``meta``, of which a file has no elements and no memory to share."""
+    if not isinstance(dtype, DType):
+        raise TypeError(f"expected a dtype, not {type(dtype).__name__}")
+    shape, strides = whole_numbers("sizes", size), whole_numbers("strides", stride)
+    tensor = empty_strided(shape, strides, dtype=dtype, device="meta")
+    return tensor.requires_grad_(bool(requires_grad))
 
 
 @spreading
