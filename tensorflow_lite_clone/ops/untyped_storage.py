@@ -56,6 +56,11 @@ class UntypedStorage:
 
     is_sparse = is_sparse_csr = False
 
+    @property
+    def _cdata(self) -> int:
+        """A number that tells this memory from all others, also where it has no address."""
+        return id(self._memory)
+
     def data_ptr(self) -> int:
         """The address of the first byte."""
         return self._memory.backend.data_pointer(self._memory.array)
