@@ -36,7 +36,8 @@ class Kind(NamedTuple):
 
 def first(shapes: Any) -> Shape:
     """The shape of the first result."""
-    return shapes[0] if type(shapes) is list else shapes
+    shape: Shape = shapes[0] if type(shapes) is list else shapes
+    return shape
 
 
 # -- what calls cost ------------------------------------------------------------------------------
@@ -54,7 +55,7 @@ def per_result(shapes: Any, *args: Any, **parameters: Any) -> float:
 
 def per_operand(shapes: Any, x: Any, *args: Any, **parameters: Any) -> float:
     """One operation for an element of the first operand."""
-    return prod(x.shape)
+    return float(prod(x.shape))
 
 
 def _per_value(shapes: Any, x: Any, index: Any, value: Any, **parameters: Any) -> float:
@@ -63,7 +64,7 @@ def _per_value(shapes: Any, x: Any, index: Any, value: Any, **parameters: Any) -
 
 def _per_product(shapes: Any, x: Any, y: Any, *args: Any, **parameters: Any) -> float:
     """A multiplication and an addition for each element of the result and of a line of `x`."""
-    return 2 * prod(shapes) * (x.shape[-1] if x.ndim else 1)
+    return float(2 * prod(shapes) * (x.shape[-1] if x.ndim else 1))
 
 
 def _per_contraction(shapes: Any, x: Any, y: Any, *args: Any, **parameters: Any) -> float:

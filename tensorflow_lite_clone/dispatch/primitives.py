@@ -37,7 +37,7 @@ class Primitive(NamedTuple):
 
     name: str  # with its namespace: "linalg.eigh"
     kind: Kind
-    dtype: str | tuple[str, ...]  # of `DTYPES`; one for each result
+    dtypes: tuple[str, ...]  # of `DTYPES`, one for each result; one for several that are alike
     standard: bool  # whether it is of the array API standard
     shapes: Callable[..., Any]
     flops: Callable[..., float]
@@ -71,8 +71,9 @@ def _enter(
     for name in names.split():
         if name in PRIMITIVES:
             raise ValueError(f"two records of the primitive '{name}'")
+        dtypes = (dtype,) if isinstance(dtype, str) else dtype
         PRIMITIVES[name] = Primitive(
-            name, kind, dtype, standard, shapes or kind.shapes, flops or kind.flops, **more
+            name, kind, dtypes, standard, shapes or kind.shapes, flops or kind.flops, **more
         )
 
 
@@ -259,25 +260,25 @@ def _cubed(count: float) -> Callable[..., float]:
 def _factorized(shapes: Any, a: Any, *args: Any, **more: Any) -> float:
     """m n^2 - n^3 / 3 for (m, n) with m >= n: LU (LAPACK Working Note 41)."""
     m, n = max(a.shape[-2:]), min(a.shape[-2:])
-    return prod(a.shape[:-2]) * (m * n**2 - n**3 / 3)
+    return float(prod(a.shape[:-2]) * (m * n**2 - n**3 / 3))
 
 
 def _reflected(shapes: Any, x: Any, **more: Any) -> float:
     """2 n^2 (m - n / 3) for (m, n) with m >= n: QR, without q."""
     m, n = max(x.shape[-2:]), min(x.shape[-2:])
-    return prod(x.shape[:-2]) * 2 * n**2 * (m - n / 3)
+    return float(prod(x.shape[:-2]) * 2 * n**2 * (m - n / 3))
 
 
 def _decomposed(shapes: Any, x: Any, **more: Any) -> float:
     """4 m^2 n + 8 m n^2 + 9 n^3 for (m, n) with m >= n (Golub and Van Loan, thin U)."""
     m, n = max(x.shape[-2:]), min(x.shape[-2:])
-    return prod(x.shape[:-2]) * (4 * m**2 * n + 8 * m * n**2 + 9 * n**3)
+    return float(prod(x.shape[:-2]) * (4 * m**2 * n + 8 * m * n**2 + 9 * n**3))
 
 
 def _singular(shapes: Any, x: Any, **more: Any) -> float:
     """4 m n^2 - 4 n^3 / 3: the bidiagonal form alone."""
     m, n = max(x.shape[-2:]), min(x.shape[-2:])
-    return prod(x.shape[:-2]) * (4 * m * n**2 - 4 * n**3 / 3)
+    return float(prod(x.shape[:-2]) * (4 * m * n**2 - 4 * n**3 / 3))
 
 
 def _batch(x: Any) -> tuple[int, ...]:

@@ -120,7 +120,7 @@ def closed_range(
         host = backends.load("cpu")
         wide = host.native[_SUMMED_IN.get(dtype, dtypes.float64)]
         first, last, by = [host.constant(v, wide) for v in (start, end, step)]
-        count = int(host.number((last - first) / by)) + 1
+        count = int((last - first) / by) + 1
     array = backend.guarded(_stepped)(backend.F, count, step, start)
     return finish(backend.F.astype(array, dtype), backend, requires_grad)
 
