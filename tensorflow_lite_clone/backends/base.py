@@ -56,7 +56,7 @@ class Backend:
     lays = False  # whether its results may be channels_last where nobody asked, see storage.Free
     batched = False  # whether its arrays are those of a function under `func.vmap`
     alone = True  # whether `guarded` gives back the call itself
-    has_values = True  # whether its arrays have elements that can be read
+    has_values = True  # whether arrays have elements: on the meta device they are shapes alone
 
     def __init__(self) -> None:
         #: What is called in place of the gradient functions of ops, of one input and of several,
@@ -193,7 +193,7 @@ class Backend:
         return host.astype("float32") if host.dtype.kind == "V" else host
 
     def number(self, array: Any) -> Any:
-        """The one element of an array as a Python number; the host waits for it."""
+        """The Python number that is the one element of an array: the host waits for it."""
         return self.numbers(array).item()
 
     def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from tensorflow_lite_clone.core.device import Layout, sparse_coo
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.ops import create
+from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.matmul import matmul as _matmul
 from tensorflow_lite_clone.ops.progressions import arange
@@ -106,6 +107,7 @@ def from_dense(input: Tensor, sparse_dim: int | None = None) -> SparseTensor:
     flags = input != 0
     if count < input.ndim:
         flags = flags.reshape(*input.shape[:count], -1).any(-1)
+    expect_values("_to_sparse", flags)
     places = flags.nonzero().t()
     return SparseTensor(places, input[flags], input.shape, True)
 

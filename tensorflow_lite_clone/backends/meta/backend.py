@@ -24,10 +24,10 @@ class MetaBackend(Backend):
     device = Device("meta")
     xp = kit = MetaArray.kit
     array_type = MetaArray
+    has_values = False
     native = NATIVE
     dtypes = {native: dtype for dtype, native in NATIVE.items()}
     generator = MetaGenerator()
-    has_values = False
 
     def make_generator(self) -> Any:
         return self.generator
@@ -44,12 +44,12 @@ class MetaBackend(Backend):
     def to_host(self, array: Any, non_blocking: bool = False) -> NoReturn:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
 
+    def number(self, array: Any) -> NoReturn:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
     def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
         shape = tuple(array.shape)
         return MetaArray(shape, array.dtype, dense_strides(shape, source.strides(array)))
-
-    def number(self, array: Any) -> NoReturn:
-        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
     def data_pointer(self, array: Any) -> int:
         return array.offset * array.dtype.itemsize
@@ -67,7 +67,10 @@ class MetaBackend(Backend):
 
     def write(self, target: Any, value: Any) -> None:
         if isinstance(value, MetaArray):
-            broadcast_to(value, target.shape)  # raises where it does not
+            shape = value.shape
+            while len(shape) > target.ndim and shape[0] == 1:
+                shape = shape[1:]
+            broadcast_to(MetaArray(shape, value.dtype), target.shape)  # raises where it does not
 
     def constant(self, value: complex, native_dtype: Any) -> Any:
         return MetaArray((), native_dtype)
