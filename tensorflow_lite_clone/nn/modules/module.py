@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Self
 
+from tensorflow_lite_clone.autograd.attributes import _has_compatible_shallow_copy_type
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules import hooks
@@ -29,6 +30,7 @@ from tensorflow_lite_clone.nn.modules.state import (
     _IncompatibleKeys,  # noqa: F401
 )
 from tensorflow_lite_clone.ops.convert import parse_to
+from tensorflow_lite_clone.tensor.parameter import Parameter
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 __all__ = [
@@ -131,7 +133,8 @@ class Module(Registry, Hookable, Stateful):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace what parameters, their gradients and buffers hold by what `fn` makes of it.
 
-        Parameters stay the same objects, so an optimizer goes on with them.
+        Parameters stay the same objects, so an optimizer goes on with them; to and from the device
+        ``meta`` there are new ones.
         """
         if recurse:
             for module in self.children():
@@ -142,10 +145,14 @@ class Module(Registry, Hookable, Stateful):
                 parameter = attributes[name]
                 if parameter is None:
                     continue
-                grad = parameter.grad
-                parameter.data = fn(parameter)
-                if grad is not None:
-                    grad.data = fn(grad)
+                grad, applied = parameter.grad, fn(parameter)
+                if _has_compatible_shallow_copy_type(parameter, applied):
+                    parameter.data = applied
+                    if grad is not None:
+                        grad.data = fn(grad)
+                else:
+                    applied = attributes[name] = Parameter(applied, parameter.requires_grad)
+                    applied.grad = None if grad is None else fn(grad)
             for name in self._buffer_names:
                 if attributes[name] is not None:
                     attributes[name] = fn(attributes[name])
