@@ -120,9 +120,10 @@ def copied(
         result = memo[id(module)] = object.__new__(_derived(kind, type(module)))
         values = result.__dict__
         for name, value in module.__dict__.items():
-            if name in module._module_names and value is not None:
-                value = copied(value, below, below, memo)
-            elif name.startswith("_") and isinstance(value, dict):
-                value = value.copy()  # names of members, hooks
+            if name.startswith("_") and isinstance(value, dict):
+                value = value.copy()  # members, hooks
             values[name] = value
+        for name, child in module._modules.items():
+            if child is not None:
+                values["_modules"][name] = copied(child, below, below, memo)
     return memo[id(module)]

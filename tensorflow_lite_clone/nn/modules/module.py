@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Self
@@ -12,6 +13,7 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules import hooks
 from tensorflow_lite_clone.nn.modules.hooks import (
     Hookable,
+    HookTable,
     _has_any_global_hook,  # noqa: F401
     register_module_backward_hook,
     register_module_buffer_registration_hook,
@@ -72,11 +74,24 @@ class Module(Registry, Hookable, Stateful):
                 raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
             given = len(args) + 1
             raise TypeError(f"{name} takes 1 positional argument but {given} were given")
-        attributes = self.__dict__
+        attributes = self.__dict__  # what it has, and in which order, is as in PyTorch
         attributes["training"] = True
-        attributes["_parameter_names"] = {}
-        attributes["_buffer_names"] = {}
-        attributes["_module_names"] = {}
+        attributes["_parameters"] = {}
+        attributes["_buffers"] = {}
+        attributes["_non_persistent_buffers_set"] = set()
+        attributes["_backward_pre_hooks"] = HookTable()
+        attributes["_backward_hooks"] = HookTable()
+        attributes["_is_full_backward_hook"] = None
+        attributes["_forward_hooks"] = HookTable()
+        attributes["_forward_hooks_with_kwargs"] = OrderedDict()
+        attributes["_forward_hooks_always_called"] = OrderedDict()
+        attributes["_forward_pre_hooks"] = HookTable()
+        attributes["_forward_pre_hooks_with_kwargs"] = OrderedDict()
+        attributes["_state_dict_hooks"] = OrderedDict()
+        attributes["_state_dict_pre_hooks"] = OrderedDict()
+        attributes["_load_state_dict_pre_hooks"] = OrderedDict()
+        attributes["_load_state_dict_post_hooks"] = OrderedDict()
+        attributes["_modules"] = {}
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -136,19 +151,17 @@ class Module(Registry, Hookable, Stateful):
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        attributes = self.__dict__
         with no_grad():
-            for name in self._parameter_names:
-                parameter = attributes[name]
+            for parameter in self._parameters.values():
                 if parameter is None:
                     continue
                 grad = parameter.grad
                 parameter.data = fn(parameter)
                 if grad is not None:
                     grad.data = fn(grad)
-            for name in self._buffer_names:
-                if attributes[name] is not None:
-                    attributes[name] = fn(attributes[name])
+            for name, buffer in self._buffers.items():
+                if buffer is not None:
+                    self._buffers[name] = fn(buffer)
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
@@ -231,9 +244,9 @@ class Module(Registry, Hookable, Stateful):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        for name in self._module_names:
-            lines.append(f"({name}): {_addindent(repr(self.__dict__[name]), 2)}")
-        if not lines or (len(lines) == 1 and not self._module_names):
+        for name, module in self._modules.items():
+            lines.append(f"({name}): {_addindent(repr(module), 2)}")
+        if not lines or (len(lines) == 1 and not self._modules):
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 

@@ -148,7 +148,7 @@ class RNNBase(Module):
         names, size = self._flat_weights_names, len(self._shapes(0))
         lists = [names[start : start + size] for start in range(0, len(names), size)]
         return {
-            **super()._saved_state(),
+            **self.__dict__,
             "_all_weights": lists,
             "_flat_weights": self._flat_weights,
         }

@@ -174,14 +174,14 @@ class RowwiseParallel(_LayerStyle):
         if module.bias is not None:
             bias = module.bias
             module.__dict__["_whole_bias"] = bias
-            module.__dict__["bias"] = moved(bias, Layout(mesh, WHOLE, bias.shape), TERMS)
+            module._parameters["bias"] = moved(bias, Layout(mesh, WHOLE, bias.shape), TERMS)
         places = normalized([Shard(-1)], mesh, x.ndim)
         return moved(x._local_tensor, x._spec, places), *inputs[1:]
 
     def _after(self, mesh: DeviceMesh, module: Any, inputs: tuple, output: Any) -> Any:
         attributes = module.__dict__
         if "_whole_bias" in attributes:
-            attributes["bias"] = attributes.pop("_whole_bias")
+            module._parameters["bias"] = attributes.pop("_whole_bias")
         inside = attributes.pop("_inside", None)
         if output is None:  # forward has raised
             return None
