@@ -362,7 +362,7 @@ class PReLU(Module):
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.prelu(input, self.weight)
+        return F.prelu(input, self._member(self._parameters, "weight"))
 
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"

@@ -44,6 +44,9 @@ class Registry:
         that stand in the text mean nothing.
         """
         super().__init_subclass__(**kwargs)
+        if any([getattr(cls, name, None) is not found for name, found in _LOOKUPS.items()]):
+            cls._member = _found  # type: ignore[method-assign]
+            cls._pair = _both_found  # type: ignore[method-assign]
         for part in (cls, *cls.__bases__):  # bases may be no modules
             own = part.__dict__.get("__annotations__", {})
             if part.__module__.startswith(_PACKAGE) and str in map(type, own.values()):
@@ -52,6 +55,24 @@ class Registry:
                     part.__annotations__ = {name: eval(text, names) for name, text in own.items()}
 
     # -- attributes ---------------------------------------------------------------------------
+
+    # How the built-in layers read their own members. Python 3.11 makes an AttributeError before it
+    # calls `__getattr__`, so that ``self.weight, self.bias`` take 0.8 microseconds, a quarter of
+    # the call of a small `Linear`; `_pair` takes 0.1. Later versions do not make the error.
+
+    def _member(self, members: dict[str, Any], name: str) -> Any:
+        """``getattr(self, name)``, which is most likely in `members`."""
+        try:
+            return members[name]
+        except KeyError:
+            return getattr(self, name)
+
+    def _pair(self, members: dict[str, Any], first: str, second: str) -> tuple[Any, Any]:
+        """Both attributes, which are most likely in `members`."""
+        try:
+            return members[first], members[second]
+        except KeyError:  # attributes or properties have taken their places, as in replicas
+            return getattr(self, first), getattr(self, second)
 
     def __setattr__(self, name: str, value: Any) -> None:
         attributes = self.__dict__
@@ -95,12 +116,16 @@ class Registry:
                 hooks.expect_hooks()
 
     def __getattr__(self, name: str) -> Any:
-        attributes = self.__dict__
-        for kind in KINDS:
-            if kind in attributes:
-                members = attributes[kind]
-                if name in members:
-                    return members[name]
+        own = self.__dict__
+        try:
+            if (
+                name in (members := own["_parameters"])
+                or name in (members := own["_buffers"])
+                or name in (members := own["_modules"])
+            ):
+                return members[name]
+        except KeyError:
+            pass  # before __init__
         raise AttributeError(
             f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self
         )
@@ -351,3 +376,19 @@ def _announce(registration_hooks: dict, module: Any, name: str, value: Any) -> A
             value = replacement
     return value
 
+
+#: A class that has other than these looks its members up in a way of its own, and so do `_found`
+#: and `_both_found`, which stand in for its `_member` and `_pair`.
+_LOOKUPS = {
+    "__getattribute__": object.__getattribute__,
+    "__getattr__": Registry.__getattr__,
+    **dict.fromkeys(("weight", "bias", "running_mean", "running_var", "num_batches_tracked")),
+}
+
+
+def _found(module: Any, members: dict[str, Any], name: str) -> Any:
+    return getattr(module, name)
+
+
+def _both_found(module: Any, members: dict[str, Any], first: str, second: str) -> tuple[Any, Any]:
+    return getattr(module, first), getattr(module, second)
