@@ -175,7 +175,7 @@ class FullyShardedDataParallel(Module):
         return self._fsdp_wrapped_module(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name != FSDP_WRAPPED_MODULE and FSDP_WRAPPED_MODULE in self.__dict__:
+        if name != FSDP_WRAPPED_MODULE and FSDP_WRAPPED_MODULE in self.__dict__.get("_modules", ()):
             return getattr(self._fsdp_wrapped_module, name)
         return super().__getattr__(name)
 
