@@ -430,9 +430,8 @@ class MultiheadAttention(Module):
         value = Parameter(empty(3 * embed_dim, **where)) if bias else None
         self.register_parameter("in_proj_bias", value)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **where)
-        for name in ("bias_k", "bias_v"):
-            value = Parameter(empty(1, 1, embed_dim, **where)) if add_bias_kv else None
-            self.register_parameter(name, value)
+        for name in ("bias_k", "bias_v"):  # PyTorch registers them only if there are any
+            setattr(self, name, Parameter(empty(1, 1, embed_dim, **where)) if add_bias_kv else None)
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 

@@ -16,6 +16,7 @@ from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.mode import is_grad_enabled
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.handles import RemovableHandle
+from tensorflow_lite_clone.nn.modules.notes import add_layer_note
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 Hooks = OrderedDict[int, Callable[..., Any]]
@@ -109,11 +110,15 @@ class Hookable:
     forward: Callable[..., Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _expected and has_hooks(self):
-            return call_hooked(self, args, kwargs)
-        if kwargs or len(args) != 1:
-            return self.forward(*args, **kwargs)
-        return self.forward(args[0])
+        try:
+            if _expected and has_hooks(self):
+                return call_hooked(self, args, kwargs)
+            if kwargs or len(args) != 1:
+                return self.forward(*args, **kwargs)
+            return self.forward(args[0])
+        except Exception as error:
+            add_layer_note(error, self, args, kwargs)
+            raise
 
     _call_impl = __call__  # PyTorch's name for it, which wrappers call
 

@@ -132,7 +132,7 @@ class Registry:
 
     def __delattr__(self, name: str) -> None:
         for kind in KINDS:
-            members = self.__dict__.get(kind, ())
+            members = getattr(self, kind)
             if name in members:
                 del members[name]
                 if kind == "_buffers":
