@@ -315,7 +315,9 @@ class Surroundings:
         self.holders = [_Holder(one, backend) for one in trace.optimizers.values()]
 
     def _flatten(self) -> None:
-        self._spaces = [attributes.space for attributes in self._attributes]
+        spaces = [attributes.space for attributes in self._attributes]
+        self._spaces = list(filter(None, spaces))
+        self._empty = [space for space in spaces if not space]  # most tables of hooks
         self._flat = list(chain.from_iterable(map(dict.values, self._spaces)))
         self._lengths = list(map(len, self._spaces))
 
@@ -357,7 +359,8 @@ class Surroundings:
     def hold(self) -> bool:
         """Whether everything is as it was."""
         same = all(map(is_, chain.from_iterable(map(dict.values, self._spaces)), self._flat))
-        if not same or list(map(len, self._spaces)) != self._lengths:  # which is fast, but strict
+        if not same or any(self._empty) or list(map(len, self._spaces)) != self._lengths:
+            # That was fast, but strict.
             for attributes in self._attributes:
                 if not attributes.hold():
                     return False

@@ -467,6 +467,8 @@ class MultiheadAttention(Module):
             key = key.transpose(0, 1)
             value = key if same else value.transpose(0, 1)
             query = key if together else query.transpose(0, 1)
+        out_proj = self.out_proj
+        separate = not self._qkv_same_embed_dim
         output, weights = F.multi_head_attention_forward(
             query,
             key,
@@ -479,16 +481,16 @@ class MultiheadAttention(Module):
             self.bias_v,
             self.add_zero_attn,
             self.dropout,
-            self.out_proj.weight,
-            self.out_proj.bias,
+            out_proj.weight,
+            out_proj.bias,
             training=self.training,
             key_padding_mask=key_padding_mask,
             need_weights=need_weights,
             attn_mask=attn_mask,
-            use_separate_proj_weight=not self._qkv_same_embed_dim,
-            q_proj_weight=self.q_proj_weight,
-            k_proj_weight=self.k_proj_weight,
-            v_proj_weight=self.v_proj_weight,
+            use_separate_proj_weight=separate,
+            q_proj_weight=self.q_proj_weight if separate else None,
+            k_proj_weight=self.k_proj_weight if separate else None,
+            v_proj_weight=self.v_proj_weight if separate else None,
             average_attn_weights=average_attn_weights,
             is_causal=is_causal,
         )

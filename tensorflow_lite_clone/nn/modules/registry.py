@@ -37,6 +37,8 @@ class Registry:
     _non_persistent_buffers_set: set[str]
     _modules: dict[str, Any]
 
+    _plain = True  # whether nothing in the class stands before the members of these dictionaries
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let annotations of this package's modules be types, not text.
 
@@ -45,8 +47,7 @@ class Registry:
         """
         super().__init_subclass__(**kwargs)
         if any([getattr(cls, name, None) is not found for name, found in _LOOKUPS.items()]):
-            cls._member = _found  # type: ignore[method-assign]
-            cls._pair = _both_found  # type: ignore[method-assign]
+            cls._plain = False
         for part in (cls, *cls.__bases__):  # bases may be no modules
             own = part.__dict__.get("__annotations__", {})
             if part.__module__.startswith(_PACKAGE) and str in map(type, own.values()):
@@ -62,17 +63,16 @@ class Registry:
 
     def _member(self, members: dict[str, Any], name: str) -> Any:
         """``getattr(self, name)``, which is most likely in `members`."""
-        try:
-            return members[name]
-        except KeyError:
-            return getattr(self, name)
+        return members[name] if self._plain and name in members else getattr(self, name)
 
     def _pair(self, members: dict[str, Any], first: str, second: str) -> tuple[Any, Any]:
         """Both attributes, which are most likely in `members`."""
-        try:
-            return members[first], members[second]
-        except KeyError:  # attributes or properties have taken their places, as in replicas
-            return getattr(self, first), getattr(self, second)
+        if self._plain:
+            try:
+                return members[first], members[second]
+            except KeyError:
+                pass  # attributes or properties have taken their places, as in replicas
+        return getattr(self, first), getattr(self, second)
 
     def __setattr__(self, name: str, value: Any) -> None:
         attributes = self.__dict__
@@ -377,18 +377,10 @@ def _announce(registration_hooks: dict, module: Any, name: str, value: Any) -> A
     return value
 
 
-#: A class that has other than these looks its members up in a way of its own, and so do `_found`
-#: and `_both_found`, which stand in for its `_member` and `_pair`.
+#: What a class must not have of its own to be `_plain`: name -> what others have.
 _LOOKUPS = {
     "__getattribute__": object.__getattribute__,
     "__getattr__": Registry.__getattr__,
     **dict.fromkeys(("weight", "bias", "running_mean", "running_var", "num_batches_tracked")),
+    **dict.fromkeys(("weight_ih", "weight_hh", "bias_ih", "bias_hh")),
 }
-
-
-def _found(module: Any, members: dict[str, Any], name: str) -> Any:
-    return getattr(module, name)
-
-
-def _both_found(module: Any, members: dict[str, Any], first: str, second: str) -> tuple[Any, Any]:
-    return getattr(module, first), getattr(module, second)
