@@ -28,6 +28,8 @@ def _transposed(F: Any, x: Any) -> Any:
 class Mm(Op):
     """``x @ y`` where y is one matrix; x may be a vector, a matrix or a batch."""
 
+    primitive = "matmul"
+
     def forward(F, x, y):
         return F.matmul(x, y)
 
@@ -43,6 +45,8 @@ class Mm(Op):
 class Bmm(Op):
     """``x @ y`` where y is a batch; the leading axes broadcast."""
 
+    primitive = "matmul"
+
     def forward(F, x, y):
         return F.matmul(x, y)
 
@@ -55,6 +59,8 @@ class Bmm(Op):
 
 class Mv(Op):
     """``x @ y`` where y is a vector; x is a matrix or a batch."""
+
+    primitive = "matmul"
 
     def forward(F, x, y):
         return F.matmul(x, y)
@@ -69,6 +75,8 @@ class Mv(Op):
 
 class Dot(Op):
     """The sum of products of two vectors."""
+
+    primitive = "matmul"
 
     def forward(F, x, y):
         return F.matmul(x, y)
