@@ -72,7 +72,7 @@ class _Copied(ScriptModule):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copied = object.__new__(type(self))
         memo[id(self)] = copied
-        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        copied.__setstate__(copy.deepcopy(self.__dict__, memo))
         return copied
 
     def __reduce__(self) -> Any:

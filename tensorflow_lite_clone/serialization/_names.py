@@ -11,7 +11,6 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import MemoryFormat
-from tensorflow_lite_clone.nn.modules.hooks import HookTable
 from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.serialization._kinds import KINDS, UNTYPED, StorageKind
 from tensorflow_lite_clone.tensor import Tensor
@@ -42,7 +41,6 @@ KNOWN.update({("torch", dtype.name): dtype for dtype in (*dtypes.ALL, *dtypes.FL
 _NAMES = {id(value): key for key, value in KNOWN.items() if not isinstance(value, DType)}
 for _class in (UninitializedBuffer, UninitializedParameter):
     _NAMES[id(_class)] = "torch.nn.parameter", _class.__name__
-_NAMES[id(HookTable)] = "collections", "OrderedDict"
 for _kind in KINDS.values():
     KNOWN["torch", _kind.name] = KNOWN["torch.cuda", _kind.name] = _kind
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone import nn
 from tests.nn.both import raises, same
 
 

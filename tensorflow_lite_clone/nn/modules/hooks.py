@@ -25,7 +25,7 @@ _expected = False  # whether calls look for hooks
 _in_modules = False  # whether a module's own table has ever had an entry
 
 
-def expect_hooks(in_modules: bool = True) -> None:
+def expect_hooks(in_modules: bool) -> None:
     """Let calls look into the tables from now on."""
     global _expected, _in_modules  # noqa: PLW0603  (there is one process)
     _in_modules = _in_modules or in_modules
@@ -35,17 +35,21 @@ def expect_hooks(in_modules: bool = True) -> None:
 class HookTable(OrderedDict):
     """A module's hooks around calls by number; programs put some there themselves."""
 
+    _in_modules = True
+
     def __setitem__(self, number: Any, hook: Any) -> None:
         super().__setitem__(number, hook)
-        expect_hooks()
+        expect_hooks(self._in_modules)
+
+    def __reduce__(self) -> Any:
+        # Files go to PyTorch, too; see `complete_tables` for the way back.
+        return OrderedDict, (), None, None, iter(self.items())
 
 
-class _GlobalTable(OrderedDict):
+class _GlobalTable(HookTable):
     """Hooks around the calls of all modules."""
 
-    def __setitem__(self, number: Any, hook: Any) -> None:
-        super().__setitem__(number, hook)
-        expect_hooks(in_modules=False)
+    _in_modules = False
 
 
 #: The tables around a module's call, and those around its state.
@@ -67,12 +71,12 @@ STATE_TABLES = (
 
 
 def complete_tables(attributes: dict[str, Any]) -> None:
-    """Give a module the tables that its pickle lacks, and notice the hooks that it has."""
+    """Give a copy or an unpickled module the tables that it lacks, and notice the hooks it has."""
     for name in STATE_TABLES:
         attributes.setdefault(name, OrderedDict())
     for name in CALL_TABLES:
         if attributes.get(name):
-            expect_hooks()
+            expect_hooks(in_modules=True)
         elif type(attributes.get(name)) is not HookTable:
             attributes[name] = HookTable()
     attributes.setdefault("_is_full_backward_hook", None)
@@ -84,7 +88,7 @@ def add_hook(
     """Add `hook` to the table of that name, and its number to the tables named by `marks`."""
     tables: list[Any] = [owner.__dict__.setdefault(name, OrderedDict()) for name in (table, *marks)]
     if table in CALL_TABLES:
-        expect_hooks()
+        expect_hooks(in_modules=True)
     hooks = tables[0]
     handle = RemovableHandle(hooks, extra_dict=tables[1:])
     hooks[handle.id] = hook

@@ -27,7 +27,9 @@ class LayerNote(str):
     """
 
     def __new__(cls, top: Any, path: str, description: str) -> LayerNote:
-        note = super().__new__(cls, f"In layer {path}: {description}" if path else f"In {description}")
+        note = super().__new__(
+            cls, f"In layer {path}: {description}" if path else f"In {description}"
+        )
         note.path, note.description = path, description
         note.top = weakref.ref(top)
         return note
@@ -83,7 +85,7 @@ def _call(args: tuple, kwargs: dict[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A tensor's dtype and shape; those in tuples, lists and mappings; plain values; else a type."""
+    """Dtypes and shapes of tensors, also in lists and mappings; plain values; else the type."""
     if isinstance(value, Tensor):
         where = "" if value.device.type == "cpu" else f" on {value.device}"
         return f"{value.dtype} {list(value.shape)}{where}"

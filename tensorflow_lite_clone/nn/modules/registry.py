@@ -113,7 +113,7 @@ class Registry:
         else:
             object.__setattr__(self, name, value)
             if name in hooks.CALL_TABLES:
-                hooks.expect_hooks()
+                hooks.expect_hooks(in_modules=True)
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
@@ -343,7 +343,9 @@ class Registry:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """The parameters of the module and of all below it, with their dotted paths."""
-        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+        return self._named_members(
+            lambda m: m._parameters.items(), prefix, recurse, remove_duplicate
+        )
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters of the module and of all below it: what an optimizer is given."""
