@@ -112,7 +112,8 @@ class _NormBase(Module):
         old = version is None or version < 2  # written before batches were counted
         if old and self.track_running_stats and key not in state_dict:
             counter = self.num_batches_tracked
-            state_dict[key] = scalar_tensor(0, dtype=int64) if counter is None else counter
+            known = counter is not None and counter.device.type != "meta"
+            state_dict[key] = counter if known else scalar_tensor(0, dtype=int64)
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )

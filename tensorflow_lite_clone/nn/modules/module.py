@@ -11,6 +11,7 @@ from typing import Any, Self
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules import hooks
+from tensorflow_lite_clone.nn.modules.conversion import converted, converted_gradient
 from tensorflow_lite_clone.nn.modules.hooks import (
     Hookable,
     HookTable,
@@ -31,6 +32,7 @@ from tensorflow_lite_clone.nn.modules.state import (
     _IncompatibleKeys,  # noqa: F401
 )
 from tensorflow_lite_clone.ops.convert import parse_to
+from tensorflow_lite_clone.ops.create import empty_like
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 __all__ = [
@@ -146,19 +148,21 @@ class Module(Registry, Hookable, Stateful):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace what parameters, their gradients and buffers hold by what `fn` makes of it.
 
-        Parameters stay the same objects, so an optimizer goes on with them.
+        Parameters stay the same objects, so an optimizer goes on with them, but for those that
+        leave or enter the device ``meta``; see also `torch.__future__`.
         """
         if recurse:
             for module in self.children():
                 module._apply(fn)
         with no_grad():
-            for parameter in self._parameters.values():
+            for name, parameter in self._parameters.items():
                 if parameter is None:
                     continue
-                grad = parameter.grad
-                parameter.data = fn(parameter)
+                grad, path = parameter.grad, f"{self._get_name()}.{name}"
+                parameter = converted(parameter, fn(parameter), path)
+                self._parameters[name] = parameter
                 if grad is not None:
-                    grad.data = fn(grad)
+                    parameter.grad = converted_gradient(grad, fn(grad), path)
             for name, buffer in self._buffers.items():
                 if buffer is not None:
                     self._buffers[name] = fn(buffer)
@@ -185,13 +189,25 @@ class Module(Registry, Hookable, Stateful):
         def convert(t: Tensor) -> Tensor:
             to = dtype if t.is_floating_point() or t.is_complex() else None
             layout = memory_format if t.ndim in (4, 5) else None
-            return t.to(device, to, memory_format=layout)
+            try:
+                return t.to(device, to, memory_format=layout)
+            except NotImplementedError as error:
+                if str(error) != "Cannot copy out of meta tensor; no data!":
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                ) from None
 
         return self._apply(convert)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move to a device without copying: the values there are arbitrary."""
-        return self._apply(lambda t: t.new_empty(t.shape, device=device), recurse)
+        """Move to a device without copying: the values there are arbitrary.
+
+        So modules leave the device ``meta``, where they have no values. Without `recurse` the
+        modules below stay where they are.
+        """
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
 
     def type(self, dst_type: Any) -> Self:
         """Cast all parameters and buffers."""

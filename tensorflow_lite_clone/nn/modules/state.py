@@ -9,7 +9,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.autograd.swap import swap_tensors
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.nn.modules.conversion import get_swap_module_params_on_conversion
 from tensorflow_lite_clone.nn.modules.hooks import Hooks, RemovableHandle, add_hook
 from tensorflow_lite_clone.nn.parameter import Parameter, is_lazy
 from tensorflow_lite_clone.ops.create import from_numpy
@@ -275,7 +277,7 @@ class Stateful:
             return
         if is_lazy(value) and is_lazy(new):
             return
-        if value.ndim == 0 and new.ndim == 1:
+        if value.ndim == 0 and tuple(new.shape) == (1,):
             new = new[0]  # PyTorch 0.3 had no tensors without dimensions
         if tuple(new.shape) != tuple(value.shape):
             error_msgs.append(
@@ -283,19 +285,33 @@ class Stateful:
                 f"checkpoint, the shape in current model is {value.shape}."
             )
             return
+        if value.device.type == "meta" != new.device.type and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
+                "parameter in the current model, which is a no-op. (Did you mean to pass "
+                "`assign=True` to assign items in the state dictionary to their corresponding key "
+                "in the module instead of copying them in place?)",
+                stacklevel=level_outside(),
+            )
+        swap = get_swap_module_params_on_conversion()
         try:
             with no_grad():
-                if not assign:
+                if not (swap or assign):
                     value.copy_(new)
                     return
+                if swap:
+                    new = value.module_load(new, assign=assign)
                 if isinstance(value, Parameter):
                     if isinstance(new, Parameter):
                         new.requires_grad_(value.requires_grad)
                     else:
                         new = Parameter(new, requires_grad=value.requires_grad)
-                setattr(self, name, new)
+                if swap:
+                    swap_tensors(value, new)
+                else:
+                    setattr(self, name, new)
         except Exception as error:
-            action = "swapping" if assign else "copying"
+            action = "swapping" if swap else "copying"
             error_msgs.append(
                 f'While {action} the parameter named "{key}", whose dimensions in the model are '
                 f"{value.shape} and whose dimensions in the checkpoint are {new.shape}, an "
