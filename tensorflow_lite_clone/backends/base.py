@@ -135,6 +135,11 @@ class Backend:
         """``call(*arrays)`` of a pointwise op, which threads may do in parts."""
         return call(*arrays)
 
+    def data_pointer(self, array: Any) -> int:
+        """The address of the first element, as programs are told it."""
+        address: int = self.F.address(array)
+        return address
+
     def strides(self, array: Any) -> tuple[int, ...]:
         """Strides in elements."""
         raise NotImplementedError

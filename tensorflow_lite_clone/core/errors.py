@@ -33,6 +33,10 @@ def values_missing(name: str) -> NotImplementedError:
     )
 
 
+class Interruption(Exception):
+    """Ends a computation from within, because enough of it has run; whoever asked for it knows."""
+
+
 class OutOfMemoryError(RuntimeError):
     """A device has no room left for an allocation."""
 

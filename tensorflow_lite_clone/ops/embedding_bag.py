@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.errors import level_outside

@@ -62,7 +62,8 @@ def sparse_coo_tensor(
             f"{indices.shape[1]}, nnz from values: {values.shape[0]}"
         )
     count = indices.shape[0]
-    ends = (indices.amax(1) + 1).tolist() if indices.shape[1] else [0] * count
+    known = size is None or not indices.is_meta
+    ends = (indices.amax(1) + 1).tolist() if known and indices.shape[1] else [0] * count
     size = (*ends, *values.shape[1:]) if size is None else create.size_of((tuple(size),))
     expect_storage(size, 1)
     if len(size) != count + values.ndim - 1:
@@ -70,7 +71,7 @@ def sparse_coo_tensor(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, "
             f"sparse_dim = {count}, dense_dim = {values.ndim - 1}"
         )
-    if indices.numel() and (indices.amin().item() < 0):
+    if known and indices.numel() and indices.amin().item() < 0:
         raise RuntimeError("found negative index in indices of a sparse tensor")
     for dim, (end, length) in enumerate(zip(ends, size, strict=False)):
         if end > length:

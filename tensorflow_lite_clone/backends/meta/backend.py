@@ -14,6 +14,7 @@ from tensorflow_lite_clone.backends.numpy.native import NATIVE
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import contiguous_strides, expect_storage
+from tensorflow_lite_clone.core.strides import dense_strides
 
 
 class MetaBackend(Backend):
@@ -37,7 +38,8 @@ class MetaBackend(Backend):
         return self.from_host(np.asarray(data, None if dtype is None else NATIVE[dtype]))
 
     def from_host(self, array: Any, non_blocking: bool = False) -> Any:
-        return MetaArray(array.shape, array.dtype)
+        steps = [stride // array.itemsize for stride in array.strides]
+        return MetaArray(array.shape, array.dtype, dense_strides(array.shape, steps))
 
     def to_host(self, array: Any, non_blocking: bool = False) -> NoReturn:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
@@ -46,7 +48,17 @@ class MetaBackend(Backend):
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
     def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
-        return MetaArray(tuple(array.shape), array.dtype)
+        shape = tuple(array.shape)
+        return MetaArray(shape, array.dtype, dense_strides(shape, source.strides(array)))
+
+    def data_pointer(self, array: Any) -> int:
+        return array.offset * array.dtype.itemsize
+
+    def shared(self, root: Any, view: Any) -> NoReturn:
+        raise RuntimeError("_share_fd_: only available on CPU")
+
+    def is_shared(self, array: Any) -> bool:
+        return False
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         native = NATIVE[dtype]

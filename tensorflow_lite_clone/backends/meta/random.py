@@ -75,6 +75,13 @@ class MetaGenerator:
         """This generator, whatever memory its numbers are for."""
         return self
 
+    def get_state(self) -> Any:
+        """No bytes: there is no stream to continue."""
+        return np.empty(0, np.uint8)
+
+    def set_state(self, state: Any) -> None:
+        """Nothing to continue from."""
+
     def manual_seed(self, seed: int) -> Self:
         """There is no stream to restart."""
         return self
