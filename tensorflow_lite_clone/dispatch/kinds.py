@@ -262,7 +262,7 @@ def transposed(x: Any, /) -> Shape:
     return (*x.shape[:-2], x.shape[-1], x.shape[-2])
 
 
-def with_axis(x: Any, /, *, axis: int = 0) -> Shape:
+def with_axis(x: Any, /, axis: int = 0) -> Shape:
     axis = axis % (x.ndim + 1)
     return (*x.shape[:axis], 1, *x.shape[axis:])
 

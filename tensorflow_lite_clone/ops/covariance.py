@@ -10,8 +10,8 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._arguments import axis_of
 from tensorflow_lite_clone.ops._matrices import expect_tensor
-from tensorflow_lite_clone.ops.scan import part
 from tensorflow_lite_clone.ops._samples import holds
+from tensorflow_lite_clone.ops.scan import part
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -18,7 +18,7 @@ from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops import conv
 from tensorflow_lite_clone.ops import embedding_bag as bags
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops._samples import integers, per_sample
+from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.create import full, tensor
 from tensorflow_lite_clone.ops.embedding import _renormalize
 from tensorflow_lite_clone.ops.grid import grid_sampler
@@ -98,7 +98,7 @@ def embedding_bag(
 
 def _bag_of(offsets: Tensor, length: int, count: int) -> Tensor:
     """The bag of each of `length` indices, on the CPU."""
-    starts = integers(offsets)
+    starts = bags.starts_of(offsets, length, count < len(offsets))
     ends = [*starts[1:], length][:count]
     numbers = [bag for bag, (a, b) in enumerate(zip(starts, ends)) for _ in range(a, b)]
     return tensor(numbers, dtype=int64, device="cpu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +12,14 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
-from tensorflow_lite_clone.core.shape import infer_size
-from tensorflow_lite_clone.core.strides import elementwise_strides, expanded, indexed, view_strides
+from tensorflow_lite_clone.core.shape import Shape, infer_size
+from tensorflow_lite_clone.core.strides import (
+    Geometry,
+    expanded,
+    indexed,
+    permuted_strides,
+    view_strides,
+)
 from tensorflow_lite_clone.dispatch import kinds
 from tensorflow_lite_clone.dispatch.primitives import CONSTANTS, PRIMITIVES, Primitive
 
@@ -104,6 +110,27 @@ def _results(name: str, fields: tuple[str, ...]) -> Any:
     return namedtuple(name.rpartition(".")[2], fields) if fields else lambda *results: results
 
 
+@lru_cache(4096)
+def _in_kept_order(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
+    """Dense strides in the order of the operands where they agree, else row-major: NumPy's "K"."""
+    missing = [(0,) * (len(shape) - len(own)) for own, _ in operands]
+    seen = [
+        (*before, *[0 if n == 1 else step for n, step in zip(own, steps)])
+        for before, (own, steps) in zip(missing, operands)
+    ]
+    order: list[int] = []  # of dimensions, the slowest first
+    for dim in range(len(shape) - 1, -1, -1):
+        place = 0
+        for number, other in enumerate(order):
+            pairs = [(s[dim], s[other]) for s in seen if s[dim] and s[other]]
+            if pairs and all([slow < fast for slow, fast in pairs]):
+                place = number + 1
+            elif pairs:
+                break
+        order.insert(place, dim)
+    return permuted_strides(shape, order)
+
+
 def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
     """What a primitive gives: arrays of the shapes and dtypes that its record says."""
     shapes = record.shapes(*values, **options)
@@ -114,7 +141,7 @@ def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
         steps = None
         if record.kind is kinds.elementwise and record.name != "copy" and len(shapes) > 1:
             arrays = tuple([(v.shape, v.steps) for v in values if isinstance(v, MetaArray)])
-            steps = elementwise_strides(shapes, arrays)
+            steps = _in_kept_order(shapes, arrays)
         return MetaArray(tuple(shapes), dtype, steps)
     dtypes = [_dtype(rule, values, options) for rule in record.dtypes]
     dtypes *= len(shapes) if len(dtypes) == 1 else 1
