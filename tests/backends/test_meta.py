@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -237,6 +238,16 @@ def test_contexts() -> None:
         return told([m for m in here if not isinstance(m, lib.nn.Module)] + modules, lib)
 
     agreed(script, warned=False)
+
+
+def test_contexts_of_threads() -> None:
+    def script(lib: Any) -> list:
+        with lib.device("meta"), ThreadPoolExecutor(1) as other:
+            here = [lib.ones(1), other.submit(lib.ones, 1).result()]
+            here += [other.submit(lib.get_default_device).result()]
+        return told(here, lib)
+
+    agreed(script)
 
 
 LAYERS = """
