@@ -68,7 +68,14 @@ def _roots(
                 f"Mismatch in shape: grad_output[{index}] has a shape of {g.shape} and "
                 f"output[{index}] has a shape of {Size(shape)}."
             )
-        elif (g.dtype.kind == "c") != (dtype.kind == "c"):
+        if g.device != node.backend.device:
+            if shape:
+                raise RuntimeError(
+                    f"invalid gradient at index {index} - expected device {node.backend.device} "
+                    f"but got {g.device}"
+                )
+            g = g.to(node.backend.device)
+        if (g.dtype.kind == "c") != (dtype.kind == "c"):
             raise RuntimeError(
                 "For complex Tensors, both grad_output and output are required to have the same "
                 f"dtype. Mismatch in dtype: grad_output[{index}] has a dtype of {g.dtype} and "
