@@ -114,11 +114,11 @@ def _is_elementwise(op: Any) -> bool:
     return issubclass(op, Pointwise) or (record is not None and record.kind is kinds.elementwise)
 
 
-for _op in filter(_is_elementwise, TABLE.values()):
-    for _name in (_op.name, f"{_op.name}_"):
+for _own in [name for name, op in TABLE.items() if _is_elementwise(op)]:
+    for _name in (_own, f"{_own}_"):
         for _place in ("torch", "functional", "special", "method"):
             if (_found := EXPORTS[_place].get(_name)) is not None:
-                DTensor.functions.setdefault(_name, _by_parts(_name, _found, _name != _op.name))
+                DTensor.functions.setdefault(_name, _by_parts(_name, _found, _name != _own))
 for _symbol in _OPERATORS:
     if (_found := EXPORTS["method"].get(f"__{_symbol}__")) is not None:
         _in_place = _symbol[0] == "i" and _symbol[1:] in _OPERATORS
