@@ -12,6 +12,7 @@ from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import cast
@@ -28,6 +29,7 @@ def _transposed(F: Any, x: Any) -> Any:
 class Mm(Op):
     """``x @ y`` where y is one matrix; x may be a vector, a matrix or a batch."""
 
+    cost = costs.product(costs.product_flops, 0, 1)
     primitive = "matmul"
 
     def forward(F, x, y):
@@ -45,6 +47,7 @@ class Mm(Op):
 class Bmm(Op):
     """``x @ y`` where y is a batch; the leading axes broadcast."""
 
+    cost = costs.product(costs.product_flops, 0, 1)
     primitive = "matmul"
 
     def forward(F, x, y):
@@ -266,6 +269,8 @@ export(outer, "torch", "method", name="ger")
 class Addmm(Op):
     """``beta x + alpha y @ z`` for a matrix or a batch of them."""
 
+    cost = costs.product(costs.added_product_flops, 1, 2)
+
     def forward(F, x, y, z, *, beta, alpha):
         product = times(F.matmul(y, z), alpha)
         return F.astype(product if beta == 0 else product + times(x, beta), x.dtype)
@@ -283,6 +288,7 @@ class Addmm(Op):
 class Baddbmm(Op):
     """`Addmm` for batches."""
 
+    cost = costs.product(costs.added_product_flops, 1, 2)
     forward = Addmm.forward
     backward_x = Addmm.backward_x
     backward_y = Addmm.backward_y
@@ -396,6 +402,7 @@ def baddbmm_(
 class Linear(Op):
     """``x @ w.T + b``; b has one axis at most, or is missing."""
 
+    cost = costs.product(costs.product_flops, 0, 1)
     label = "Addmm"
 
     def forward(F, x, w, b):

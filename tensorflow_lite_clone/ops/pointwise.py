@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch.costs import moving
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops._formulas import conj, widened, zeros
@@ -38,9 +39,7 @@ expm1 = _function(
     special=("expm1",),
 )
 log = _function("log", "log", lambda F, g, x: g / conj(F, x), "The natural logarithm.")
-log2 = _function(
-    "log2", "log2", lambda F, g, x: g / (conj(F, x) * LN2), "The logarithm to base 2."
-)
+log2 = _function("log2", "log2", lambda F, g, x: g / (conj(F, x) * LN2), "The logarithm to base 2.")
 log10 = _function(
     "log10", "log10", lambda F, g, x: g / (conj(F, x) * LN10), "The logarithm to base 10."
 )
@@ -225,7 +224,7 @@ def round_(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 
 def _test(name: str, word: Any, document: str, refuses: str = "") -> Any:
-    return unary(name, word, refuses=refuses, inplace=(), document=document)
+    return unary(name, word, cost=moving, refuses=refuses, inplace=(), document=document)
 
 
 isnan = _test("isnan", "isnan", "Whether elements are NaN; a bool tensor.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import namedtuple
 from collections.abc import Callable
 from functools import cache, partial
@@ -12,6 +13,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
+from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import infer_size
 from tensorflow_lite_clone.core.strides import elementwise_strides, expanded, indexed, view_strides
 from tensorflow_lite_clone.dispatch import kinds
@@ -61,7 +63,7 @@ def _native(dtype: Any) -> np.dtype:
 def _named(values: tuple, options: dict[str, Any]) -> np.dtype:
     dtype = options.get("dtype")
     for value in values:  # astype(x, dtype)
-        if isinstance(value, (np.dtype, type)) or value in NATIVE:
+        if isinstance(value, (np.dtype, type, DType)):
             dtype = value
     if dtype is not None:
         return _native(dtype)
@@ -93,15 +95,30 @@ def _dtype(rule: str, values: tuple, options: dict[str, Any]) -> np.dtype:
 # -- results by records ---------------------------------------------------------------------------
 
 
+class Counter(threading.local):
+    """The operations of primitives that this thread evaluates, while `flops` is a number."""
+
+    flops: float | None = None
+
+
+counter = Counter()
+
+
 @cache
-def _several(record: Primitive) -> Any:
-    name = record.name.rpartition(".")[2]
-    return namedtuple(name, record.fields) if record.fields else lambda *results: results
+def _results(name: str, fields: tuple[str, ...]) -> Any:
+    return namedtuple(name.rpartition(".")[2], fields) if fields else lambda *results: results
+
+
+def _calculates(values: tuple) -> bool:
+    """Whether there is a floating number among the operands: calculations of positions are free."""
+    return any([isinstance(v, MetaArray) and v.dtype.kind in "fcV" for v in values])
 
 
 def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
     """What a primitive gives: arrays of the shapes and dtypes that its record says."""
     shapes = record.shapes(*values, **options)
+    if counter.flops is not None:
+        counter.flops += record.flops(shapes, *values, **options) if _calculates(values) else 0
     if shapes is None:
         return None
     counted = values[1:] if record.name == "where" else values
@@ -118,7 +135,7 @@ def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
     dtypes = [_dtype(rule, counted, options) for rule in rules]
     dtypes *= len(shapes) if len(dtypes) == 1 else 1
     results = [MetaArray(tuple(shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    return _several(record)(*results) if len(rules) > 1 else tuple(results)
+    return _results(record.name, record.fields)(*results) if len(rules) > 1 else tuple(results)
 
 
 # -- views ----------------------------------------------------------------------------------------
