@@ -2,32 +2,30 @@
 
 A formula is called as ``formula(shapes, *arrays, **parameters)`` with the shape of the result, or a
 list of those of several, and with what the primitive or op was called with; of arrays it asks for
-``shape``, ``ndim`` and ``dtype``. That of a gradient is called as ``formula(needs, g, *arrays,
-**parameters)``: `needs` says which inputs' gradients are calculated, `g` is the gradient of the
-first result, and an input that the graph knows nothing of is None.
+``shape`` and ``dtype``. A gradient's is called as ``formula(needs, g, *arrays, **parameters)``:
+`needs` says which inputs' gradients are calculated, `g` is that of the first result, and inputs of
+which the graph knows nothing are None.
 
-An op that has no formula is counted (`utils._op_costs`): its text is run over the meta device, and
-what the primitives and ops cost that it calls is added up. So only what is counted otherwise stands
+An op without a formula is counted (`utils._op_costs`): its text is run over the meta device, and
+what the primitives and ops cost that it calls is added up. So only what counts otherwise stands
 here and beside the ops, for an element each (of the result, unless said otherwise):
 
 * products of matrices, convolutions and attention count as PyTorch's counter has them: two
   operations for a multiplication and its addition, none for biases and scales;
-* any function of elements counts 1, however it is computed; a product with a sum in it 3;
-  comparisons, copies and what only moves elements count nothing;
-* reductions count 1 for an element of the input; variances 4 (sum, difference, square, sum);
-* softmax counts 5 (maximum, difference, exponential, sum, quotient), its gradient 4;
+* any function of elements counts 1, however it is computed; a product with a sum in it 3; its
+  gradient 1 for an input that wants one; comparisons, copies and what only moves elements nothing;
+* reductions count 1 for an element of the input, so that variances count 4 (sum, difference,
+  square, sum) and softmax 5 (maximum, difference, exponential, sum, quotient), its gradient 4;
 * norms count 7 (a variance, the scale, the weight, the bias), RMS norms 4, with given statistics 4,
   their gradients twice as much; losses of differences 3, of logarithms 5, their gradients 2;
 * pools count 1 for an element of a window; Fourier transforms 5 n log2(n), half of it from or to
   real numbers (the usual figure for Cooley and Tukey's algorithm);
 * factorizations, inverses and solutions of equations count what S. Blackford and J. Dongarra give
-  in "Installation guide for LAPACK" (LAPACK Working Note 41, 1999), appendix C; what iterates until
-  it converges, eigenvalues and singular values, what G. Golub and C. Van Loan give in "Matrix
-  computations" (4th ed., 2013), sections 7.5, 8.3 and 8.6;
-* a gradient of a function of elements counts 1 for an element and an input that wants one.
-
-Of complex numbers, a multiplication in linear algebra counts 6 (four multiplications and two
-additions of real numbers), an addition 2; so a product of matrices counts four times as much.
+  in "Installation guide for LAPACK" (LAPACK Working Note 41, 1999), appendix C; eigenvalues and
+  singular values, which are iterated, what G. Golub and C. Van Loan give in "Matrix computations"
+  (4th ed., 2013), sections 7.5, 8.3 and 8.6;
+* in products and linear algebra a multiplication of complex numbers counts 6 (four multiplications
+  and two additions of real ones), an addition 2: products count four times as much.
 """
 
 from __future__ import annotations
@@ -35,8 +33,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import log2, prod
 from typing import Any, NamedTuple
-
-from tensorflow_lite_clone.core.shape import Shape
 
 Formula = Callable[..., float]
 
@@ -51,16 +47,16 @@ class Cost(NamedTuple):
     reads: str = "all"
 
 
-def first(shapes: Any) -> Shape:
-    """The shape of the first result."""
-    return shapes[0] if shapes and not isinstance(shapes[0], int) else shapes
+# -- elements -------------------------------------------------------------------------------------
+
+
+def _elements(shapes: Any) -> int:
+    """Of the first result."""
+    return int(prod(shapes if not shapes or isinstance(shapes[0], int) else shapes[0]))
 
 
 def _size(value: Any) -> int:
-    return 0 if value is None else prod(getattr(value, "shape", ()))
-
-
-# -- elements -------------------------------------------------------------------------------------
+    return 0 if value is None else int(prod(getattr(value, "shape", ())))
 
 
 def free(shapes: Any, *args: Any, **parameters: Any) -> float:
@@ -70,7 +66,7 @@ def free(shapes: Any, *args: Any, **parameters: Any) -> float:
 
 def per_result(count: int = 1) -> Formula:
     """`count` for an element of the result."""
-    return lambda shapes, *args, **parameters: count * prod(first(shapes))
+    return lambda shapes, *args, **parameters: count * _elements(shapes)
 
 
 def per_operand(count: int = 1, position: int = 0) -> Formula:
@@ -78,32 +74,29 @@ def per_operand(count: int = 1, position: int = 0) -> Formula:
     return lambda shapes, *args, **parameters: count * _size(args[position])
 
 
-def per_window(shapes: Any, *args: Any, kernel: Any, **parameters: Any) -> float:
-    """1 for each element of a window whose extreme or mean an element of the result is."""
-    return prod(first(shapes)) * prod(kernel)
+def _per_window(shapes: Any, *args: Any, kernel: Any, **parameters: Any) -> float:
+    return _elements(shapes) * int(prod(kernel))
 
 
-def per_wanted(needs: Any, g: Any, *args: Any, **parameters: Any) -> float:
-    """1 for an element of the result and an input that wants a gradient."""
-    return prod(g.shape) * sum(needs)
+def _per_wanted(needs: Any, g: Any, *args: Any, **parameters: Any) -> float:
+    return _size(g) * int(sum(needs))
 
 
-def per_larger(count: int) -> Formula:
+def _per_larger(count: int) -> Formula:
     """`count` for an element of the input or of the result, whichever has more."""
     return lambda needs, g, x, *args, **parameters: count * max(_size(g), _size(x))
 
 
 moving = Cost(free, free)  # or comparing, sorting and counting
 drawing = Cost(free)  # random numbers, however many attempts they take
-elementwise = Cost(per_result(), per_wanted)
-with_a_sum = Cost(per_result(3), per_wanted)
-reduction = Cost(per_operand(), per_larger(1))
-normalization = Cost(per_operand(7), per_larger(14))
-scaling = Cost(per_operand(4), per_larger(8))
-loss_of_differences = Cost(per_operand(3), per_larger(2))
-loss_of_logarithms = Cost(per_operand(5), per_larger(2))
-pool = Cost(per_window, lambda needs, g, *args, **parameters: per_window(g.shape, **parameters))
-lookup = Cost(free, per_wanted, reads="as returned")  # its gradient adds up what is looked up twice
+elementwise = Cost(per_result(), _per_wanted)
+with_a_sum = Cost(per_result(3), _per_wanted)
+normalization = Cost(per_operand(7), _per_larger(14))
+scaling = Cost(per_operand(4), _per_larger(8))
+loss_of_differences = Cost(per_operand(3), _per_larger(2))
+loss_of_logarithms = Cost(per_operand(5), _per_larger(2))
+pool = Cost(_per_window, lambda needs, g, *args, **more: _per_window(g.shape, **more))
+lookup = Cost(free, _per_wanted, reads="as returned")  # its gradient adds up what is taken twice
 
 
 # -- products -------------------------------------------------------------------------------------
@@ -126,8 +119,8 @@ def added_product_flops(shapes: Any, x: Any, y: Any, z: Any, **parameters: Any) 
 
 def contraction_flops(shapes: Any, x: Any, y: Any, *args: Any, **parameters: Any) -> float:
     """Products of which the number of terms in each sum follows from the axes that vanish."""
-    total = prod(x.shape) * prod(y.shape)
-    return _pairs(x, (total * max(prod(shapes), 1)) ** 0.5) if total else 0
+    total = _size(x) * _size(y)
+    return _pairs(x, float(total * max(prod(shapes), 1)) ** 0.5)
 
 
 def conv_flops(shapes: Any, x: Any, w: Any, *args: Any, **parameters: Any) -> float:
@@ -137,22 +130,19 @@ def conv_flops(shapes: Any, x: Any, w: Any, *args: Any, **parameters: Any) -> fl
 
 def conv_transpose_flops(shapes: Any, x: Any, w: Any, *args: Any, **parameters: Any) -> float:
     """Every element of the input is multiplied with one filter."""
-    return _pairs(x, prod(x.shape) * prod(w.shape[1:]))
+    return _pairs(x, _size(x) * prod(w.shape[1:]))
 
 
 def conv_weight_flops(
     shapes: Any, g: Any, x: Any, *, kernel: Any, groups: int, **parameters: Any
 ) -> float:
     """The gradient of a convolution's weight: as many products as the convolution has."""
-    return _pairs(x, prod(g.shape) * (x.shape[1] // groups) * prod(kernel))
+    return _pairs(x, _size(g) * (x.shape[1] // groups) * prod(kernel))
 
 
 def attention_flops(shapes: Any, q: Any, k: Any, v: Any, *args: Any, **parameters: Any) -> float:
-    """Two products: scores (L, S) from E features, results (L, Ev) from S of them.
-
-    Masked scores count, as in PyTorch.
-    """
-    return 2 * prod(q.shape[:-1]) * k.shape[-2] * (k.shape[-1] + v.shape[-1])
+    """Scores (L, S) from E features, results (L, Ev) from S of them; masked ones count."""
+    return _pairs(q, prod(q.shape[:-1]) * k.shape[-2] * (k.shape[-1] + v.shape[-1]))
 
 
 def attention_gradient_flops(
@@ -162,7 +152,7 @@ def attention_gradient_flops(
     features = k.shape[-1] + v.shape[-1] * needs[2]
     if needs[0] or needs[1] or needs[3]:
         features += v.shape[-1] + k.shape[-1] * (needs[0] + needs[1])
-    return 2 * prod(g.shape[:-1]) * k.shape[-2] * features
+    return _pairs(g, prod(g.shape[:-1]) * k.shape[-2] * features)
 
 
 attention = Cost(attention_flops, attention_gradient_flops, product=True)
@@ -181,13 +171,8 @@ def product(formula: Formula, *factors: int) -> Cost:
 # -- linear algebra -------------------------------------------------------------------------------
 
 
-def _of_matrices(count: Callable[..., tuple[float, float]]) -> Formula:
-    """The formula that gives the operations of ``count(m, n)``, multiplications and additions."""
-
-    def formula(shapes: Any, x: Any, *args: Any, **parameters: Any) -> float:
-        return prod(x.shape[:-2]) * _operations(x, *count(*x.shape[-2:]))
-
-    return formula
+def _batch(x: Any) -> int:
+    return int(prod(x.shape[:-2]))
 
 
 def _operations(x: Any, multiplications: float, additions: float) -> float:
@@ -196,9 +181,14 @@ def _operations(x: Any, multiplications: float, additions: float) -> float:
     return multiplications + additions
 
 
-def _halves(total: float) -> tuple[float, float]:
-    """Where only the sum is known: as many multiplications as additions."""
-    return total / 2, total / 2
+def _of_matrices(count: Callable[[int, int], tuple[float, float]]) -> Formula:
+    """``count(m, n)`` gives the multiplications and the additions of an (m, n) matrix."""
+    return lambda shapes, x, *args, **parameters: _batch(x) * _operations(x, *count(*x.shape[-2:]))
+
+
+def _cubes(count: float) -> Formula:
+    """`count` n^3, half of them multiplications."""
+    return _of_matrices(lambda m, n: (count / 2 * n**3, count / 2 * n**3))
 
 
 def _getrf(m: int, n: int) -> tuple[float, float]:
@@ -207,16 +197,11 @@ def _getrf(m: int, n: int) -> tuple[float, float]:
     return additions + k * (m - (k - 1) / 2), additions
 
 
-def _getri(n: int) -> tuple[float, float]:
-    return 2 * n**3 / 3 + n**2 / 2 + 5 * n / 6, 2 * n**3 / 3 - 3 * n**2 / 2 + 5 * n / 6
-
-
 def _geqrf(m: int, n: int) -> tuple[float, float]:
+    k, cubes = min(m, n), max(m, n) * min(m, n) ** 2 - min(m, n) ** 3 / 3
     if m < n:
-        cubes = m**2 * n - m**3 / 3 - m**2 / 2
-        return cubes + 2 * m * n + 23 * m / 6, cubes + m * n + 5 * m / 6
-    cubes = m * n**2 - n**3 / 3 + n**2 / 2
-    return cubes + m * n + 23 * n / 6, cubes + 5 * n / 6
+        return cubes - k**2 / 2 + 2 * m * n + 23 * k / 6, cubes - k**2 / 2 + m * n + 5 * k / 6
+    return cubes + k**2 / 2 + m * n + 23 * k / 6, cubes + k**2 / 2 + 5 * k / 6
 
 
 def _orgqr(m: int, n: int, k: int) -> tuple[float, float]:
@@ -225,115 +210,74 @@ def _orgqr(m: int, n: int, k: int) -> tuple[float, float]:
 
 
 lu_flops = _of_matrices(_getrf)
-
-
-@_of_matrices
-def inverse_flops(m: int, n: int) -> tuple[float, float]:
-    """From the LU factors: 2 n^3 in all."""
-    factored, inverted = _getrf(n, n), _getri(n)
-    return factored[0] + inverted[0], factored[1] + inverted[1]
-
-
-@_of_matrices
-def determinant_flops(m: int, n: int) -> tuple[float, float]:
-    """The product of the pivots of the LU factorization."""
-    multiplications, additions = _getrf(n, n)
-    return multiplications + n, additions
-
-
-@_of_matrices
-def cholesky_flops(m: int, n: int) -> tuple[float, float]:
-    """n^3 / 3, also where D of blocks stands between the factors."""
-    return n**3 / 6 + n**2 / 2 + n / 3, n**3 / 6 - n / 6
-
-
+inverse_flops = _of_matrices(lambda m, n: (n**3 + n**2 / 2 + 3 * n / 2, n**3 - 2 * n**2 + n))
+determinant_flops = _of_matrices(lambda m, n: (n**3 / 3 + 5 * n / 3, n**3 / 3 - n**2 / 2 + n / 6))
+cholesky_flops = _of_matrices(lambda m, n: (n**3 / 6 + n**2 / 2 + n / 3, n**3 / 6 - n / 6))
 reflections_flops = _of_matrices(_geqrf)
+eigenvalues_flops, eigenvectors_flops = _cubes(10), _cubes(25)
+hermitian_eigenvectors_flops = _cubes(9)
+#: The tridiagonal form; finding the eigenvalues takes an order less.
+hermitian_eigenvalues_flops = _of_matrices(
+    lambda m, n: (2 * n**3 / 3 + 5 * n**2 / 2 - n / 6, 2 * n**3 / 3 + n**2 - 8 * n / 3)
+)
 
 
 def qr_flops(shapes: Any, x: Any, *, mode: str = "reduced", **parameters: Any) -> float:
     """The reflections, and their product unless R alone is wanted."""
-    m, n = x.shape[-2:]
-    total = reflections_flops(shapes, x)
-    if mode != "r":
-        columns = m if mode == "complete" else min(m, n)
-        total += prod(x.shape[:-2]) * _operations(x, *_orgqr(m, columns, min(m, n)))
-    return total
+    m, k = x.shape[-2], min(x.shape[-2:])
+    formed = _orgqr(m, m if mode == "complete" else k, k) if mode != "r" else (0, 0)
+    return reflections_flops(shapes, x) + _batch(x) * _operations(x, *formed)
 
 
 def reflected_flops(shapes: Any, x: Any, tau: Any, **parameters: Any) -> float:
     """The first columns of a product of reflections."""
-    count = _orgqr(*x.shape[-2:], tau.shape[-1])
-    return prod(x.shape[:-2]) * _operations(x, *count)
+    m, n = x.shape[-2:]
+    return _batch(x) * _operations(x, *_orgqr(m, n, tau.shape[-1]))
 
 
 def applied_reflections_flops(
     shapes: Any, x: Any, tau: Any, y: Any, *, left: bool, **parameters: Any
 ) -> float:
     """k reflections of (m, n) matrices from the left; from the right, of their transposes."""
-    m, n = y.shape[-2:] if left else y.shape[:-3:-1]
-    k = tau.shape[-1]
-    cubes = 2 * m * n * k - n * k**2
-    return prod(shapes[:-2]) * _operations(x, cubes + 2 * n * k, cubes + n * k)
+    m, n, k = y.shape[-2 if left else -1], y.shape[-1 if left else -2], tau.shape[-1]
+    cubes = (2 * m - k) * n * k
+    return _elements(shapes[:-2]) * _operations(x, cubes + 2 * n * k, cubes + n * k)
 
 
-@_of_matrices
-def eigenvalues_flops(m: int, n: int) -> tuple[float, float]:
-    return _halves(10 * n**3)
-
-
-@_of_matrices
-def eigenvectors_flops(m: int, n: int) -> tuple[float, float]:
-    return _halves(25 * n**3)
-
-
-@_of_matrices
-def hermitian_eigenvalues_flops(m: int, n: int) -> tuple[float, float]:
-    """The tridiagonal form; finding its eigenvalues takes an order less."""
-    multiplications = 2 * n**3 / 3 + 5 * n**2 / 2 - n / 6
-    return multiplications, 2 * n**3 / 3 + n**2 - 8 * n / 3
-
-
-@_of_matrices
-def hermitian_eigenvectors_flops(m: int, n: int) -> tuple[float, float]:
-    return _halves(9 * n**3)
-
-
-@_of_matrices
-def singular_values_flops(m: int, n: int) -> tuple[float, float]:
-    """The bidiagonal form, of R where the matrix is long; its values take an order less."""
+def _bidiagonal(m: int, n: int) -> tuple[float, float]:
     m, n = max(m, n), min(m, n)
-    return _halves(min(4 * m * n**2 - 4 * n**3 / 3, 2 * m * n**2 + 2 * n**3))
+    half = min(2 * m * n**2 - 2 * n**3 / 3, m * n**2 + n**3)
+    return half, half
+
+
+#: The bidiagonal form, of R where the matrix is long; finding the values takes an order less.
+singular_values_flops = _of_matrices(_bidiagonal)
 
 
 def svd_flops(shapes: Any, x: Any, *, full_matrices: bool = True, **parameters: Any) -> float:
     """Golub and Reinsch's algorithm, for long matrices after a QR factorization."""
     m, n = max(x.shape[-2:]), min(x.shape[-2:])
     if full_matrices:
-        total = min(4 * m**2 * n + 8 * m * n**2 + 9 * n**3, 4 * m**2 * n + 22 * n**3)
+        half = 2 * m**2 * n + min(4 * m * n**2 + 4.5 * n**3, 11 * n**3)
     else:
-        total = min(14 * m * n**2 + 8 * n**3, 6 * m * n**2 + 20 * n**3)
-    return prod(x.shape[:-2]) * _operations(x, *_halves(total))
+        half = min(7 * m * n**2 + 4 * n**3, 3 * m * n**2 + 10 * n**3)
+    return _batch(x) * _operations(x, half, half)
 
 
 def pseudoinverse_flops(shapes: Any, x: Any, *args: Any, **parameters: Any) -> float:
     """The singular vectors and a product of them."""
-    m, n = max(x.shape[-2:]), min(x.shape[-2:])
-    product = prod(x.shape[:-2]) * _pairs(x, m * n * n)
-    return svd_flops(shapes, x, full_matrices=False) + product
+    return svd_flops(shapes, x, full_matrices=False) + _pairs(x, _size(x) * min(x.shape[-2:]))
 
 
 def substitution_flops(shapes: Any, a: Any, *args: Any, **parameters: Any) -> float:
-    """n^2 for each right side."""
+    """A triangular system of equations for each right side."""
     n = a.shape[-1]
-    columns = prod(first(shapes)) // n if n else 0
-    return columns * _operations(a, n * (n + 1) / 2, n * (n - 1) / 2)
+    return _elements(shapes) * _operations(a, (n + 1) / 2, (n - 1) / 2)
 
 
 def factored_solution_flops(shapes: Any, a: Any, *args: Any, **parameters: Any) -> float:
-    """Two triangular systems of equations."""
-    n = a.shape[-1]
-    columns = prod(first(shapes)) // n if n else 0
-    return columns * _operations(a, n * n, n * (n - 1))
+    """Two triangular systems of equations, of which one has ones on its diagonal."""
+    return _elements(shapes) * _operations(a, a.shape[-1], a.shape[-1] - 1)
 
 
 def solution_flops(shapes: Any, a: Any, *args: Any, **parameters: Any) -> float:
@@ -359,7 +303,6 @@ def transform_flops(count: float, several: bool) -> Formula:
         if axes is None:
             axes = range(-len(x.shape if s is None else s), 0) if several else (axis,)
         points = prod([max(x.shape[a], shapes[a]) for a in axes])
-        size = max(prod(x.shape), prod(shapes))
-        return count * size * log2(points) if points > 1 else 0
+        return count * max(_size(x), prod(shapes)) * log2(points) if points > 1 else 0
 
     return formula

@@ -36,7 +36,7 @@ class Primitive(NamedTuple):
 
     name: str  # with its namespace: "linalg.eigh"
     kind: Kind
-    dtype: str | tuple[str, ...]  # of `DTYPES`; one for each result
+    dtypes: tuple[str, ...]  # of `DTYPES`, one for each result; one for several that are alike
     standard: bool  # whether it is of the array API standard
     shapes: Callable[..., Any]
     flops: Callable[..., float]
@@ -70,8 +70,9 @@ def _enter(
     for name in names.split():
         if name in PRIMITIVES:
             raise ValueError(f"two records of the primitive '{name}'")
+        dtypes = (dtype,) if isinstance(dtype, str) else dtype
         PRIMITIVES[name] = Primitive(
-            name, kind, dtype, standard, shapes or kind.shapes, flops or kind.flops, **more
+            name, kind, dtypes, standard, shapes or kind.shapes, flops or kind.flops, **more
         )
 
 

@@ -93,16 +93,19 @@ def _forget() -> None:
 
 def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., Any]:
     """The callable over arrays that serves `op` (an op or a composite) on `backend`."""
+    F = backend.F
+    name, primitive = op.__name__, None
+    body: Any = op
+    if is_op(op):
+        name, body, primitive = op.name, op.forward, op.primitive
     generic: Callable[..., Any]
-    if is_op(op) and op.primitive is not None:
-        name, body = op.name, op.forward
-        alone = OF_PRIMITIVES.get(op.primitive) is op
-        generic = backend.F.primitive(op.primitive) if alone else getattr(backend.F, op.primitive)
-        if PRIMITIVES[op.primitive].kind is not kinds.elementwise:
+    if primitive is not None:
+        alone = OF_PRIMITIVES.get(primitive) is op
+        generic = F.primitive(primitive) if alone else getattr(F, primitive)
+        if PRIMITIVES[primitive].kind is not kinds.elementwise:
             generic = backend.adapted(op, generic)
     else:
-        name, body = (op.name, op.forward) if is_op(op) else (op.__name__, op)
-        generic = backend.adapted(op, partial(body, backend.F))
+        generic = backend.adapted(op, partial(body, F))
         generic = backend.guarded(backend.foreign(generic, getattr(op, "view", False)))
     generic = backend.fused(name, body, generic, getattr(op, "hints", ()))
     generic = _with_overrides(name, backend, generic)

@@ -285,14 +285,10 @@ class Addmm(Op):
         return times(F.matmul(_transposed(F, y), g), alpha.conjugate())
 
 
-class Baddbmm(Op):
+class Baddbmm(Addmm):
     """`Addmm` for batches."""
 
-    cost = costs.product(costs.added_product_flops, 1, 2)
     forward = Addmm.forward
-    backward_x = Addmm.backward_x
-    backward_y = Addmm.backward_y
-    backward_z = Addmm.backward_z
 
 
 def _scales(input: Tensor, beta: Any, alpha: Any) -> dict[str, Any]:

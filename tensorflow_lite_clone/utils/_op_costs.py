@@ -8,12 +8,11 @@ ops cost that it calls is added up, once for each set of shapes, dtypes and para
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from copy import copy
 from math import prod
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.autograd.engine import current
-from tensorflow_lite_clone.autograd.node import Node
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.backends.meta.backend import MetaBackend
 from tensorflow_lite_clone.backends.meta.kit import counter
@@ -25,6 +24,8 @@ from tensorflow_lite_clone.storage import Storage
 
 #: Why an op ("name") or a gradient ("name_backward") could not be counted, and so counts nothing.
 uncounted: dict[str, str] = {}
+_kept: dict[tuple, int] = {}
+_MOST = 10_000
 
 
 class Described(NamedTuple):
@@ -94,60 +95,37 @@ def _as_meta(value: Any) -> Any:
     return [_as_meta(part) for part in value] if isinstance(value, tuple) else value
 
 
-def _counted(name: str, call: Callable[[], Any]) -> int:
-    """The operations of a call over meta arrays; 0 where it depends on values."""
+def _counted(name: str, key: tuple, call: Callable[[], Any]) -> int:
+    """The operations of a call over meta arrays, kept by `key`; 0 where it depends on values."""
+    try:
+        return _kept[key]
+    except KeyError:
+        if len(_kept) == _MOST:
+            _kept.clear()
+    except TypeError:  # a parameter that cannot be part of a key
+        key = ()
     before, counter.flops = counter.flops, 0.0
     try:
         call()
-        return int(counter.flops)
+        found = int(counter.flops)
     except Exception as error:  # whatever it is, it must not end the program that is watched
         uncounted[name] = f"{type(error).__name__}: {error}"
-        return 0
+        found = 0
     finally:
         counter.flops = before
+    if key:
+        _kept[key] = found
+    return found
 
 
-def _cached(function: Callable[..., int]) -> Callable[..., int]:
-    cached = lru_cache(4096)(function)
-
-    def call(*args: Any) -> int:
-        try:
-            return cached(*args)
-        except TypeError:  # a parameter that cannot be a key
-            return function(*args)
-
-    return call
-
-
-@_cached
-def _count(op: Any, arrays: tuple, parameters: tuple) -> int:
-    generic = resolve(op, _counting)
-    return _counted(op.name, lambda: generic(*map(_as_meta, arrays), **dict(parameters)))
-
-
-class _Plan(NamedTuple):
-    """What a node's gradients depend on."""
-
-    kind: type[Node]
-    op: Any
-    mask: int
-    shapes: Any
-    dtypes: Any
-    edges: int
-    parameters: tuple
-    saved: tuple
-
-
-@_cached
-def _count_gradient(plan: _Plan, grads: tuple, needs: tuple[bool, ...]) -> int:
-    node: Any = object.__new__(plan.kind)
-    node.backend, node.op, node.mask = _counting, plan.op, plan.mask
-    node.shapes, node.dtypes = plan.shapes, plan.dtypes
-    node.edges, node.parameters = (None,) * plan.edges, dict(plan.parameters)
-    node.saved = [None if s is None else Storage(_as_meta(s), _counting) for s in plan.saved]
-    node.versions = [0] * len(plan.saved)
-    call = lambda: node.gradients([_as_meta(g) for g in grads], False, needs)  # noqa: E731
-    return _counted(f"{plan.op.name}_backward", call)
+def _shadow(node: Any) -> Any:
+    """The node with meta arrays in place of what it saved."""
+    shadow = copy(node)
+    shadow.backend, shadow.edges = _counting, (None,) * len(node.edges)
+    saved = [_as_meta(described_saved(value)) for value in node.saved or ()]
+    shadow.saved = [None if array is None else Storage(array, _counting) for array in saved]
+    shadow.versions = [0] * len(saved)
+    return shadow
 
 
 # -- operations -----------------------------------------------------------------------------------
@@ -160,7 +138,9 @@ def flops_of(op: Any, arrays: tuple, parameters: dict[str, Any], result: Any) ->
         return int(formula(get_shape(result), *arrays, **parameters))
     if op.view:
         return 0
-    return _count(op, described(arrays), tuple(described(tuple(parameters.items()))))
+    known = described(arrays)
+    call = lambda: resolve(op, _counting)(*_as_meta(known), **parameters)  # noqa: E731
+    return _counted(op.name, (op, known, described(tuple(parameters.items()))), call)
 
 
 def flops_of_gradient(node: Any, grads: Any, needs: tuple[bool, ...]) -> int:
@@ -176,18 +156,11 @@ def flops_of_gradient(node: Any, grads: Any, needs: tuple[bool, ...]) -> int:
     if formula is not None:
         g, *arrays = known_of(node)
         return int(formula(needs, g, *arrays, **node.parameters))
+    known, options = described(tuple(grads)), described(tuple(node.parameters.items()))
     saved = tuple([described_saved(value) for value in node.saved or ()])
-    parameters = tuple(described(tuple(node.parameters.items())))
-    plan = _Plan(
-        type(node), op, node.mask, node.shapes, node.dtypes, len(node.edges), parameters, saved
-    )
-    return _count_gradient(plan, described(tuple(grads)), needs)
-
-
-def op_name(node: Any) -> str:
-    """The name of a node's op; users' functions and the ends of transforms have none."""
-    op: Any = getattr(node, "op", None)
-    return op.name if op is not None else ""
+    call = lambda: _shadow(node).gradients(_as_meta(known), False, needs)  # noqa: E731
+    key = (op, needs, node.mask, node.shapes, node.dtypes, known, saved, options)
+    return _counted(f"{op.name}_backward", key, call)
 
 
 def is_recorded() -> bool:

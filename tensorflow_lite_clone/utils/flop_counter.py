@@ -29,7 +29,6 @@ from tensorflow_lite_clone.utils._op_costs import (
     get_shape,
     is_recorded,
     known_of,
-    op_name,
 )
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
@@ -61,9 +60,9 @@ def _gradient_of_shapes(formula: costs.Formula) -> Formula:
 flop_registry: dict[str, Formula] = {}
 for _op in TABLE.values():
     if is_op(_op) and _op.cost.product:
-        _flops, _gradient_flops, *_ = _op.cost
-        flop_registry[_op.name] = _of_shapes(_flops)
-        flop_registry[f"{_op.name}_backward"] = _gradient_of_shapes(_gradient_flops)
+        assert _op.cost.flops is not None and _op.cost.gradient_flops is not None
+        flop_registry[_op.name] = _of_shapes(_op.cost.flops)
+        flop_registry[f"{_op.name}_backward"] = _gradient_of_shapes(_op.cost.gradient_flops)
 
 _GLOBAL = "Global"
 _NOWHERE = frozenset([_GLOBAL])
@@ -370,9 +369,12 @@ class FlopCounterMode:
         return results
 
     def _count_gradient(self, node: Any, needs: tuple[bool, ...]) -> None:
-        name = f"{op_name(node)}_backward"
+        op = getattr(node, "op", None)
+        if op is None or is_recorded():
+            return
+        name = f"{op.name}_backward"
         formula = self.flop_registry.get(name)
-        if formula is not None and not is_recorded():
+        if formula is not None:
             shapes = map(get_shape, known_of(node))
             flops = formula(*shapes, needs=needs, **node.parameters)
             if flops:

@@ -16,14 +16,12 @@ from tensorflow_lite_clone.dispatch.table import override
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_a_record_is_complete(name):
     record = PRIMITIVES[name]
-    dtypes = record.dtype if type(record.dtype) is tuple else (record.dtype,)
-    assert set(dtypes) <= set(DTYPES)
+    assert set(record.dtypes) <= set(DTYPES)
     assert callable(record.shapes) and callable(record.flops)
     assert set(record.c) <= set("fiub")
-    if record.kind is kinds.elementwise and record.dtype != "named" and name != "copy":
+    if record.kind is kinds.elementwise and record.dtypes != ("named",) and name != "copy":
         assert record.arity
-    if not record.fields and type(record.dtype) is not tuple:
-        assert not record.fields
+    assert len(record.fields) in (0, len(record.dtypes))
     # What the standard does not say is said here, or by the record of a neighbour.
     assert record.standard or record.document or record.arity or name in ("eigenvalues",)
 

@@ -83,9 +83,5 @@ def asarray(obj: Any, /, *, dtype: Any = None) -> Any:
     return made
 
 
-def vecdot(x: Any, y: Any, /, *, axis: int = -1) -> Any:
-    return sum(cupy.conj(x) * y, axis=axis)
-
-
 def check_labels(labels: Any, classes: int, ignored: int) -> None:
     faults.check_index(labels, 0, classes, faults.CLASS, ignored)

@@ -33,7 +33,7 @@ class MetaArray:
         self.steps = contiguous_strides(shape) if steps is None else steps
         self.offset = offset
         self.base = base  # whose memory it is; None for its own
-        self._number = next(_numbers) if base is None else base._number
+        self._number: int = next(_numbers) if base is None else base._number
 
     @property
     def ndim(self) -> int:

@@ -124,18 +124,19 @@ def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
     counted = values[1:] if record.name == "where" else values
     if record.kind in (kinds.allocation, kinds.allocation_like, kinds.creation):
         counted = values[record.kind is kinds.allocation :]
-    rules = record.dtype if type(record.dtype) is tuple else (record.dtype,)
     if type(shapes) is not list:
-        dtype = _dtype(rules[0], counted, options)
+        dtype = _dtype(record.dtypes[0], counted, options)
         steps = None
         if record.kind is kinds.elementwise and record.name != "copy" and len(shapes) > 1:
             arrays = tuple([(v.shape, v.steps) for v in values if isinstance(v, MetaArray)])
             steps = elementwise_strides(shapes, arrays)
         return MetaArray(tuple(shapes), dtype, steps)
-    dtypes = [_dtype(rule, counted, options) for rule in rules]
+    dtypes = [_dtype(rule, counted, options) for rule in record.dtypes]
     dtypes *= len(shapes) if len(dtypes) == 1 else 1
     results = [MetaArray(tuple(shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    return _results(record.name, record.fields)(*results) if len(rules) > 1 else tuple(results)
+    if len(record.dtypes) == 1:
+        return tuple(results)
+    return _results(record.name, record.fields)(*results)
 
 
 # -- views ----------------------------------------------------------------------------------------

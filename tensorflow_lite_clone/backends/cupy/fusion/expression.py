@@ -231,7 +231,7 @@ def _in_cuda(name: str) -> tuple[Mapping[str, str], int, bool]:
     """What CUDA C++ says by kinds, how many operands it takes, whether it gives truth values."""
     record = PRIMITIVES.get(name)
     if record is not None:
-        return record.c, record.arity, record.dtype == "bool"
+        return record.c, record.arity, record.dtypes == ("bool",)
     op: Any = TABLE[name]
     return op.c, len(op.inputs), False
 
