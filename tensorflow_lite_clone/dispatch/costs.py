@@ -87,8 +87,6 @@ def _per_larger(count: int) -> Formula:
     return lambda needs, g, x, *args, **parameters: count * max(_size(g), _size(x))
 
 
-moving = Cost(free, free)  # or comparing, sorting and counting
-drawing = Cost(free)  # random numbers, however many attempts they take
 elementwise = Cost(per_result(), _per_wanted)
 with_a_sum = Cost(per_result(3), _per_wanted)
 normalization = Cost(per_operand(7), _per_larger(14))

@@ -55,6 +55,8 @@ class Pointwise(Op):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if not (cls.differentiable or cls.primitive):
+            cls.cost = costs.Cost()  # it may be a comparison, which counts nothing
         cls.kinds = "biufc" if cls.check else cls.refuses + ("biu" if cls.floating else "")
 
 

@@ -132,7 +132,7 @@ class Flip(Op):
 class IndexMask(Op):
     """``x[mask]``, a mask of x's leading dimensions; `shape` is that of x."""
 
-    cost = costs.Cost(costs.free, costs.free, reads="as returned")
+    cost = costs.Cost(reads="as returned")
     label = "Index"
 
     def layout(shape, operands, parameters):
@@ -149,7 +149,6 @@ class IndexMask(Op):
 class MaskPut(Op):
     """A copy of x with ``x[mask] = value``."""
 
-    cost = costs.moving
     label = "IndexPut"
     writes_expanded = True
 

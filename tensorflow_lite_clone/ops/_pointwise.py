@@ -23,7 +23,6 @@ from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.core.signature import also_self
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.dispatch.costs import Cost
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated, refuse_in_place
@@ -53,7 +52,6 @@ def unary(
     *,
     x: _Gradient = None,
     c: Mapping[str, str] | None = None,
-    cost: Cost | None = None,
     constant: bool = False,
     label: str | None = None,
     floating: bool = False,
@@ -76,7 +74,6 @@ def unary(
     body = {
         "backward_x": x,
         "c": c,
-        "cost": cost,
         "floating": floating,
         "refuses": refuses,
         "check": check,

@@ -8,7 +8,6 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import export, public
-from tensorflow_lite_clone.dispatch.costs import moving
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._elementwise import apply_pointwise
@@ -271,6 +270,4 @@ def _isreal(F, x):
     return F.imag(x) == 0 if x.dtype.kind == "c" else F.isfinite(x) | True
 
 
-isreal = unary(
-    "isreal", _isreal, cost=moving, inplace=(), document="Whether the imaginary part is 0."
-)
+isreal = unary("isreal", _isreal, inplace=(), document="Whether the imaginary part is 0.")

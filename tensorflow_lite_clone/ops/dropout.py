@@ -9,7 +9,6 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
-from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -22,7 +21,6 @@ class Dropout(Op):
     """x, elements zeroed with probability p and the others divided by 1 - p; and what the gradient
     needs to drop the same: the factors, or what a backend can make them from again."""
 
-    cost = costs.elementwise
     layout = like_first
     any_layout = True
     label = "Mul"
@@ -39,7 +37,6 @@ class Dropout(Op):
 class DropoutBackward(Op):
     """g, zeroed and divided as the forward's x was."""
 
-    cost = costs.elementwise
     layout = elementwise
     any_layout = True
     label = "Mul"

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.dispatch.costs import moving
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops._formulas import conj, widened, zeros
@@ -224,7 +223,7 @@ def round_(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 
 def _test(name: str, word: Any, document: str, refuses: str = "") -> Any:
-    return unary(name, word, cost=moving, refuses=refuses, inplace=(), document=document)
+    return unary(name, word, refuses=refuses, inplace=(), document=document)
 
 
 isnan = _test("isnan", "isnan", "Whether elements are NaN; a bool tensor.")

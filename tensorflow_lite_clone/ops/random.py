@@ -19,7 +19,7 @@ from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.strides import MemoryFormat
-from tensorflow_lite_clone.dispatch import costs, hooks
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._samples import holds
@@ -189,8 +189,6 @@ def randperm(
 
 class Sampled(Op):
     """Random numbers. They are drawn and recorded by hand; their gradient is zero."""
-
-    cost = costs.drawing
 
     @staticmethod
     def label(node: Any) -> str:

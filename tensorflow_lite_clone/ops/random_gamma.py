@@ -6,7 +6,6 @@ from tensorflow_lite_clone.autograd.apply import apply, together
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
-from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._implicit import beta_gradient, gamma_gradient
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -17,8 +16,6 @@ from tensorflow_lite_clone.tensor import Tensor
 class Binomial(Op):
     """Binomial numbers. They are drawn and recorded by hand, as those below."""
 
-    cost = costs.drawing
-
     def forward(F, count, prob):
         raise NotImplementedError("random numbers are drawn from generators")
 
@@ -28,8 +25,6 @@ class Binomial(Op):
 
 class StandardGamma(Op):
     """Gamma numbers of rate 1."""
-
-    cost = costs.drawing
 
     def forward(F, alpha):
         raise NotImplementedError("random numbers are drawn from generators")
@@ -51,8 +46,6 @@ class StandardGammaGrad(Op):
 
 class SampleDirichlet(Op):
     """Points of the simplex over the last axis."""
-
-    cost = costs.drawing
 
     def forward(F, alpha):
         raise NotImplementedError("random numbers are drawn from generators")

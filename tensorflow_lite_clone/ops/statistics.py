@@ -11,7 +11,6 @@ from tensorflow_lite_clone.core.dtypes import float32, float64, int64
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._arguments import (
     axes_of,
@@ -211,8 +210,6 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 class Histc(Op):
     """Counts of values in equal bins."""
-
-    cost = costs.Cost(costs.per_operand(3))
 
     def forward(F, x, *, bins, low, high):
         low, high, count = [F.backend.constant(value, x.dtype) for value in (low, high, bins)]

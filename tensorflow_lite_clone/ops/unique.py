@@ -8,7 +8,6 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import dtype_of_scalar, promote_types
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import axis_of
 from tensorflow_lite_clone.ops._operands import cast
@@ -22,7 +21,6 @@ class Unique(Op):
     result is sorted, else only neighbours are compared.
     """
 
-    cost = costs.moving
     name = "unique_rows"
     nondifferentiable = (1, 2)
 

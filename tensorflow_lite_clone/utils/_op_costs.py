@@ -128,6 +128,22 @@ def _shadow(node: Any) -> Any:
     return shadow
 
 
+def count(op: Any, arrays: tuple, parameters: dict[str, Any]) -> int:
+    """What the primitives and ops cost that the text of an op calls."""
+    known = described(arrays)
+    call = lambda: resolve(op, _counting)(*_as_meta(known), **parameters)  # noqa: E731
+    return _counted(op.name, (op, known, described(tuple(parameters.items()))), call)
+
+
+def count_gradient(node: Any, grads: Any, needs: tuple[bool, ...]) -> int:
+    """`count` for the gradients of a node's inputs that `needs` says."""
+    known, options = described(tuple(grads)), described(tuple(node.parameters.items()))
+    saved = tuple([described_saved(value) for value in node.saved or ()])
+    call = lambda: _shadow(node).gradients(_as_meta(known), False, needs)  # noqa: E731
+    key = (node.op, needs, node.mask, node.shapes, node.dtypes, known, saved, options)
+    return _counted(f"{node.op.name}_backward", key, call)
+
+
 # -- operations -----------------------------------------------------------------------------------
 
 
@@ -136,11 +152,7 @@ def flops_of(op: Any, arrays: tuple, parameters: dict[str, Any], result: Any) ->
     formula: Formula | None = op.cost.flops
     if formula is not None:
         return int(formula(get_shape(result), *arrays, **parameters))
-    if op.view:
-        return 0
-    known = described(arrays)
-    call = lambda: resolve(op, _counting)(*_as_meta(known), **parameters)  # noqa: E731
-    return _counted(op.name, (op, known, described(tuple(parameters.items()))), call)
+    return 0 if op.view else count(op, arrays, parameters)
 
 
 def flops_of_gradient(node: Any, grads: Any, needs: tuple[bool, ...]) -> int:
@@ -153,14 +165,10 @@ def flops_of_gradient(node: Any, grads: Any, needs: tuple[bool, ...]) -> int:
     if op is None or is_recorded():
         return 0
     formula: Formula | None = op.cost.gradient_flops
-    if formula is not None:
-        g, *arrays = known_of(node)
-        return int(formula(needs, g, *arrays, **node.parameters))
-    known, options = described(tuple(grads)), described(tuple(node.parameters.items()))
-    saved = tuple([described_saved(value) for value in node.saved or ()])
-    call = lambda: _shadow(node).gradients(_as_meta(known), False, needs)  # noqa: E731
-    key = (op, needs, node.mask, node.shapes, node.dtypes, known, saved, options)
-    return _counted(f"{op.name}_backward", key, call)
+    if formula is None:
+        return count_gradient(node, grads, needs)
+    g, *arrays = known_of(node)
+    return int(formula(needs, g, *arrays, **node.parameters))
 
 
 def is_recorded() -> bool:

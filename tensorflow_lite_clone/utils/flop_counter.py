@@ -40,18 +40,11 @@ def _real(shape: Any) -> Any:
     return Described(shape, float32) if isinstance(shape, tuple) else shape
 
 
-def _of_shapes(formula: costs.Formula) -> Formula:
+def _of_shapes(formula: Any) -> Formula:
     """A formula of `dispatch.costs` with the signature of those that are registered here."""
 
-    def flops(*shapes: Any, out_shape: Any = None, **parameters: Any) -> int:
-        return int(formula(out_shape, *map(_real, shapes), **parameters))
-
-    return flops
-
-
-def _gradient_of_shapes(formula: costs.Formula) -> Formula:
-    def flops(*shapes: Any, needs: tuple[bool, ...], **parameters: Any) -> int:
-        return int(formula(needs, *map(_real, shapes), **parameters))
+    def flops(*shapes: Any, out_shape: Any = None, needs: Any = None, **parameters: Any) -> int:
+        return int(formula(needs or out_shape, *map(_real, shapes), **parameters))
 
     return flops
 
@@ -60,9 +53,8 @@ def _gradient_of_shapes(formula: costs.Formula) -> Formula:
 flop_registry: dict[str, Formula] = {}
 for _op in TABLE.values():
     if is_op(_op) and _op.cost.product:
-        assert _op.cost.flops is not None and _op.cost.gradient_flops is not None
         flop_registry[_op.name] = _of_shapes(_op.cost.flops)
-        flop_registry[f"{_op.name}_backward"] = _gradient_of_shapes(_op.cost.gradient_flops)
+        flop_registry[f"{_op.name}_backward"] = _of_shapes(_op.cost.gradient_flops)
 
 _GLOBAL = "Global"
 _NOWHERE = frozenset([_GLOBAL])
@@ -159,7 +151,7 @@ def sdpa_backward_flop_count(
 ) -> int:
     """What the gradients of attention cost, which computes the scores again."""
     shapes = grad_out_shape, query_shape, key_shape, value_shape
-    formula = _gradient_of_shapes(costs.attention_gradient_flops)
+    formula = _of_shapes(costs.attention_gradient_flops)
     return formula(*shapes, needs=(True, True, True, False))
 
 
