@@ -242,14 +242,19 @@ def applied_reflections_flops(
     return _elements(shapes[:-2]) * _operations(x, cubes + 2 * n * k, cubes + n * k)
 
 
-def _bidiagonal(m: int, n: int) -> tuple[float, float]:
+def _gebrd(m: int, n: int) -> tuple[float, float]:
+    cubes = 2 * m * n**2 - 2 * n**3 / 3
+    return cubes + 2 * n**2 + 20 * n / 3, cubes + n**2 - m * n + 5 * n / 3
+
+
+def _singular_values(m: int, n: int) -> tuple[float, float]:
     m, n = max(m, n), min(m, n)
-    half = min(2 * m * n**2 - 2 * n**3 / 3, m * n**2 + n**3)
-    return half, half
+    reduced, square = _geqrf(m, n), _gebrd(n, n)
+    return min(_gebrd(m, n), (reduced[0] + square[0], reduced[1] + square[1]), key=sum)
 
 
 #: The bidiagonal form, of R where the matrix is long; finding the values takes an order less.
-singular_values_flops = _of_matrices(_bidiagonal)
+singular_values_flops = _of_matrices(_singular_values)
 
 
 def svd_flops(shapes: Any, x: Any, *, full_matrices: bool = True, **parameters: Any) -> float:
