@@ -219,7 +219,9 @@ class Recorder:
         if self.costs or self.stacks:
             details = Details()
             details.shapes = [list(getattr(array, "shape", ())) for array in arrays]
-            details.bytes = bytes_of(op or TABLE["copy_into"], arrays, arrays[0])
+            done: Any = op or TABLE["copy_into"]
+            details.flops = flops_of(done, arrays, parameters, arrays[0])
+            details.bytes = bytes_of(done, arrays, arrays[0])
             if self.stacks:
                 details.stack = frames.stack()
         name = "copy_" if op is None else f"{op.name}_"

@@ -7,7 +7,7 @@ ops cost that it calls is added up, once for each set of shapes, dtypes and para
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from math import prod
 from typing import Any, NamedTuple
@@ -37,14 +37,6 @@ class Described(NamedTuple):
     @property
     def ndim(self) -> int:
         return len(self.shape)
-
-
-def described(value: Any) -> Any:
-    """The same with descriptions in place of arrays, which lists may have."""
-    if isinstance(value, (tuple, list)) and not isinstance(value, Described):
-        return tuple([described(part) for part in value])
-    dtype = getattr(value, "dtype", None)
-    return value if dtype is None else Described(tuple(value.shape), dtype)
 
 
 def get_shape(value: Any) -> Any:
@@ -90,9 +82,22 @@ _counting = _CountingBackend()
 
 
 def _as_meta(value: Any) -> Any:
-    if isinstance(value, Described):
-        return MetaArray(*value)
-    return [_as_meta(part) for part in value] if isinstance(value, tuple) else value
+    """The same with meta arrays in place of arrays, also of those in lists."""
+    if isinstance(value, list):
+        return [_as_meta(part) for part in value]
+    return MetaArray(tuple(value.shape), value.dtype) if hasattr(value, "dtype") else value
+
+
+def _facts(values: Iterable[Any]) -> tuple:
+    """What operations depend on, as (part of) a key."""
+    found: list[Any] = []
+    for value in values:
+        if value.__class__ is tuple or value.__class__ is list:
+            value = _facts(value)
+        elif hasattr(value, "dtype"):
+            value = value.shape, value.dtype
+        found.append(value)
+    return tuple(found)
 
 
 def _counted(name: str, key: tuple, call: Callable[[], Any]) -> int:
@@ -122,7 +127,7 @@ def _shadow(node: Any) -> Any:
     """The node with meta arrays in place of what it saved."""
     shadow = copy(node)
     shadow.backend, shadow.edges = _counting, (None,) * len(node.edges)
-    saved = [_as_meta(described_saved(value)) for value in node.saved or ()]
+    saved = [_as_meta(_array(value)) for value in node.saved or ()]
     shadow.saved = [None if array is None else Storage(array, _counting) for array in saved]
     shadow.versions = [0] * len(saved)
     return shadow
@@ -130,17 +135,16 @@ def _shadow(node: Any) -> Any:
 
 def count(op: Any, arrays: tuple, parameters: dict[str, Any]) -> int:
     """What the primitives and ops cost that the text of an op calls."""
-    known = described(arrays)
-    call = lambda: resolve(op, _counting)(*_as_meta(known), **parameters)  # noqa: E731
-    return _counted(op.name, (op, known, described(tuple(parameters.items()))), call)
+    call = lambda: resolve(op, _counting)(*map(_as_meta, arrays), **parameters)  # noqa: E731
+    return _counted(op.name, (op, _facts(arrays), _facts(parameters.items())), call)
 
 
 def count_gradient(node: Any, grads: Any, needs: tuple[bool, ...]) -> int:
     """`count` for the gradients of a node's inputs that `needs` says."""
-    known, options = described(tuple(grads)), described(tuple(node.parameters.items()))
-    saved = tuple([described_saved(value) for value in node.saved or ()])
-    call = lambda: _shadow(node).gradients(_as_meta(known), False, needs)  # noqa: E731
-    key = (node.op, needs, node.mask, node.shapes, node.dtypes, known, saved, options)
+    call = lambda: _shadow(node).gradients(_as_meta(list(grads)), False, needs)  # noqa: E731
+    saved = _facts(map(_array, node.saved or ()))
+    options = _facts(node.parameters.items())
+    key = (node.op, needs, node.mask, node.shapes, _facts(grads), saved, options)
     return _counted(f"{node.op.name}_backward", key, call)
 
 
@@ -176,26 +180,23 @@ def is_recorded() -> bool:
     return current.walk is not None and current.walk.create_graph
 
 
-def known_of(node: Any) -> list[Described | None]:
+def known_of(node: Any) -> list[Any]:
     """The first result of a node's op and its inputs, None where the node knows nothing of one."""
     saves = node.op.plans[node.mask].saves
-    found: list[Described | None] = [Described(node.shape_of(0), node.dtype_of(0))]
+    found: list[Any] = [Described(node.shape_of(0), node.dtype_of(0))]
     for position, edge in enumerate(node.edges):
         if edge is not None:
             found.append(Described(edge[0].shape_of(edge[1]), edge[0].dtype_of(edge[1])))
         elif position in saves and node.saved:
-            found.append(described_saved(node.saved[saves.index(position)]))
+            found.append(_array(node.saved[saves.index(position)]))
         else:
             found.append(None)
     return found
 
 
-def described_saved(value: Any) -> Described | None:
-    """What was saved for a gradient; what hooks packed has noted it: nothing is unpacked."""
-    if value is None:
-        return None
-    saved = value.laid if isinstance(value, Storage) else value
-    return Described(tuple(saved.shape), saved.dtype)
+def _array(saved: Any) -> Any:
+    """What was saved for a gradient; what hooks packed has noted its shape: it stays packed."""
+    return saved.laid if isinstance(saved, Storage) else saved
 
 
 # -- bytes ----------------------------------------------------------------------------------------
