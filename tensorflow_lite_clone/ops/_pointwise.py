@@ -162,7 +162,7 @@ def unary(
 
     if inplace is None:
         inplace = tuple([place for place in places if place in ("torch", "method")])
-    _publish(function, function_, name, places, inplace, alias, special, document)
+    _publish(op, function, function_, places, inplace, alias, special, document)
     return function
 
 
@@ -376,7 +376,7 @@ def binary(
             export(reflected, "method", name=mirrored)
         if augmented is not None:
             export(assigning, "method", name=augmented)
-    _publish(function, function_, name, places, inplace, alias, special, document, self_named)
+    _publish(op, function, function_, places, inplace, alias, special, document, self_named)
     return function
 
 
@@ -444,9 +444,9 @@ def _make_op(
 
 
 def _publish(
+    op: type[Pointwise],
     function: Any,
     function_: Any,
-    name: str,
     places: tuple[str, ...],
     inplace: tuple[str, ...],
     alias: tuple[str, ...],
@@ -454,6 +454,8 @@ def _publish(
     document: str | None,
     self_named: bool = False,
 ) -> None:
+    name = op.name
+    op.function = staticmethod(function)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document
     function_.__name__ = function_.__qualname__ = f"{name}_"

@@ -45,7 +45,7 @@ def is_signed(input: Tensor) -> bool:
 
 
 #: Kinds of tensors that PyTorch has and we do not.
-for _name in """sparse sparse_csr quantized meta mkldnn mps xpu xla vulkan ipu maia mtia
+for _name in """sparse sparse_csr quantized mkldnn mps xpu xla vulkan ipu maia mtia
 nested""".split():
     export(property(lambda self: False), "property", name=f"is_{_name}")
 
@@ -164,7 +164,15 @@ def _over(cls: type, storage: Storage) -> Any:
 
 def _rebuild(cls: type, array: Any, device: Device, requires_grad: bool, extra: dict) -> Tensor:
     backend = backends.load(device)
-    tensor = _over(cls, wrap(backend.from_host(array), backend)._storage)
+    return _completed(cls, wrap(backend.from_host(array), backend), requires_grad, extra)
+
+
+def _rebuild_meta(cls: type, options: dict, requires_grad: bool, extra: dict) -> Tensor:
+    return _completed(cls, create.empty_strided(**options), requires_grad, extra)
+
+
+def _completed(cls: type, plain: Tensor, requires_grad: bool, extra: dict) -> Tensor:
+    tensor = _over(cls, plain._storage)
     if requires_grad:
         tensor.requires_grad_()
     vars(tensor).update(extra)
@@ -174,6 +182,10 @@ def _rebuild(cls: type, array: Any, device: Device, requires_grad: bool, extra: 
 @public("method")
 def __reduce_ex__(self: Tensor, protocol: Any) -> tuple:
     storage = self._storage
+    if not storage.backend.has_values:
+        options = {"dtype": self.dtype, "device": self.device}
+        options.update(size=tuple(self.shape), stride=self.stride())
+        return _rebuild_meta, (type(self), options, self.requires_grad, _attributes(self))
     array = storage.backend.to_host(storage.array)
     arguments = type(self), array, self.device, self.requires_grad, _attributes(self)
     return _rebuild, arguments
