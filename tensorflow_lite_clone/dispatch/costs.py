@@ -1,4 +1,4 @@
-"""What calls cost: the conventions, and the formulas that primitives and ops share.
+"""What calls cost: the formulas that primitives and ops share; docs/profiler.md says what counts.
 
 A formula is called as ``formula(shapes, *arrays, **parameters)`` with the shape of the result, or a
 list of those of several, and with what the primitive or op was called with; of arrays it asks for
@@ -8,24 +8,7 @@ which the graph knows nothing are None.
 
 An op without a formula is counted (`utils._op_costs`): its text is run over the meta device, and
 what the primitives and ops cost that it calls is added up. So only what counts otherwise stands
-here and beside the ops, for an element each (of the result, unless said otherwise):
-
-* products of matrices, convolutions and attention count as PyTorch's counter has them: two
-  operations for a multiplication and its addition, none for biases and scales;
-* any function of elements counts 1, however it is computed; a product with a sum in it 3; its
-  gradient 1 for an input that wants one; comparisons, copies and what only moves elements nothing;
-* reductions count 1 for an element of the input, so that variances count 4 (sum, difference,
-  square, sum) and softmax 5 (maximum, difference, exponential, sum, quotient), its gradient 4;
-* norms count 7 (a variance, the scale, the weight, the bias), RMS norms 4, with given statistics 4,
-  their gradients twice as much; losses of differences 3, of logarithms 5, their gradients 2;
-* pools count 1 for an element of a window; Fourier transforms 5 n log2(n), half of it from or to
-  real numbers (the usual figure for Cooley and Tukey's algorithm);
-* factorizations, inverses and solutions of equations count what S. Blackford and J. Dongarra give
-  in "Installation guide for LAPACK" (LAPACK Working Note 41, 1999), appendix C; eigenvalues and
-  singular values, which are iterated, what G. Golub and C. Van Loan give in "Matrix computations"
-  (4th ed., 2013), sections 7.5, 8.3 and 8.6;
-* in products and linear algebra a multiplication of complex numbers counts 6 (four multiplications
-  and two additions of real ones), an addition 2: products count four times as much.
+here and beside the ops.
 """
 
 from __future__ import annotations
@@ -167,6 +150,7 @@ def product(formula: Formula, *factors: int) -> Cost:
 
 
 # -- linear algebra -------------------------------------------------------------------------------
+# (multiplications, additions) by LAPACK's names are those of LAPACK Working Note 41, appendix C.
 
 
 def _batch(x: Any) -> int:

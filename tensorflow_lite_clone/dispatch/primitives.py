@@ -389,20 +389,14 @@ for _name, _dtype, _change in (
     ("fft", "complex", _kept), ("ifft", "complex", _kept), ("rfft", "complex", _halved),
     ("ihfft", "complex", _halved), ("irfft", "real", _doubled), ("hfft", "real", _doubled),
 ):  # fmt: skip
-    _count = 5 if _change is _kept else 2.5
-    _enter(
-        f"fft.{_name}", kinds.transform, _dtype, shapes=kinds.line(_change),
-        flops=costs.transform_flops(_count, False),
-    )  # fmt: skip
+    _flops = costs.transform_flops(5 if _change is _kept else 2.5, False)
+    _enter(f"fft.{_name}", kinds.transform, _dtype, shapes=kinds.line(_change), flops=_flops)
 for _name, _dtype, _change in (
     ("fftn", "complex", _kept), ("ifftn", "complex", _kept), ("rfftn", "complex", _halved),
     ("irfftn", "real", _doubled),
 ):  # fmt: skip
-    _count = 5 if _change is _kept else 2.5
-    _enter(
-        f"fft.{_name}", kinds.transforms, _dtype, shapes=kinds.lines(_change),
-        flops=costs.transform_flops(_count, True),
-    )  # fmt: skip
+    _flops = costs.transform_flops(5 if _change is _kept else 2.5, True)
+    _enter(f"fft.{_name}", kinds.transforms, _dtype, shapes=kinds.lines(_change), flops=_flops)
 _enter("fft.fftshift fft.ifftshift", kinds.rearrangement)
 _enter("fft.fftfreq", kinds.creation, "float64", shapes=lambda n, /, **more: (n,))
 _enter("fft.rfftfreq", kinds.creation, "float64", shapes=lambda n, /, **more: (n // 2 + 1,))

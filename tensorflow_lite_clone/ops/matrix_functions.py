@@ -7,7 +7,6 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._matrices import (
@@ -33,12 +32,6 @@ _BOUND_7 = 3.925724783138660
 _BOUND_13 = 5.371920351148152
 
 
-def _approximant_flops(shapes, x, **parameters):
-    """Those of small matrices: each halving that larger ones need takes one product more."""
-    products = (len(_PADE_13 if x.dtype.itemsize in (8, 16) else _PADE_7) + 2) // 2
-    return products * costs.product_flops(x.shape, x) + costs.solution_flops(x.shape, x, x)
-
-
 class MatrixExp(Op):
     """exp(X) by scaling, a Pade approximant, and squaring.
 
@@ -47,10 +40,6 @@ class MatrixExp(Op):
     condition number estimation", 2009.
     """
 
-    cost = costs.Cost(
-        _approximant_flops,
-        lambda needs, g, x: 8 * _approximant_flops(g.shape, x),  # matrices of twice the size
-    )
     label = "LinalgMatrixExp"
 
     def forward(F, x):

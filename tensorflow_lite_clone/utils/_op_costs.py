@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import copy
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from tensorflow_lite_clone.autograd.engine import current
 from tensorflow_lite_clone.backends.meta.array import MetaArray
@@ -26,17 +26,6 @@ from tensorflow_lite_clone.storage import Storage
 uncounted: dict[str, str] = {}
 _kept: dict[tuple, int] = {}
 _MOST = 10_000
-
-
-class Described(NamedTuple):
-    """What formulas ask of an array."""
-
-    shape: tuple[int, ...]
-    dtype: Any
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
 
 
 def get_shape(value: Any) -> Any:
@@ -183,10 +172,10 @@ def is_recorded() -> bool:
 def known_of(node: Any) -> list[Any]:
     """The first result of a node's op and its inputs, None where the node knows nothing of one."""
     saves = node.op.plans[node.mask].saves
-    found: list[Any] = [Described(node.shape_of(0), node.dtype_of(0))]
+    found: list[Any] = [MetaArray(node.shape_of(0), node.dtype_of(0))]
     for position, edge in enumerate(node.edges):
         if edge is not None:
-            found.append(Described(edge[0].shape_of(edge[1]), edge[0].dtype_of(edge[1])))
+            found.append(MetaArray(edge[0].shape_of(edge[1]), edge[0].dtype_of(edge[1])))
         elif position in saves and node.saved:
             found.append(_array(node.saved[saves.index(position)]))
         else:

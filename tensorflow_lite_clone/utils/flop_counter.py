@@ -14,8 +14,10 @@ from math import prod
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from tensorflow_lite_clone.autograd.node import creation_hooks
-from tensorflow_lite_clone.core.dtypes import float32
+from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.dispatch import costs, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
@@ -25,7 +27,6 @@ from tensorflow_lite_clone.nn.modules.module import (
     register_module_forward_pre_hook,
 )
 from tensorflow_lite_clone.utils._op_costs import (
-    Described,
     get_shape,
     is_recorded,
     known_of,
@@ -34,10 +35,11 @@ from tensorflow_lite_clone.utils._op_costs import (
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
 Formula = Callable[..., int]
+_FLOAT = np.dtype(np.float32)
 
 
 def _real(shape: Any) -> Any:
-    return Described(shape, float32) if isinstance(shape, tuple) else shape
+    return MetaArray(shape, _FLOAT) if isinstance(shape, tuple) else shape
 
 
 def _of_shapes(formula: Any) -> Formula:
