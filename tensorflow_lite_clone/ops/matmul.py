@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
@@ -156,14 +157,13 @@ def _misfit(x: tuple, y: tuple) -> RuntimeError:
     if len(y) == 1:
         if len(x) == 1:
             return _unequal_vectors(x, y)
-        rows = _count(x[:-1])
+        rows = prod(x[:-1])
         return RuntimeError(
             f"size mismatch, got input ({rows}), mat ({rows}x{x[-1]}), vec ({y[0]})"
         )
     if len(y) == 2:
         return RuntimeError(
-            f"mat1 and mat2 shapes cannot be multiplied ({_count(x[:-1])}x{x[-1]} and "
-            f"{y[0]}x{y[1]})"
+            f"mat1 and mat2 shapes cannot be multiplied ({prod(x[:-1])}x{x[-1]} and {y[0]}x{y[1]})"
         )
     try:
         batch = broadcast_shapes(x[:-2], y[:-2])
@@ -171,15 +171,8 @@ def _misfit(x: tuple, y: tuple) -> RuntimeError:
         return error
     return RuntimeError(
         f"Expected size for first two dimensions of batch2 tensor to be: "
-        f"[{_count(batch)}, {x[-1]}] but got: [{_count(batch)}, {y[-2]}]."
+        f"[{prod(batch)}, {x[-1]}] but got: [{prod(batch)}, {y[-2]}]."
     )
-
-
-def _count(shape: tuple) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
 
 
 def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
@@ -495,7 +488,7 @@ def _linear_misfit(input: Tensor, weight: Tensor, bias: Tensor | None) -> Runtim
     x, w = input.shape, weight.shape
     if x[-1] == w[1] and bias is not None:
         try:
-            expect_expandable(bias, (_count(x[:-1]), w[0]))
+            expect_expandable(bias, (prod(x[:-1]), w[0]))
         except RuntimeError as error:
             return error
         return RuntimeError(f"linear: bias of size {list(bias.shape)} does not fit")

@@ -14,10 +14,9 @@ from math import prod
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.backends.meta.array import MetaArray
+from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.dispatch import costs, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
@@ -35,11 +34,10 @@ from tensorflow_lite_clone.utils._op_costs import (
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
 Formula = Callable[..., int]
-_FLOAT = np.dtype(np.float32)
 
 
 def _real(shape: Any) -> Any:
-    return MetaArray(shape, _FLOAT) if isinstance(shape, tuple) else shape
+    return MetaArray(shape, float32) if isinstance(shape, tuple) else shape
 
 
 def _of_shapes(formula: Any) -> Formula:
