@@ -251,11 +251,6 @@ def svd_flops(shapes: Any, x: Any, *, full_matrices: bool = True, **parameters: 
     return _batch(x) * _operations(x, half, half)
 
 
-def pseudoinverse_flops(shapes: Any, x: Any, *args: Any, **parameters: Any) -> float:
-    """The singular vectors and a product of them."""
-    return svd_flops(shapes, x, full_matrices=False) + _pairs(x, _size(x) * min(x.shape[-2:]))
-
-
 def substitution_flops(shapes: Any, a: Any, *args: Any, **parameters: Any) -> float:
     """A triangular system of equations for each right side."""
     n = a.shape[-1]

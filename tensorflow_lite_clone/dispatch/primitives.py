@@ -335,10 +335,7 @@ _of_matrices(
 )  # fmt: skip
 _of_matrices("linalg.inv", "first", kinds.same, costs.inverse_flops)
 _of_matrices(
-    "linalg.pinv",
-    "first",
-    lambda x, **more: (*_batch(x), x.shape[-1], x.shape[-2]),
-    costs.pseudoinverse_flops,
+    "linalg.pinv", "first", lambda x, **more: (*_batch(x), *x.shape[:-3:-1]), costs.svd_flops
 )
 _of_matrices(
     "linalg.matrix_rank", "int64", lambda x, **more: _batch(x), costs.singular_values_flops
