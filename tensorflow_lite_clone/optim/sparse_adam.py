@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.ops.create import zeros_like
 from tensorflow_lite_clone.optim.arguments import check_betas, check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import Record
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -16,6 +17,8 @@ class SparseAdam(Optimizer):
 
     Moments are dense. RuntimeError for dense gradients.
     """
+
+    _record = Record()
 
     def __init__(
         self,
@@ -31,13 +34,7 @@ class SparseAdam(Optimizer):
         if not eps > 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self.hyperparameters(locals()))
         sparse = [
             [number, index]
             for number, group in enumerate(self.param_groups)
