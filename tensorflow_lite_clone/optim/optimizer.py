@@ -11,7 +11,6 @@ from typing import Any, ClassVar, TypeAlias
 
 from tensorflow_lite_clone.autograd.mode import enable_grad, mode
 from tensorflow_lite_clone.core import live
-from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.complex_numbers import view_as_real
 from tensorflow_lite_clone.ops.update import (
@@ -44,7 +43,7 @@ from tensorflow_lite_clone.optim.hooks import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
-from tensorflow_lite_clone.optim.record import STEP, Record
+from tensorflow_lite_clone.optim.record import STEP, Record, cast_state
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -431,7 +430,7 @@ class Optimizer(Hooked):
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         for number, value in state_dict["state"].items():
             param = by_number.get(number)
-            state[number if param is None else param] = _cast(param, value)
+            state[number if param is None else param] = cast_state(param, value)
         for mine, theirs in zip(self.param_groups, saved, strict=True):
             if "param_names" in mine and "param_names" not in theirs:
                 theirs["param_names"] = mine["param_names"]
@@ -487,20 +486,3 @@ class Optimizer(Hooked):
 
 def _as_real(tensor: Tensor) -> Tensor:
     return view_as_real(tensor) if tensor.is_complex() else tensor
-
-
-def _cast(param: Tensor | None, value: Any, key: str = "") -> Any:
-    """A loaded state with its tensors on the parameter's device and in its dtype."""
-    if isinstance(value, Tensor):
-        if param is None:
-            return value
-        if key == "step":
-            return value if param.is_cpu else value.to(dtype=float32, device=param.device)
-        if param.is_floating_point():
-            return value.to(dtype=param.dtype, device=param.device)
-        return value.to(device=param.device)
-    if isinstance(value, dict):
-        return {name: _cast(param, entry, name) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_cast(param, entry) for entry in value)
-    return value

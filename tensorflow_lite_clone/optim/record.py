@@ -24,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.ops.create import full_like, zeros_like
 from tensorflow_lite_clone.optim.arguments import new_count
 from tensorflow_lite_clone.tensor import Tensor
@@ -72,6 +73,23 @@ class State:
 
 #: How often a parameter was updated.
 STEP = State("step", is_number=True)
+
+
+def cast_state(param: Tensor | None, value: Any, key: str = "") -> Any:
+    """A loaded state with its tensors on the parameter's device and in its dtype."""
+    if isinstance(value, Tensor):
+        if param is None:
+            return value
+        if key == "step":
+            return value if param.is_cpu else value.to(dtype=float32, device=param.device)
+        if param.is_floating_point():
+            return value.to(dtype=param.dtype, device=param.device)
+        return value.to(device=param.device)
+    if isinstance(value, dict):
+        return {name: cast_state(param, entry, name) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(cast_state(param, entry) for entry in value)
+    return value
 
 
 @dataclass
