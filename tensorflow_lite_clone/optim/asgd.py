@@ -35,7 +35,7 @@ def asgd_rates(F, etas, mus, *, steps, lr, lambd, alpha, t0, found_inf=None):
         new_etas.append(lr / (1 + lambd * lr * count) ** alpha)
         age = count - t0
         new_mus.append(1 / (max(1.0, age) if isinstance(age, float) else F.clip(age, 1.0, None)))
-    return unless(F, found_inf, (etas, new_etas), (mus, new_mus))
+    return unless(F, found_inf, (etas, mus), (new_etas, new_mus))
 
 
 class ASGD(Optimizer):

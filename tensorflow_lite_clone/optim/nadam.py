@@ -32,7 +32,7 @@ def nadam_products(F, products, *, steps, beta1, momentum_decay, found_inf=None)
         news.append(
             product * (momentum if isinstance(count, float) else F.astype(momentum, product.dtype))
         )
-    return unless(F, found_inf, (products, news))
+    return unless(F, found_inf, (products,), (news,))
 
 
 @step("steps", "products")

@@ -16,6 +16,7 @@ from tensorflow_lite_clone.ops.complex_numbers import view_as_real
 from tensorflow_lite_clone.ops.update import (
     by_device,
     count_steps,
+    count_writes,
     update,
     update_recorded,
     update_with,
@@ -257,22 +258,27 @@ class Optimizer(Hooked):
 
     def _kept(self, group: dict[str, Any], params: list[Tensor]) -> dict[str, list[Tensor]]:
         """The states of the record, by their names, for each parameter; made when missing."""
-        states = [state for state in self._record.states if not state.when or group[state.when]]
-        lists: list[list[Tensor]] = [[] for _ in states]
-        for param in params:
-            own = self.state[param]
-            for entries, state in zip(lists, states, strict=True):
-                if state.name not in own:
-                    own[state.name] = state.make(param, group)
-                entries.append(own[state.name])
-        return {state.name: entries for state, entries in zip(states, lists, strict=True)}
+        kept = {}
+        owned = [self.state[param] for param in params]
+        for state in self._record.states:
+            if not state.when or group[state.when]:
+                name = state.name
+                for param, own in zip(params, owned, strict=True):
+                    if name not in own:
+                        own[name] = state.make(param, group)
+                kept[name] = [own[name] for own in owned]
+        return kept
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:
         """The hyperparameters that steps take."""
-        return {
-            name: self.number(group, name) if scheduled else group[name]
-            for name, scheduled in self._record.numbers
-        }
+        record = self._record
+        numbers = {name: group[name] for name in record.constant}
+        is_live = live.recorder is not None
+        for name in record.scheduled:
+            value = group[name]
+            is_plain = value.__class__ is float or value.__class__ is int
+            numbers[name] = float(value) if is_plain and not is_live else self.number(group, name)
+        return numbers
 
     def _run_rule(
         self,
@@ -287,7 +293,7 @@ class Optimizer(Hooked):
             counts = self._advance(states[STEP.name])
             if record.is_counted:
                 numbers["steps"] = counts
-        lists = [states.get(state.name, []) for state in record.states if state is not STEP]
+        lists = [states.get(name, []) for name in record.lists]
         self.run(record.step, params, grads, *lists, **numbers)
 
     def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
@@ -364,8 +370,7 @@ class Optimizer(Hooked):
             return counts
         backend = counts[0]._storage.backend
         steps: list[Any] = backend.F.count_on_host([count._storage.array for count in counts])
-        for count in counts:
-            count._storage.bump()
+        count_writes(counts)
         return steps
 
     def run_on_numbers(

@@ -117,8 +117,10 @@ class Record:
         self.fields = {p.name: p.default for p in parameters} | self.fixed
         self.names = tuple(self.order.split()) or tuple(self.fields)
         taken = [n for n in self.names if n not in CHOICES and n not in self.unread.split()]
-        self.numbers = tuple([(name, name in SCHEDULED) for name in taken])
+        self.scheduled = tuple([n for n in taken if n in SCHEDULED])
+        self.constant = tuple([n for n in taken if n not in SCHEDULED])
         fills = self.fields | self.filled
+        self.lists = tuple([state.name for state in self.states if state is not STEP])
         self.is_counted = self.step is not None and "steps" in self.step.each
         owner._newer_options = {name: fills[name] for name in self.newer.split()}
         owner._counts = tuple([state.name for state in self.states if state.is_number])

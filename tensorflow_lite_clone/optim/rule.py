@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import wraps
-from types import SimpleNamespace
+from functools import partial, wraps
+from itertools import chain
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import float32, float64
+from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.op import composite
 
 
@@ -36,17 +37,15 @@ def step(*each: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def body(
             F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
         ) -> tuple[list, ...]:
-            entries = [hyper.pop(name) for name in each]
-            h = SimpleNamespace(**hyper)
+            columns = [*states, *[hyper.pop(name) for name in each]]
+            if not all(columns):
+                absent = [None] * len(params)
+                columns = [column or absent for column in columns]
+            updated = map(partial(rule, F, Hyper(hyper)), params, grads, *columns)
+            values = list(chain.from_iterable(updated))  # of each parameter in turn
             olds = (params, *states)
-            news: list[list] = [[] for _ in olds]
-            absent = [None] * len(params)
-            columns = [column or absent for column in (*states, *entries)]
-            for p, g, *rest in zip(params, grads, *columns, strict=True):
-                for new, value in zip(news, rule(F, h, p, g, *rest), strict=True):
-                    new.append(value)
-            news = [new if old else [] for old, new in zip(olds, news, strict=True)]
-            return unless(F, found_inf, *zip(olds, news, strict=True))
+            news = [values[i :: len(olds)] if old else [] for i, old in enumerate(olds)]
+            return unless(F, found_inf, olds, tuple(news))
 
         body.each = each  # type: ignore[attr-defined]
         return composite(body)
@@ -54,15 +53,17 @@ def step(*each: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return enter
 
 
-def unless(F: Any, found_inf: Any, *pairs: tuple[list, list]) -> tuple[list, ...]:
-    """The new lists of (old, new), but the old values if `found_inf` is set."""
+def unless(
+    F: Any, found_inf: Any, olds: tuple[list, ...], news: tuple[list, ...]
+) -> tuple[list, ...]:
+    """The new lists, but the old values if `found_inf` is set."""
     if found_inf is None:
-        return tuple([new for _, new in pairs])
+        return news
     keep = found_inf != 0
     return tuple(
         [
-            [F.where(keep, old, new) for old, new in zip(olds, news, strict=True)]
-            for olds, news in pairs
+            [F.where(keep, old, new) for old, new in zip(*pair, strict=True)]
+            for pair in zip(olds, news, strict=True)
         ]
     )
 

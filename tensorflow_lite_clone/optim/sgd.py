@@ -77,24 +77,20 @@ class SGD(Optimizer):
         check_fused(fused, foreach, differentiable)
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        kept: dict[str, list[Any]] = {}
+        buffers, first = [], []
         if group["momentum"]:
             buffers = [self.state[param].get("momentum_buffer") for param in params]
-            kept = {"momentum_buffer": buffers}
-        self._run_rule(self._numbers(group), params, grads, kept)
-        for param, buffer in zip(params, kept.get("momentum_buffer", []), strict=False):
-            self.state[param]["momentum_buffer"] = buffer
+            first = _begin(params, buffers)
+            if True in first:
+                for param, buffer in zip(params, buffers, strict=True):
+                    self.state[param]["momentum_buffer"] = buffer
+        self.run(sgd_step, params, grads, buffers, first=first, **self._numbers(group))
 
     def _run_rule(
         self, numbers: dict, params: list[Tensor], grads: list[Tensor], states: dict[str, list]
     ) -> None:
-        """Momenta that are None begin, and take their places in the list."""
         buffers = states.get("momentum_buffer", [])
-        numbers["first"] = [buffer is None for buffer in buffers]
-        for i, is_first in enumerate(numbers["first"]):
-            if is_first:
-                buffers[i] = zeros_like(params[i])
-        super()._run_rule(numbers, params, grads, states)
+        self.run(sgd_step, params, grads, buffers, first=_begin(params, buffers), **numbers)
 
     def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
         """As `sgd_step`; momenta are sparse, with the places of all gradients so far."""
@@ -114,6 +110,15 @@ class SGD(Optimizer):
                     buffer.mul_(momentum).add_(g, alpha=1 - self.number(group, "dampening"))
                 g = g.add(buffer, alpha=momentum) if group["nesterov"] else buffer
             param.add_(g, alpha=-lr)
+
+
+def _begin(params: list[Tensor], buffers: list[Any]) -> list[bool]:
+    """Whether each parameter's momentum is None; zeros take the places of those in the list."""
+    first = [buffer is None for buffer in buffers]
+    if True in first:
+        begun = zip(params, buffers, first, strict=True)
+        buffers[:] = [zeros_like(p) if is_first else b for p, b, is_first in begun]
+    return first
 
 
 sgd = functional(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import cupy
@@ -21,6 +20,7 @@ from tensorflow_lite_clone.backends.cupy.tensor_lists import (
     numbers,
     rows,
 )
+from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "optimizer.cu"
@@ -63,7 +63,7 @@ def served(lr: Any, found_inf: Any, steps: list | None = None) -> bool:
 def sgd_step(
     F: Any, params: list, grads: list, buffers: list, *, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    h = SimpleNamespace(**hyper)
+    h = Hyper(hyper)
     lists = [params, grads, buffers] if h.momentum else [params, grads]
     found = rows(lists, read=(1,))
     if found is None or not served(h.lr, found_inf):
@@ -94,7 +94,7 @@ def sgd_step(
 def adam_step(
     F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    h = SimpleNamespace(**hyper)
+    h = Hyper(hyper)
     lists = [params, grads, *[state for state in states if state]]
     found = rows(lists, read=(1,))
     if found is None or not served(h.lr, found_inf, h.steps):
@@ -128,7 +128,7 @@ def adam_step(
 def rmsprop_step(
     F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    h = SimpleNamespace(**hyper)
+    h = Hyper(hyper)
     found = rows([params, grads, *[state for state in states if state]], read=(1,))
     if found is None or not served(h.lr, found_inf):
         return NotImplemented
@@ -157,7 +157,7 @@ def rmsprop_step(
 def adagrad_step(
     F: Any, params: list, grads: list, sums: list, *, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    h = SimpleNamespace(**hyper)
+    h = Hyper(hyper)
     found = rows([params, grads, sums], read=(1,))
     if found is None or not served(h.lr, found_inf, h.steps):
         return NotImplemented

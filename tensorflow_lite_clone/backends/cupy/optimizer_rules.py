@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from tensorflow_lite_clone.backends.cupy.tensor_lists import (
     numbers,
     rows,
 )
+from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "optimizer_rules.cu"
@@ -35,7 +35,7 @@ def _by_rule(name: str, rule: str, values: Callable[[Any], tuple], *cells: str) 
 
     @override(name, backend="cupy")
     def run(F: Any, *lists: list, found_inf: Any = None, **hyper: Any) -> Any:
-        h = SimpleNamespace(**{"weight_decay": 0.0, "decoupled_weight_decay": False, **hyper})
+        h = Hyper({"weight_decay": 0.0, "decoupled_weight_decay": False, **hyper})
         given = values(h)
         counts = [getattr(h, cell) for cell in cells]
         found = rows(lists, read=(1,))

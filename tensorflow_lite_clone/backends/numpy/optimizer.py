@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
 
 _BLOCK = 1 << 18  # elements of a parameter at a time
@@ -93,8 +93,9 @@ def _with_penalty(h: Any, p: Any, g: Any) -> Any:
 def sgd_step(
     F: Any, params: list, grads: list, buffers: list, *, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    h = SimpleNamespace(**hyper)
-    momentum, dampening = h.momentum, h.dampening
+    h = Hyper(hyper)
+    momentum, dampening, nesterov, first = h.momentum, h.dampening, h.nesterov, h.first
+    has_penalty = h.weight_decay or h.maximize
     lists = (params, grads, buffers) if momentum else (params, grads)
     if not _fits(lists, found_inf, h.lr, momentum, dampening, h.weight_decay):
         return NotImplemented
@@ -102,14 +103,15 @@ def sgd_step(
     rate = np.array(h.lr, params[0].dtype)  # beside arrays it costs half of what a number costs
 
     def formula(i: int, room: Any, p: Any, g: Any, b: Any = None) -> None:
-        g = _with_penalty(h, p, g)
+        if has_penalty:
+            g = _with_penalty(h, p, g)
         if b is not None:
-            if h.first[i]:
+            if first[i]:
                 b[...] = g
             else:
                 b *= momentum
                 b += np.multiply(g, 1 - dampening, room) if dampening else g
-            if h.nesterov:
+            if nesterov:
                 step = np.multiply(b, momentum, room)
                 step += g
                 g = step
@@ -125,7 +127,7 @@ def sgd_step(
 def adam_step(
     F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    h = SimpleNamespace(**hyper)
+    h = Hyper(hyper)
     lists = (params, grads, *[state for state in states if state])
     if not _fits(lists, found_inf, h.lr, h.eps, h.weight_decay, *h.betas, *h.steps):
         return NotImplemented
@@ -175,7 +177,7 @@ def adam_step(
 def rmsprop_step(
     F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    h = SimpleNamespace(**hyper)
+    h = Hyper(hyper)
     alpha, momentum = h.alpha, h.momentum
     lists = (params, grads, *[state for state in states if state])
     if not _fits(lists, found_inf, h.lr, alpha, h.eps, h.weight_decay, momentum):

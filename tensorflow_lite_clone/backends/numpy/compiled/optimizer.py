@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import accumulate
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
     row_major,
     run,
 )
+from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
 
 _kernels = Kernels("optimizer")
@@ -46,7 +46,7 @@ def _run_each(calls: list[tuple]) -> None:
 def sgd_step(
     F: Any, params: list, grads: list, buffers: list, *, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    h = SimpleNamespace(**hyper)
+    h = Hyper(hyper)
     if not _serves(h.lr, found_inf, params, grads, buffers):
         return NotImplemented
     sign = -1.0 if h.maximize else 1.0
@@ -71,7 +71,7 @@ def sgd_step(
 def adam_step(
     F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    h = SimpleNamespace(**hyper)
+    h = Hyper(hyper)
     means, squares, _ = states
     plain = not h.amsgrad and all([isinstance(step, float) for step in h.steps])
     if not plain or not all([isinstance(beta, float | int) for beta in h.betas]):
