@@ -13,6 +13,7 @@ from tensorflow_lite_clone.optim.radam import radam
 from tensorflow_lite_clone.optim.rmsprop import rmsprop
 from tensorflow_lite_clone.optim.rprop import rprop
 from tensorflow_lite_clone.optim.sgd import sgd
+from tensorflow_lite_clone.optim.sparse_adam import sparse_adam
 
 __all__ = [
     "adadelta",
@@ -26,4 +27,5 @@ __all__ = [
     "rmsprop",
     "rprop",
     "sgd",
+    "sparse_adam",
 ]

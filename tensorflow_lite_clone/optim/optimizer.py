@@ -91,7 +91,7 @@ class Optimizer(Hooked):
     found_inf: Tensor | None = None
     _found_inf: Tensor | None = None  # on the device that is being updated, None for the CPU
     _step_supports_amp_scaling = False  # whether `update` heeds `found_inf` on every device
-    _record: ClassVar[Record | None] = None
+    _record: ClassVar[Record] = Record()  # that of a class of another kind has no step
     _newer_options: ClassVar[dict[str, Any]] = {}  # what groups in older checkpoints lack
     _counts: tuple[str, ...] = ()  # states that are plain numbers in older checkpoints
     _capturable_states = "params and state_steps"
@@ -252,7 +252,7 @@ class Optimizer(Hooked):
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         """Update one group's parameters on one device in place, as the class's record says."""
-        if self._record is None:
+        if self._record.step is None:
             raise NotImplementedError
         self._run_rule(self._numbers(group), params, grads, self._kept(group, params))
 

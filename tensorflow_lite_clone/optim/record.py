@@ -103,7 +103,7 @@ class Record:
     does not take, and `unread` those that no step takes.
     """
 
-    step: Callable[..., Any] | None = None
+    step: Any = None
     states: tuple[State, ...] = ()
     order: str = ""
     newer: str = ""
@@ -121,7 +121,7 @@ class Record:
         self.constant = tuple([n for n in taken if n not in SCHEDULED])
         fills = self.fields | self.filled
         self.lists = tuple([state.name for state in self.states if state is not STEP])
-        self.is_counted = self.step is not None and "steps" in self.step.each
+        self.is_counted = "steps" in getattr(self.step, "each", ())
         owner._newer_options = {name: fills[name] for name in self.newer.split()}
         owner._counts = tuple([state.name for state in self.states if state.is_number])
         owner._step_supports_amp_scaling = self.step is not None

@@ -77,7 +77,8 @@ class SGD(Optimizer):
         check_fused(fused, foreach, differentiable)
 
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        buffers, first = [], []
+        buffers: list[Any] = []
+        first: list[bool] = []
         if group["momentum"]:
             buffers = [self.state[param].get("momentum_buffer") for param in params]
             first = _begin(params, buffers)
