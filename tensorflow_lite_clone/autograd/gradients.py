@@ -11,6 +11,7 @@ from tensorflow_lite_clone.autograd.engine import Edge, run_backward
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.sparse import value_of
+from tensorflow_lite_clone.core.interception import overridable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
@@ -102,6 +103,7 @@ def _edge_of(value: Any) -> Edge:
     return edge
 
 
+@overridable("torch.autograd.backward")
 def backward(
     tensors: Tensor | Sequence[Tensor],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -138,6 +140,7 @@ def backward(
     )
 
 
+@overridable("torch.autograd.grad")
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.backends.base import MANY
 from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.interception import overridden
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.core.signature import also_self
@@ -87,6 +88,9 @@ def unary(
         try:
             storage = input._storage
         except AttributeError:
+            result = overridden(function, input)
+            if result is not NotImplemented:
+                return result
             prepare(op, input)
             raise
         except NotStrided as reason:
@@ -219,7 +223,9 @@ def binary(
             backend = input._storage.backend
             if isinstance(other, backend.array_type):
                 operands = promote(op, (input, wrap(other, backend)))
-        return NotImplemented if operands is None else apply_pointwise(op, *operands)
+        if operands is None:
+            return overridden(operator, input, other)
+        return apply_pointwise(op, *operands)
 
     def operator(input, other):
         kind = type(other)
@@ -348,6 +354,9 @@ def binary(
                     if out is None
                     else write_out(name, out, result, (input, other), elementwise=True)
                 )
+        result = overridden(function, input, other)
+        if result is not NotImplemented:
+            return result
         raise wrong_operands(name, input, other)
 
     def assigning(self, other):
@@ -363,6 +372,9 @@ def binary(
             result = assigning(input, other)
             if result is not NotImplemented:
                 return result
+        result = overridden(function_, input, other)
+        if result is not NotImplemented:
+            return result
         raise wrong_operands(f"{name}_", input, other)
 
     function.with_numbers = with_numbers

@@ -9,6 +9,7 @@ from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.interception import expect
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops import create
@@ -157,6 +158,7 @@ def _attributes(tensor: Tensor) -> dict:
 
 def _over(cls: type, storage: Storage) -> Any:
     """A `cls` over `storage`, outside of any graph."""
+    expect(cls)
     tensor: Any = object.__new__(cls)
     tensor._storage, tensor._edge, tensor._view = storage, None, None
     return tensor

@@ -4,21 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.core.interception import expect
+from tensorflow_lite_clone.core.torch_function import disabled, overrides, plain_types
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 
-class Parameter(Tensor):
+class _ParameterType(type):
+    """The type of `Parameter`, which tells parameters of other kinds of tensors too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Parameter and getattr(instance, "_is_param", False) is True
+
+
+class Parameter(Tensor, metaclass=_ParameterType):
     """A leaf tensor that is a module's parameter; it requires a gradient unless told otherwise.
 
-    A kind of tensor that has `_as_parameter` says itself what its parameter is.
+    A parameter of a subclass of Tensor is an instance of that subclass, and of `Parameter` for
+    `isinstance`. A kind of tensor that has `_as_parameter` says itself what its parameter is.
+    RuntimeError if `detach` of a subclass gives another class, or if integers shall require a
+    gradient.
     """
 
     __slots__ = ()
+
+    __torch_function__ = disabled  # type: ignore[assignment]
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         convert = getattr(type(data), "_as_parameter", None)
         if convert is not None:
             return convert(data, requires_grad)
+        if isinstance(data, Tensor) and type(data) is not Tensor and overrides(type(data)):
+            return _parameter_of(data, requires_grad)
         parameter = _alias(cls, data)
         if requires_grad and parameter.dtype.kind not in "fc":
             raise RuntimeError(
@@ -37,10 +55,25 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
 
+def _parameter_of(data: Any, requires_grad: bool) -> Any:
+    """A parameter of the class of `data`, which overrides what functions do."""
+    parameter = data.detach().requires_grad_(requires_grad)
+    if type(parameter) is not type(data):
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {type(data).__name__} requires that "
+            "detach() returns an instance of the same type, but it returned one of "
+            f"{type(parameter).__name__}: let __torch_function__ keep the type for detach"
+        )
+    parameter._is_param = True
+    return parameter
+
+
 class Buffer(Tensor):
     """A tensor that a module registers as a buffer when it is assigned to it."""
 
     __slots__ = ()
+
+    __torch_function__ = disabled  # type: ignore[assignment]
 
     persistent: bool
 
@@ -53,8 +86,12 @@ class Buffer(Tensor):
 def _alias(cls: type, data: Tensor | None) -> Any:
     if data is None:
         data = Tensor()
+    expect(cls)
     tensor: Any = object.__new__(cls)
     tensor._storage = data._storage
     tensor._edge = None
     tensor._view = None
     return tensor
+
+
+plain_types.update((Parameter, Buffer))

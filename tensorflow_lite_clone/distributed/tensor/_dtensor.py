@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.core.torch_function import disabled
 from tensorflow_lite_clone.distributed import collectives
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
@@ -35,6 +36,8 @@ class DTensor(Tensor):
     """
 
     __slots__ = ()
+
+    __torch_function__ = disabled  # type: ignore[assignment]
 
     _local_tensor: Tensor
     _spec: Layout
