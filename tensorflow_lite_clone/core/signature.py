@@ -115,15 +115,26 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def has_kinds(function: Any) -> bool:
-    """Whether there is something to check: a method's own tensor is one in any case."""
-    return not hasattr(function, "checked") and any(
-        [
-            name != "self" and str(annotation).split(" | ")[0] in _KINDS
-            for name, annotation in inspect.unwrap(function).__annotations__.items()
-            if name != "return"
-        ]
-    )
+#: First parameters that are tensors, or several.
+_TENSORS = ("args", "input", "operands", "self", "tensors")
+
+
+def is_checked(function: Any, places: tuple[str, ...]) -> bool:
+    """Whether calls of an exported function go through `checked`.
+
+    There is something to check, a method's own tensor aside; or the function takes tensors, in
+    place of which a program may have something that overrides it.
+    """
+    if hasattr(function, "checked"):
+        return False
+    inner = inspect.unwrap(function)
+    kinds = [
+        str(annotation).split(" | ")[0]
+        for name, annotation in inner.__annotations__.items()
+        if name not in ("return", "self")
+    ]
+    takes_tensors = inner.__code__.co_varnames[:1] in [(name,) for name in _TENSORS]
+    return any([kind in _KINDS for kind in kinds]) or (takes_tensors and places != ("method",))
 
 
 #: Flags that PyTorch reads in Python, where any truth value will do.

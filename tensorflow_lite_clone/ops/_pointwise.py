@@ -28,7 +28,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated, refuse_in_place
 from tensorflow_lite_clone.dispatch.table import prepared, run
-from tensorflow_lite_clone.ops._arguments import expect_tensor
+from tensorflow_lite_clone.ops._arguments import expect_tensor, refused
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -87,12 +87,8 @@ def unary(
     def function(input, *, out=None):
         try:
             storage = input._storage
-        except AttributeError:
-            result = overridden(function, input)
-            if result is not NotImplemented:
-                return result
-            prepare(op, input)
-            raise
+        except AttributeError as error:
+            return refused(error, function, input)
         except NotStrided as reason:
             return reason.answer(name, input)
         array = storage.laid
@@ -160,6 +156,8 @@ def unary(
                     write_array(backend, array, result)
                     storage.bump()
                     return input
+        else:
+            return refused(AttributeError("_storage"), function_, input)
         return write_pointwise(op, input)
 
     if inplace is None:
@@ -223,9 +221,7 @@ def binary(
             backend = input._storage.backend
             if isinstance(other, backend.array_type):
                 operands = promote(op, (input, wrap(other, backend)))
-        if operands is None:
-            return overridden(operator, input, other)
-        return apply_pointwise(op, *operands)
+        return NotImplemented if operands is None else apply_pointwise(op, *operands)
 
     def operator(input, other):
         kind = type(other)
@@ -259,7 +255,8 @@ def binary(
             right = backend.constant(other, left.dtype)
             b, free = None, a.__class__ is Free
         else:
-            return general(input, other)
+            result = general(input, other)
+            return overridden(operator, input, other) if result is NotImplemented else result
         try:
             call = calls[backend]
         except KeyError:
@@ -317,7 +314,8 @@ def binary(
             or autocast
             or storage.__class__ is Free
         ):
-            return general(other, self)
+            result = general(other, self)
+            return overridden(reflected, self, other) if result is NotImplemented else result
         backend = storage.backend
         left = backend.constant(other, right.dtype)
         result = run(op, backend, (left, right), {})
@@ -354,16 +352,14 @@ def binary(
                     if out is None
                     else write_out(name, out, result, (input, other), elementwise=True)
                 )
-        result = overridden(function, input, other)
-        if result is not NotImplemented:
-            return result
-        raise wrong_operands(name, input, other)
+        return refused(wrong_operands(name, input, other), function, input, other)
 
     def assigning(self, other):
         try:
             if assign is not None and _assigned(op, self, other, slow):
                 return self
-            return write_pointwise(op, self, (other,))
+            result = write_pointwise(op, self, (other,))
+            return overridden(assigning, self, other) if result is NotImplemented else result
         except NotStrided as reason:
             return reason.answer(f"{name}_", self, other)
 
@@ -372,10 +368,7 @@ def binary(
             result = assigning(input, other)
             if result is not NotImplemented:
                 return result
-        result = overridden(function_, input, other)
-        if result is not NotImplemented:
-            return result
-        raise wrong_operands(f"{name}_", input, other)
+        return refused(wrong_operands(f"{name}_", input, other), function_, input, other)
 
     function.with_numbers = with_numbers
     function.reflected = reflected

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.older_orders import in_present_order
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.signature import is_number
 from tensorflow_lite_clone.dispatch.op import composite
+from tensorflow_lite_clone.ops._arguments import refused
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, wrong_operands
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
@@ -174,7 +175,10 @@ def div(
     `rounding_mode` "floor" or "trunc" rounds the quotient, and keeps integers.
     """
     if rounding_mode is None:
-        return _divide(input, other, out=out)
+        try:
+            return _divide(input, other, out=out)
+        except TypeError as error:
+            return refused(error, div, input, other)
     return pointwise(_rounded(rounding_mode), input, other, out=out)
 
 
@@ -252,7 +256,10 @@ def add(
     """``input + alpha * other``, elementwise with broadcasting."""
     if more:
         other, alpha = _other_and_alpha("add", alpha, input, other, *more)
-    return _add(input, _scaled(input, other, alpha), out=out)
+    try:
+        return _add(input, _scaled(input, other, alpha), out=out)
+    except TypeError as error:
+        return refused(error, add, input, other)
 
 
 @public("method", flat=True)
@@ -260,7 +267,10 @@ def add_(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     """In-place form of `add`."""
     if more:
         other, alpha = _other_and_alpha("add_", alpha, input, other, *more)
-    return _add.inplace(input, _scaled(input, other, alpha))
+    try:
+        return _add.inplace(input, _scaled(input, other, alpha))
+    except TypeError as error:
+        return refused(error, add_, input, other)
 
 
 @public("torch", "method", names=("sub", "subtract"), flat=True)
@@ -272,7 +282,10 @@ def sub(
         other, alpha = _other_and_alpha("sub", alpha, input, other, *more)
     if alpha != 1:
         _no_bool_difference((input, other))
-    return _sub(input, _scaled(input, other, alpha), out=out)
+    try:
+        return _sub(input, _scaled(input, other, alpha), out=out)
+    except TypeError as error:
+        return refused(error, sub, input, other)
 
 
 @public("method", names=("sub_", "subtract_"), flat=True)
@@ -280,7 +293,10 @@ def sub_(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     """In-place form of `sub`."""
     if more:
         other, alpha = _other_and_alpha("sub_", alpha, input, other, *more)
-    return _sub.inplace(input, _scaled(input, other, alpha))
+    try:
+        return _sub.inplace(input, _scaled(input, other, alpha))
+    except TypeError as error:
+        return refused(error, sub_, input, other)
 
 
 @public("torch")

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_op
 from tensorflow_lite_clone.autograd.inplace import apply_inplace
 from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
+from tensorflow_lite_clone.core.interception import overridden
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -97,6 +98,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         left, right = input._storage.laid, other._storage.laid
         x, y = left.ndim, right.ndim
     except (AttributeError, NotImplementedError):
+        result = overridden(matmul, input, other)
+        if result is not NotImplemented:
+            return result
         expect_tensors("matmul", input, other)
         for product_of in other_layouts:
             return product_of(input, other)
@@ -179,18 +183,22 @@ def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
 
 
 def _matmul_operator(self: Tensor, other: Any) -> Any:
-    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+    if isinstance(other, Tensor):
+        return matmul(self, other)
+    return overridden(_matmul_operator, self, other)
 
 
 def _reflected_matmul(self: Tensor, other: Any) -> Any:
-    return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+    if isinstance(other, Tensor):
+        return matmul(other, self)
+    return overridden(_reflected_matmul, self, other)
 
 
 export(_matmul_operator, "method", name="__matmul__")
 export(_reflected_matmul, "method", name="__rmatmul__")
 
 
-@public("torch", "method", flat=True)
+@public("torch", "method")
 @with_out
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices, (n, k) and (k, m)."""
@@ -202,7 +210,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return matmul(input, mat2)
 
 
-@public("torch", "method", flat=True)
+@public("torch", "method")
 @with_out
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices, (b, n, k) and (b, k, m)."""
@@ -461,6 +469,9 @@ def linear(
     except ValueError:
         raise _linear_misfit(input, weight, bias) from None
     except AttributeError:
+        result = overridden(linear, input, weight, bias)
+        if result is not NotImplemented:
+            return result
         expect_tensors("linear", input, weight, bias)
         raise
     if weight.ndim > 2:

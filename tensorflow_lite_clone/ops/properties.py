@@ -13,7 +13,7 @@ from tensorflow_lite_clone.core.interception import expect
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops import create
-from tensorflow_lite_clone.ops._arguments import expect_tensor
+from tensorflow_lite_clone.ops._arguments import refused
 from tensorflow_lite_clone.ops._operands import operand_dtype
 from tensorflow_lite_clone.storage import Free, Storage, offset_of
 from tensorflow_lite_clone.tensor import Tensor
@@ -28,15 +28,19 @@ def is_tensor(obj: Any, /) -> bool:
 @public("torch", "method", flat=True)
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
-    expect_tensor("is_floating_point", input)
-    return input.dtype.kind == "f"
+    try:
+        return input.dtype.kind == "f"
+    except AttributeError as error:
+        return refused(error, is_floating_point, input)
 
 
 @public("torch", "method", flat=True)
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
-    expect_tensor("is_complex", input)
-    return input.dtype.kind == "c"
+    try:
+        return input.dtype.kind == "c"
+    except AttributeError as error:
+        return refused(error, is_complex, input)
 
 
 @public("torch", "method", flat=True)
