@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, TypeVar
 
 from tensorflow_lite_clone.core.errors import level_outside
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Disabled:
@@ -53,15 +55,31 @@ class _State(threading.local):
 state = _State()
 
 
-@contextmanager
-def asking(what: int, anew: bool = False) -> Iterator[None]:
+class asking:  # noqa: N801  a block, such as contextlib's
     """A block in which `what` is asked, and no more than outside of it but with `anew`."""
-    before = state.asks
-    state.asks = what if anew else max(before, what)
-    try:
-        yield
-    finally:
-        state.asks = before
+
+    __slots__ = ("_anew", "_before", "_what")
+
+    def __init__(self, what: int, anew: bool = False) -> None:
+        self._what, self._anew = what, anew
+
+    def __enter__(self) -> None:
+        self._before = state.asks
+        state.asks = self._what if self._anew else max(self._before, self._what)
+
+    def __exit__(self, *error: object) -> None:
+        state.asks = self._before
+
+
+def asking_nobody(function: _F) -> _F:
+    """Decorator: nobody is asked while the function runs."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with asking(NOTHING):
+            return function(*args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
 
 
 def overrides(kind: type) -> bool:

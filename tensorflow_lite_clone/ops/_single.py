@@ -238,7 +238,8 @@ def reduction(
                     parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
                     return _recorded(op, result, backend, (edge,), 1, (storage,), parameters)
             elif not others and input is not None and not isinstance(input, Tensor):
-                return refused(AttributeError("_storage"), function, input, dim, keepdim)
+                dims = () if dim is None else (dim,)
+                return refused(AttributeError("_storage"), function, input, *dims)
             # What was not given stays away, for the complaints about missing or double arguments.
             given = {"input": input, "dim": dim} if input is not None else {"dim": dim}
             if dim is None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core.interception import expect
-from tensorflow_lite_clone.core.torch_function import disabled, overrides, plain_types
+from tensorflow_lite_clone.core.torch_function import (
+    NOTHING,
+    asking,
+    disabled,
+    overrides,
+    plain_types,
+)
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 
@@ -38,11 +44,12 @@ class Parameter(Tensor, metaclass=_ParameterType):
         if isinstance(data, Tensor) and type(data) is not Tensor and overrides(type(data)):
             return _parameter_of(data, requires_grad)
         parameter = _alias(cls, data)
-        if requires_grad and parameter.dtype.kind not in "fc":
-            raise RuntimeError(
-                "Only Tensors of floating point and complex dtype can require gradients"
-            )
-        parameter.requires_grad_(requires_grad)
+        with asking(NOTHING):
+            if requires_grad and parameter.dtype.kind not in "fc":
+                raise RuntimeError(
+                    "Only Tensors of floating point and complex dtype can require gradients"
+                )
+            parameter.requires_grad_(requires_grad)
         return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
