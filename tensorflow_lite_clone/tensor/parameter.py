@@ -15,7 +15,7 @@ from tensorflow_lite_clone.core.torch_function import (
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 
-class _ParameterType(type):
+class _ParameterMeta(type):
     """The type of `Parameter`, which tells parameters of other kinds of tensors too."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -24,7 +24,7 @@ class _ParameterType(type):
         return cls is Parameter and getattr(instance, "_is_param", False) is True
 
 
-class Parameter(Tensor, metaclass=_ParameterType):
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A leaf tensor that is a module's parameter; it requires a gradient unless told otherwise.
 
     A parameter of a subclass of Tensor is an instance of that subclass, and of `Parameter` for
