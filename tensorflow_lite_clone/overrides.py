@@ -228,8 +228,10 @@ def _dummy(function: Any) -> Callable[..., Any]:
 def _names() -> dict[Callable[..., Any], str]:
     names: dict[Callable[..., Any], str] = {}
     for interceptor in interceptors():
-        names.setdefault(interceptor.reported, interceptor.name)
         names.setdefault(interceptor.function, interceptor.name)
+    for name, member in vars(Tensor).items():
+        if isinstance(member, property):
+            names[member.__get__] = f"torch.Tensor.{name}.__get__"
     return names
 
 

@@ -9,9 +9,9 @@ What a function calls inside comes here too, but then nobody is left to ask.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
-from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -47,6 +47,7 @@ def close({free}):
         return interceptor.call(args, kwargs)
     return intercepted
 """
+
 
 class Interceptor:
     """What is known of a public function: what it is called, and its own code while that is away.
@@ -95,7 +96,8 @@ class Interceptor:
             function.__closure__,
         )
         own.__kwdefaults__ = function.__kwdefaults__
-        own.__dict__.update(function.__dict__)
+        functools.update_wrapper(own, function)
+        own.__dict__ = dict(function.__dict__)
         forwarding.originals[function] = own
         function.__dict__.setdefault("__wrapped__", own)  # for `inspect`
         code = _code(function.__code__.co_freevars)
@@ -113,7 +115,7 @@ class Interceptor:
         function.__code__ = own.__code__
 
 
-@cache
+@functools.cache
 def _code(free: tuple[str, ...]) -> CodeType:
     scope: dict[str, Any] = {}
     exec(compile(_CODE.format(free=", ".join(free)), "<interception>", "exec"), scope)

@@ -1,5 +1,4 @@
-"""Which functions of the face can be overridden by ``__torch_function__``, and what they are called.
-"""
+"""Which functions of the face can be overridden by ``__torch_function__``, and what they are called."""
 
 from __future__ import annotations
 
@@ -58,8 +57,6 @@ OTHER_OPERATORS = frozenset(
     __rsub__ __xor__
     """.split()
 )
-
-
 
 
 def add_all(tensor: type) -> None:

@@ -374,11 +374,14 @@ def binary(
     function.reflected = reflected
     if operators is not None:
         normal, mirrored, augmented = operators
-        export(operator, "method", name=normal)
-        if mirrored is not None:
-            export(reflected, "method", name=mirrored)
-        if augmented is not None:
-            export(assigning, "method", name=augmented)
+        for method, exported in (
+            (operator, normal),
+            (reflected, mirrored),
+            (assigning, augmented),
+        ):
+            if exported is not None:
+                method.__name__ = method.__qualname__ = exported
+                export(method, "method", name=exported)
     _publish(function, function_, name, places, inplace, alias, special, document, self_named)
     return function
 

@@ -203,7 +203,17 @@ def __rtruediv__(self: Tensor, other: Any) -> Any:
 
 
 export(EXPORTS["method"]["__truediv__"], "method", name="__div__")
-export(_divide, "torch", "method", name="true_divide")
+
+
+@public("torch", "method", flat=True)
+def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """``input / other``, elementwise with broadcasting; integers give the default dtype."""
+    try:
+        return _divide(input, other, out=out)
+    except TypeError as error:
+        return refused(error, true_divide, input, other)
+
+
 export(_divide.inplace, "method", name="true_divide_")
 
 

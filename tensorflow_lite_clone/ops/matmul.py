@@ -182,20 +182,20 @@ def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
     )
 
 
-def _matmul_operator(self: Tensor, other: Any) -> Any:
+def __matmul__(self: Tensor, other: Any) -> Any:
     if isinstance(other, Tensor):
         return matmul(self, other)
-    return overridden(_matmul_operator, self, other)
+    return overridden(__matmul__, self, other)
 
 
-def _reflected_matmul(self: Tensor, other: Any) -> Any:
+def __rmatmul__(self: Tensor, other: Any) -> Any:
     if isinstance(other, Tensor):
         return matmul(other, self)
-    return overridden(_reflected_matmul, self, other)
+    return overridden(__rmatmul__, self, other)
 
 
-export(_matmul_operator, "method", name="__matmul__")
-export(_reflected_matmul, "method", name="__rmatmul__")
+export(__matmul__, "method", name="__matmul__")
+export(__rmatmul__, "method", name="__rmatmul__")
 
 
 @public("torch", "method")

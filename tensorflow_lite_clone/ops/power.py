@@ -113,17 +113,17 @@ def _write_power(input: Tensor, exponent: Any) -> Any:
     return write_pointwise(PowScalar, input, (), {"exponent": number})
 
 
-def _reflected_power(self: Tensor, base: Any) -> Any:
+def __rpow__(self: Tensor, base: Any) -> Any:
     if isinstance(base, Tensor):
         return _pow(base, self)
     number = as_number(base)
     if number is None:
-        return overridden(_reflected_power, self, base)
+        return overridden(__rpow__, self, base)
     return _pow(number, self).contiguous()
 
 
 export(_power, "method", name="__pow__")
-export(_reflected_power, "method", name="__rpow__")
+export(__rpow__, "method", name="__rpow__")
 export(_write_power, "method", name="__ipow__")
 
 

@@ -19,7 +19,7 @@ KINDS = [(kept(tlc), kept(torch)), (tagged(tlc), tagged(torch))]
 
 
 def compared(op: Any) -> bool:
-    """Not functions whose branches PyTorch compiles, and not those beneath the face, of formulas."""
+    """Not functions whose branches PyTorch compiles, nor those of formulas, beneath the face."""
     if op.function in ("cond", "while_loop") or op.name.startswith("array_api."):
         return False
     return first_sample(op) is not None

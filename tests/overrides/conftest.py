@@ -1,0 +1,24 @@
+"""Public functions as they are in a program that has nothing that overrides them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tensorflow_lite_clone.core import interception
+
+
+@pytest.fixture
+def idle() -> Iterator[None]:
+    """Functions have their own code, whatever ran in this process before."""
+    count, expecting = len(interception._reasons), list(interception._expecting)
+    for _ in range(count):
+        interception.release()
+    interception._expecting.clear()
+    yield
+    while interception._reasons:
+        interception.release()
+    for _ in range(count):
+        interception.intercept()
+    interception._expecting[:] = expecting
