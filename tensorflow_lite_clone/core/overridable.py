@@ -1,4 +1,4 @@
-"""Which functions of the face can be overridden by ``__torch_function__``, and what they are called."""
+"""Which functions can be overridden by ``__torch_function__``, and what they are called."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ NEVER = frozenset(
 #: Methods that ask nobody: they say what a tensor is to Python, or call others that ask.
 NEVER_METHODS = frozenset(
     """
-    __array_namespace__ __class_getitem__ __copy__ __delitem__ __hash__ __init_subclass__ __iter__ __new__
-    __torch_function__ _legacy_constructor _make_subclass as_subclass render
+    __array_namespace__ __class_getitem__ __copy__ __delitem__ __hash__ __init_subclass__
+    __iter__ __new__ __torch_function__ _legacy_constructor _make_subclass as_subclass render
     """.split()
 )
 #: Functions that ask modes alone: they make a tensor of data, which may be a tensor.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -21,6 +22,14 @@ class Duck:
 
 
 DUCK, X = Duck(), tlc.ones(2, 2)
+
+
+def required(function: Any) -> tuple[Duck, ...]:
+    """A duck for each parameter that has no default."""
+    parameters = inspect.signature(function).parameters.values()
+    return (DUCK,) * sum([parameter.default is parameter.empty for parameter in parameters])
+
+
 F = tlc.nn.functional
 OF_ONE = """
     abs acos amax argmax bernoulli ceil clone cos cumsum det detach diag exp exp_ flip floor inverse
@@ -41,7 +50,7 @@ CALLS = [
     *[(getattr(tlc, name), (DUCK,)) for name in OF_ONE.split()],
     *[(getattr(tlc, name), args) for name in OF_TWO.split() for args in ((DUCK, DUCK), (DUCK, X))],
     *[(getattr(tlc, name), ([X, DUCK],)) for name in OF_LISTS.split()],
-    *[(getattr(F, name), (DUCK, DUCK)) for name in FUNCTIONAL.split()],
+    *[(getattr(F, name), required(getattr(F, name))) for name in FUNCTIONAL.split()],
     *[(getattr(tlc.linalg, name), (DUCK,)) for name in ("svd", "qr", "inv", "vector_norm")],
     *[(getattr(tlc.special, name), (DUCK,)) for name in ("erf", "expit", "bessel_j0", "entr")],
     (tlc.fft.fft, (DUCK,)),
