@@ -170,7 +170,7 @@ def enable_reentrant_dispatch() -> AbstractContextManager[None]:
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
     """Functions whose results ``Tensor.__torch_function__`` gives as they are."""
-    return unconverted()
+    return set(unconverted())
 
 
 @functools.cache

@@ -21,7 +21,8 @@ class _ParameterMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         if super().__instancecheck__(instance):
             return True
-        return cls is Parameter and getattr(instance, "_is_param", False) is True
+        marked = cls is Parameter and isinstance(instance, Tensor)
+        return marked and getattr(instance, "_is_param", False)
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from tensorflow_lite_clone.core.device import Device
@@ -147,6 +148,7 @@ class Tensor:
 plain_types.add(Tensor)
 
 
+@cache
 def unconverted() -> set[Any]:
     """Functions whose results `Tensor.__torch_function__` gives as they are."""
     members: Any = vars(Tensor)
