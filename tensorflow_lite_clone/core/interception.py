@@ -21,6 +21,7 @@ from tensorflow_lite_clone.core.torch_function import (
     NOTHING,
     active_modes,
     ask,
+    asking,
     overloaded_arguments,
     overrides,
     plain_types,
@@ -76,7 +77,10 @@ class Interceptor:
         asks = state.asks
         values = overloaded_arguments(args, kwargs) if self.arguments and asks == ENABLED else []
         if not values and (asks == NOTHING or not state.modes):
-            return self.own(*args, **kwargs)
+            if self.arguments:
+                return self.own(*args, **kwargs)
+            with asking(NOTHING):
+                return self.own(*args, **kwargs)
         if not self.operator:
             in_python = self.name.startswith("torch.nn.")
             return ask(self.reported, self.name, values, args, kwargs, in_python)
