@@ -51,7 +51,7 @@ class Recorded:
             return standard_words[name]
         entry = TABLE.get(name)
         if entry is None:
-            raise AttributeError(f"F has no word '{name}' over Tensors")
+            raise AttributeError(f"F has no '{name}' over Tensors")
         if isinstance(entry, type):
             return partial(appliers["apply"], entry)
         return partial(entry, self)

@@ -1,7 +1,9 @@
 """The protocol between the framework and a device.
 
-A backend is an array namespace that follows the array API standard (`xp`), a module of the few
-words the standard lacks (`kit`), and the class below. Everything else is generic.
+A backend is an array namespace that follows the array API standard (`xp`), a namespace of the few
+primitives that the standard lacks (`kit`), and the class below. Everything else is generic. What a
+kit defines besides, where needed, are corrected functions of the standard; `document` of the
+records in `dispatch.primitives` says what is expected of it.
 
 Its arrays have `shape`, `dtype` (NumPy's dtypes), `ndim`, `size`, `strides` (only asked whether
 some are 0), operators and basic indexing.
@@ -21,63 +23,6 @@ from tensorflow_lite_clone.dispatch.raw import Raw
 
 #: The elements of its first array from which on a pointwise op is given to `Backend.large`.
 MANY = 1 << 20
-#: What every kit defines besides, where needed, corrected words of the standard.
-KIT = {
-    "astype": "(x, dtype, *, copy=False): dtype is native or a DType",
-    "as_strided": "(x, shape, strides, offset=0): a view; strides and offset in elements from "
-    "x's first element",
-    "getitem": "(x, index): like x[index], for any mix of slices, integers, None and arrays",
-    "write_at": "(x, index, value): x[index] = value in x's memory; for forwards alone, as the "
-    "two below",
-    "add_at": "(x, index, value): x[index] += value in x's memory, repeated indices summed",
-    "combine_at": "(x, index, value, *, how): likewise for multiply, maximum and minimum",
-    "check_index": "(index, size, dim, *, negative=False): IndexError when an index is out of "
-    "bounds; may be left to the device",
-    "bitcast": "(x, dtype): the same bytes in another native dtype, a view",
-    "address": "(x): where the first element lies",
-    "copy": "(x): a contiguous copy",
-    "sum": "(x, axis, dtype, keepdims): two-byte floats are accumulated in float32 here and in "
-    "mean and prod",
-    "argsort": "(x, *, axis, descending, stable), as the standard has it; NaN is largest; so sort",
-    "arg_kth": "(x, k, *, axis): where the k-th smallest (from 0) is; the axis stays, of length 1",
-    "top_k": "(x, k, *, axis, largest): the k largest or smallest, in order, and their places",
-    "put_along_axis": "(values, index, *, axis, size): zeros of length `size` along the axis with "
-    "the values at the places; the inverse of take_along_axis",
-    "searchsorted": "(x1, x2, *, side, sorter): also for rows of the same leading shape",
-    "bincount": "(x, weights, *, minlength): weights may be None",
-    "check_labels": "(labels, classes, ignored): IndexError for class indices out of range; and "
-    "check_range(x, low, high, message): RuntimeError; a device may raise them later",
-    "cumulative_max": "(x, *, axis), cumulative_min, cumulative_logsumexp: scans",
-    "exp2": "(x), (x, y): fmax, fmin, fmod, gcd, lcm, logaddexp2: as NumPy has them",
-    "floor_divide": "(x, y), remainder, fmod: as Python at infinities, where the standard prefers "
-    "others; a host raises RuntimeError for an integer divided by zero, a device need not",
-    "pow": "(x, y): as the standard's, but integers to negative powers are truncated",
-    "sgn": "(x): as the standard's sign, but real NaNs have sign 0; booleans are their own",
-    "clip": "(x, min, max): as the standard's; NaN stays NaN",
-    "frexp": "(x): mantissa and exponent, int32",
-    "make_complex": "(real, imag): infinities and NaNs stay in their part",
-    "erf": "(x), erfc, erfcx, erfinv, lgamma, digamma, ndtri, log_ndtr, i0, i0e, i1, "
-    "i1e, polygamma (x, *, n)",
-    "j0": "(x), j1, y0, y1, k0, k0e, k1, k1e, airy_ai: float32 and float64 only; as PyTorch at "
-    "infinity",
-    "igamma": "(a, x), igammac (a, x), zeta (s, q): two floating arrays of one dtype; as PyTorch "
-    "at infinity",
-    "polynomial": "(x, n, *, kind): kind is a family and a letter, such as 'hermite_he'",
-    "cholesky": "(x): lower factors, of the lower triangles, and info; info, here and below, is "
-    "int32, per matrix: 0, or the place (from 1) of the pivot that did not allow to go on",
-    "lu_factor": "(x): L (without its diagonal) and U in one array, pivots (int32, from 1) as "
-    "LAPACK's getrf chooses them, and info",
-    "lu_permutation": "(pivots, size): the row of A, int64, that each row of L U is",
-    "solve": "(a, b): x with a x = b and info; b has columns, shapes before the matrices broadcast",
-    "solve_triangular": "(a, b, *, upper, unitriangular): x; no complaint about zeros",
-    "ldl_factor": "(x, *, hermitian): L and D in one array, of the lower triangle, pivots as "
-    "LAPACK's sytrf has them, and info",
-    "ldl_solve": "(ld, pivots, b, *, hermitian): x for what ldl_factor gave",
-    "eigen": "(x): the complex eigenvalues and eigenvectors of square matrices; eigenvalues(x); "
-    "ValueError for infinities and NaN",
-    "geqrf": "(x): LAPACK's QR decomposition, the matrices and tau",
-    "singular_values": "(x): those of matrices, falling",
-}
 
 
 class _Made(dict):

@@ -20,7 +20,7 @@ and with per-input gradients only what the wanted gradients name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeGuard
@@ -29,6 +29,8 @@ from tensorflow_lite_clone.dispatch.result_layout import row_major
 
 #: name -> op or composite
 TABLE: dict[str, type[Op] | Callable[..., Any]] = {}
+#: primitive -> the op that it is: the one of its name, or the only one; None where several are
+OF_PRIMITIVES: dict[str, type[Op] | None] = {}
 
 
 class Step(NamedTuple):
@@ -85,7 +87,8 @@ class Op:
     renewable = False  # saved outputs that were written to since are calculated again from inputs
     any_layout = False  # it takes inputs as they lie, and PyTorch's result lies as they do
     layout: Any = row_major  # the `Rule` by which results lie; None: as they are made
-    word: str | None = None  # forward is just this word of F
+    primitive: str | None = None  # the op is this primitive: forward is its call and nothing else
+    c: Mapping[str, str] = {}  # as `Primitive.c`, where CUDA has a function for the op itself
     deferrable = False  # a joint `backward` that touches arrays only by one composite of its own
     by_strides = False  # what a view shows depends on its input's strides (as_strided)
     #: Optional ``write(F, x, *arrays, **parameters)``, the op in x's own memory: its in-place form.
@@ -149,6 +152,12 @@ class Op:
             [(cls._position(name), False) for name in cls.joined]
         )
         TABLE[cls.name] = cls
+        if cls.primitive is not None:
+            other = OF_PRIMITIVES.get(cls.primitive, cls)
+            if cls.primitive == cls.name or other is cls:
+                OF_PRIMITIVES[cls.primitive] = cls
+            elif other is not None and other.name != cls.primitive:
+                OF_PRIMITIVES[cls.primitive] = None
 
     @classmethod
     def make_plan(cls, mask: int) -> Plan:

@@ -8,8 +8,9 @@ from functools import partial
 from types import MethodType
 from typing import Any
 
-from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.dispatch.op import TABLE, Op, is_op
+from tensorflow_lite_clone.dispatch import hooks, kinds
+from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE, Op, is_op
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, REFUSED, calculated, refusing
 
 #: (op name, backend name) -> the backend's own implementation
@@ -49,7 +50,9 @@ def override(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register ``function(F, *arrays, **parameters)`` as `backend`'s implementation of an op.
 
-    It has the signature of the generic forward (or composite) and may decline a call by
+    `name` may also be that of a primitive. An op that is a primitive and that primitive are one:
+    the function serves both, and so every formula. It has the signature of the generic forward,
+    composite or primitive, and may decline a call by
     returning ``NotImplemented``: the generic then runs, and the decline is counted. `backend` may
     also be one of the `accelerators` that a backend names: theirs are asked before its own. One
     that never `declines` is called without more ado. One for `least` elements or more is not asked
@@ -57,14 +60,21 @@ def override(
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        overrides[name, backend] = function
-        (unfailing.discard if declines else unfailing.add)((name, backend))
+        key = _name_of(name), backend
+        overrides[key] = function
+        (unfailing.discard if declines else unfailing.add)(key)
         if least:
-            leasts[name, backend] = least
+            leasts[key] = least
         _forget()
         return function
 
     return register
+
+
+def _name_of(primitive: str) -> str:
+    """The name under which overrides of a primitive are kept: that of the op that it is, if any."""
+    op = OF_PRIMITIVES.get(primitive)
+    return primitive if op is None or primitive in TABLE else op.name
 
 
 def serves(name: str, backend: Any) -> bool:
@@ -77,26 +87,42 @@ def _forget() -> None:
     with hooks.changing:
         hooks.forget()
         for namespace in namespaces:
-            for word in [word for word in vars(namespace) if word in TABLE]:
-                delattr(namespace, word)
+            namespace.forget()
             namespace.backend.forget()
 
 
 def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., Any]:
     """The callable over arrays that serves `op` (an op or a composite) on `backend`."""
+    F = backend.F
+    name, primitive = op.__name__, None
+    body: Any = op
     if is_op(op):
-        name = op.name
-        body = op.forward
-        word = op.word
-    else:
-        name, body, word = op.__name__, op, None
+        name, body, primitive = op.name, op.forward, op.primitive
     generic: Callable[..., Any]
-    if word is not None:
-        generic = getattr(backend.F, word)
+    if primitive is not None:
+        alone = OF_PRIMITIVES.get(primitive) is op
+        generic = F.primitive(primitive) if alone else getattr(F, primitive)
+        if PRIMITIVES[primitive].kind is not kinds.elementwise:
+            generic = backend.adapted(op, generic)
     else:
-        generic = backend.adapted(op, partial(body, backend.F))
+        generic = backend.adapted(op, partial(body, F))
         generic = backend.guarded(backend.foreign(generic, getattr(op, "view", False)))
     generic = backend.fused(name, body, generic, getattr(op, "hints", ()))
+    generic = _with_overrides(name, backend, generic)
+    return refusing(name, backend, generic) if name in REFUSED else generic
+
+
+def overridden(primitive: str, backend: Any, generic: Callable[..., Any]) -> Callable[..., Any]:
+    """What serves a primitive on `backend`: `generic`, its own form, behind the overrides.
+
+    An op that has the name of a primitive and another signature keeps its overrides to itself.
+    """
+    if primitive in TABLE and OF_PRIMITIVES.get(primitive) is None:
+        return generic
+    return _with_overrides(_name_of(primitive), backend, generic)
+
+
+def _with_overrides(name: str, backend: Any, generic: Callable[..., Any]) -> Callable[..., Any]:
     for layer in (backend.name, *backend.accelerators):
         if (special := overrides.get((name, layer))) is not None:
             special = backend.foreign(MethodType(special, backend.F))
@@ -105,7 +131,7 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
                 special = _with_fallback((name, layer), special, generic, few)
             # Together: at a replay on the CPU, values may be such that the override declines.
             generic = backend.guarded(special)
-    return refusing(name, backend, generic) if name in REFUSED else generic
+    return generic
 
 
 def _with_fallback(

@@ -58,11 +58,13 @@ class Pointwise(Op):
         cls.kinds = "biufc" if cls.check else cls.refuses + ("biu" if cls.floating else "")
 
 
-def op_of_doubles(name: str, forward: Callable[..., Any]) -> type[Pointwise]:
-    """An op without gradient that is served in float32 and float64 only."""
+def op_of_doubles(name: str, forward: str | Callable[..., Any]) -> type[Pointwise]:
+    """An op without gradient in float32 and float64 only; one that is a primitive by its name."""
+    primitive = forward if isinstance(forward, str) else None
     body = {
         "name": name,
-        "forward": forward,
+        "primitive": primitive,
+        "forward": forward if primitive is None else lambda F, x: getattr(F, primitive)(x),
         "floating": True,
         "refuses": "c",
         "check": staticmethod(no_halves(name)),

@@ -116,6 +116,7 @@ class IndexPut(Op):
 class Flip(Op):
     """Elements in reversed order along axes."""
 
+    primitive = "flip"
     layout = like_first
 
     def forward(F, x, *, axis):

@@ -7,7 +7,7 @@ The functions made here are the hottest of the whole package, hence flat rather 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -52,6 +52,7 @@ def unary(
     forward: str | Callable[..., Any] | None = None,
     *,
     x: _Gradient = None,
+    c: Mapping[str, str] | None = None,
     constant: bool = False,
     label: str | None = None,
     floating: bool = False,
@@ -63,7 +64,7 @@ def unary(
     special: tuple[str, ...] = (),
     document: str | None = None,
 ) -> Any:
-    """A row ``y = forward(x)``: a word of F or a function over it, and ``backward_x``.
+    """A row ``y = forward(x)``: a primitive or a function over F, and ``backward_x``.
 
     The gradient of `constant` rows is constant between steps (`Op.constant_in`); `floating` rows
     turn integers into the default dtype first; dtypes of the kinds in `refuses` raise
@@ -73,6 +74,7 @@ def unary(
     """
     body = {
         "backward_x": x,
+        "c": c,
         "floating": floating,
         "refuses": refuses,
         "check": check,
@@ -439,11 +441,11 @@ def _make_op(
     if label is not None:
         body["label"] = label
     if isinstance(forward, str):
-        word = body["word"] = forward
+        primitive = body["primitive"] = forward
         if inputs == 1:
-            body["forward"] = lambda F, x: getattr(F, word)(x)
+            body["forward"] = lambda F, x: getattr(F, primitive)(x)
         else:
-            body["forward"] = lambda F, x, y: getattr(F, word)(x, y)
+            body["forward"] = lambda F, x, y: getattr(F, primitive)(x, y)
     else:
         body["forward"] = forward
     return type(name, (Pointwise,), body)

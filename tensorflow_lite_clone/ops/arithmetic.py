@@ -122,6 +122,7 @@ fmod = binary(
 class DivFloor(Pointwise):
     """The floor of a quotient."""
 
+    primitive = "floor_divide"
     label = "Div"
     refuses = "bc"
 

@@ -11,7 +11,7 @@ from tensorflow_lite_clone.ops._elementwise import op_of_doubles, pointwise
 from tensorflow_lite_clone.tensor import Tensor
 
 
-def _function(name: str, forward: Callable[..., Any], document: str) -> Callable[..., Tensor]:
+def _function(name: str, forward: str | Callable[..., Any], document: str) -> Callable[..., Tensor]:
     """A row: an op, and the function `name` of `torch.special`."""
     op = op_of_doubles(name, forward)
 
@@ -31,57 +31,57 @@ def _function(name: str, forward: Callable[..., Any], document: str) -> Callable
 
 airy_ai = _function(
     "airy_ai",
-    lambda F, x: F.airy_ai(x),
+    "airy_ai",
     "The Airy function Ai (DLMF 9.2), which solves y'' = x y and decays.",
 )
 bessel_j0 = _function(
     "bessel_j0",
-    lambda F, x: F.j0(x),
+    "j0",
     "The Bessel function of the first kind, order 0 (DLMF 10.2).",
 )
 bessel_j1 = _function(
     "bessel_j1",
-    lambda F, x: F.j1(x),
+    "j1",
     "The Bessel function of the first kind, order 1 (DLMF 10.2).",
 )
 bessel_y0 = _function(
     "bessel_y0",
-    lambda F, x: F.y0(x),
+    "y0",
     "The Bessel function of the second kind, order 0: -inf at 0, NaN below (DLMF 10.2).",
 )
 bessel_y1 = _function(
     "bessel_y1",
-    lambda F, x: F.y1(x),
+    "y1",
     "The Bessel function of the second kind, order 1: -inf at 0, NaN below (DLMF 10.2).",
 )
 modified_bessel_i0 = _function(
     "modified_bessel_i0",
-    lambda F, x: F.i0(x),
+    "i0",
     "The modified Bessel function of the first kind, order 0 (DLMF 10.25); `i0` has a gradient.",
 )
 modified_bessel_i1 = _function(
     "modified_bessel_i1",
-    lambda F, x: F.i1(x),
+    "i1",
     "The modified Bessel function of the first kind, order 1 (DLMF 10.25); `i1` has a gradient.",
 )
 modified_bessel_k0 = _function(
     "modified_bessel_k0",
-    lambda F, x: F.k0(x),
+    "k0",
     "The modified Bessel function of the second kind, order 0: inf at 0, NaN below (DLMF 10.25).",
 )
 modified_bessel_k1 = _function(
     "modified_bessel_k1",
-    lambda F, x: F.k1(x),
+    "k1",
     "The modified Bessel function of the second kind, order 1: inf at 0, NaN below (DLMF 10.25).",
 )
 scaled_modified_bessel_k0 = _function(
     "scaled_modified_bessel_k0",
-    lambda F, x: F.k0e(x),
+    "k0e",
     "``exp(input) * modified_bessel_k0(input)`` without underflow.",
 )
 scaled_modified_bessel_k1 = _function(
     "scaled_modified_bessel_k1",
-    lambda F, x: F.k1e(x),
+    "k1e",
     "``exp(input) * modified_bessel_k1(input)`` without underflow.",
 )
 spherical_bessel_j0 = _function(

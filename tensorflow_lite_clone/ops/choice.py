@@ -30,6 +30,7 @@ from tensorflow_lite_clone.tensor import Tensor
 class Where(Op):
     """x where the condition holds, else y."""
 
+    primitive = "where"
     layout = elementwise
 
     def forward(F, condition, x, y):
@@ -114,6 +115,7 @@ class Clamp(Pointwise):
 class ClampMin(Pointwise):
     """x, but no less than low."""
 
+    primitive = "maximum"
     refuses = "c"
 
     def forward(F, x, low):
@@ -129,6 +131,7 @@ class ClampMin(Pointwise):
 class ClampMax(Pointwise):
     """x, but no more than high."""
 
+    primitive = "minimum"
     refuses = "c"
 
     def forward(F, x, high):

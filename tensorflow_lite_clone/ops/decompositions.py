@@ -103,6 +103,7 @@ def torch_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
 class Geqrf(Op):
     """R, and below its diagonal the reflections whose product is Q, with their scalars."""
 
+    primitive = "geqrf"
     layout = column_major
 
     def forward(F, x):

@@ -86,6 +86,8 @@ class Picked(Op):
 class PutAlongAxis(Op):
     """Zeros of length `size` along `axis` with the values at the places `index`."""
 
+    primitive = "put_along_axis"
+
     def forward(F, values, index, *, axis, size):
         return F.put_along_axis(values, index, axis=axis, size=size)
 
@@ -244,12 +246,16 @@ def aminmax(
 class Argmax(Op):
     """The first place of the largest element."""
 
+    primitive = "argmax"
+
     def forward(F, x, *, axis, keepdims):
         return F.argmax(x, axis=axis, keepdims=keepdims)
 
 
 class Argmin(Op):
     """The first place of the smallest element."""
+
+    primitive = "argmin"
 
     def forward(F, x, *, axis, keepdims):
         return F.argmin(x, axis=axis, keepdims=keepdims)

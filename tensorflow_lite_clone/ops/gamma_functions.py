@@ -66,6 +66,7 @@ def _density(F, g, a, x):
 class Igamma(Pointwise):
     """P(a, x)."""
 
+    primitive = "igamma"
     refuses = "biuc"
 
     def forward(F, a, x):
@@ -81,6 +82,7 @@ class Igamma(Pointwise):
 class Igammac(Pointwise):
     """Q(a, x)."""
 
+    primitive = "igammac"
     refuses = "biuc"
 
     def forward(F, a, x):
@@ -135,6 +137,7 @@ def igammac_(self: Tensor, other: Tensor) -> Tensor:
 class Zeta(Pointwise):
     """The sum of (q + k)^-s over k = 0, 1, ..."""
 
+    primitive = "zeta"
     label = "SpecialZeta"
     floating = True
     refuses = "c"

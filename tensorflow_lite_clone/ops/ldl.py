@@ -34,6 +34,7 @@ class LdlFactor(Op):
     section 4.4).
     """
 
+    primitive = "ldl_factor"
     layout = column_major
     nondifferentiable = (1, 2)
 
@@ -47,6 +48,7 @@ class LdlFactor(Op):
 class LdlSolve(Op):
     """X with A X = B for what LdlFactor gave for A."""
 
+    primitive = "ldl_solve"
     layout = column_major
 
     def forward(F, ld, pivots, b, *, hermitian):

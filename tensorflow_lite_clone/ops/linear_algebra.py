@@ -34,6 +34,7 @@ _InvEx = result_type("linalg_inv_ex", "inverse", "info")
 class Det(Op):
     """The determinants of square matrices."""
 
+    primitive = "linalg.det"
     label = "LinalgDet"
 
     def forward(F, x):

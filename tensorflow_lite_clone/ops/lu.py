@@ -37,6 +37,7 @@ _LuWithInfo = result_type("_lu_with_info", "LU", "pivots", "info")
 class LuFactor(Op):
     """A = P L U as L (without its ones) and U in one array, pivots counted from 1, and info."""
 
+    primitive = "lu_factor"
     layout = column_major
     label = "LinalgLuFactorEx"
     nondifferentiable = (1, 2)
@@ -81,6 +82,8 @@ def _over_upper(F: Any, square: Any, x: Any) -> Any:
 
 class LuPermutation(Op):
     """The row of A that each row of L U is, for A = P L U."""
+
+    primitive = "lu_permutation"
 
     def forward(F, pivots, *, size):
         return F.lu_permutation(pivots, size=size)

@@ -29,6 +29,8 @@ def _transposed(F: Any, x: Any) -> Any:
 class Mm(Op):
     """``x @ y`` where y is one matrix; x may be a vector, a matrix or a batch."""
 
+    primitive = "matmul"
+
     def forward(F, x, y):
         return F.matmul(x, y)
 
@@ -44,6 +46,8 @@ class Mm(Op):
 class Bmm(Op):
     """``x @ y`` where y is a batch; the leading axes broadcast."""
 
+    primitive = "matmul"
+
     def forward(F, x, y):
         return F.matmul(x, y)
 
@@ -56,6 +60,8 @@ class Bmm(Op):
 
 class Mv(Op):
     """``x @ y`` where y is a vector; x is a matrix or a batch."""
+
+    primitive = "matmul"
 
     def forward(F, x, y):
         return F.matmul(x, y)
@@ -70,6 +76,8 @@ class Mv(Op):
 
 class Dot(Op):
     """The sum of products of two vectors."""
+
+    primitive = "matmul"
 
     def forward(F, x, y):
         return F.matmul(x, y)

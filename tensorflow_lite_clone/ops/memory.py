@@ -44,6 +44,7 @@ export(MemoryFormat, "torch", name="memory_format")
 class Clone(Op):
     """A contiguous copy."""
 
+    primitive = "copy"
     any_layout = True
 
     def forward(F, x):

@@ -130,6 +130,7 @@ def ldexp_(input: Tensor, other: Tensor) -> Tensor:
 class Frexp(Op):
     """Mantissa in [0.5, 1) and exponent of a power of two."""
 
+    primitive = "frexp"
     layout = elementwise
     nondifferentiable = (1,)
 

@@ -210,6 +210,7 @@ rsqrt = unary(
     "rsqrt",
     widened(lambda F, x: 1 / F.sqrt(x)),
     x=lambda F, g, out: -0.5 * g * conj(F, out * out * out),
+    c={"f": "rsqrt({0})"},
     floating=True,
     document="``1 / sqrt(input)``.",
 )

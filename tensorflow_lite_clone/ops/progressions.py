@@ -117,9 +117,10 @@ def closed_range(
         _check_range(start, end, step)
         count = (end - start) // step + 1
     else:  # as torch: for two-byte floats in float32
-        wide = backend.native[_SUMMED_IN.get(dtype, dtypes.float64)]
-        first, last, by = [backend.constant(v, wide) for v in (start, end, step)]
-        count = int(backend.to_host((last - first) / by)) + 1
+        host = backends.load("cpu")
+        wide = host.native[_SUMMED_IN.get(dtype, dtypes.float64)]
+        first, last, by = [host.constant(v, wide) for v in (start, end, step)]
+        count = int((last - first) / by) + 1
     array = backend.guarded(_stepped)(backend.F, count, step, start)
     return finish(backend.F.astype(array, dtype), backend, requires_grad)
 

@@ -64,6 +64,8 @@ class Roll(Op):
 class Tril(Op):
     """The lower triangle, up to diagonal number k."""
 
+    primitive = "tril"
+
     def forward(F, x, *, k):
         return F.tril(x, k=k)
 
@@ -73,6 +75,8 @@ class Tril(Op):
 
 class Triu(Op):
     """The upper triangle, from diagonal number k on."""
+
+    primitive = "triu"
 
     def forward(F, x, *, k):
         return F.triu(x, k=k)

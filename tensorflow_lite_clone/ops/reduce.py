@@ -165,6 +165,7 @@ def nanmean(
 class Prod(Op):
     """Product over one axis, or over all of a flat array."""
 
+    primitive = "prod"
     constant_in = ("x",)  # along an axis of one element
 
     def forward(F, x, *, axis, keepdims):
@@ -224,7 +225,7 @@ class Any_(Op):
     """Whether any element is true."""
 
     name = "any"
-    word = "any"
+    primitive = "any"
 
     def forward(F, x, *, axis, keepdims):
         return F.any(x, axis=axis, keepdims=keepdims)
@@ -234,7 +235,7 @@ class All_(Op):
     """Whether all elements are true."""
 
     name = "all"
-    word = "all"
+    primitive = "all"
 
     def forward(F, x, *, axis, keepdims):
         return F.all(x, axis=axis, keepdims=keepdims)

@@ -38,6 +38,7 @@ class Solve(Op):
     gB = A⁻ᴴ gX, gA = -gB Xᴴ.
     """
 
+    primitive = "solve"
     layout = column_major
     label = "LinalgSolveEx"
     nondifferentiable = (1,)

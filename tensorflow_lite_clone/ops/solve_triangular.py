@@ -33,6 +33,7 @@ class SolveTriangular(Op):
     gB = A⁻ᴴ gX, gA = -gB Xᴴ within the triangle.
     """
 
+    primitive = "solve_triangular"
     layout = column_major
     label = "LinalgSolveTriangular"
 

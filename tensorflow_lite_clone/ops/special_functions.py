@@ -89,6 +89,7 @@ digamma = _function(
 class Polygamma(Pointwise):
     """The n-th derivative of digamma."""
 
+    primitive = "polygamma"
     floating = True
     refuses = "c"
 

@@ -69,6 +69,8 @@ class Eigh(Op):
 class Eigvalsh(Op):
     """The eigenvalues of Hermitian matrices, without the vectors that their gradient needs."""
 
+    primitive = "linalg.eigvalsh"
+
     def forward(F, x):
         return F.linalg.eigvalsh(x)
 
@@ -102,6 +104,8 @@ class Eig(Op):
 
 class Eigvals(Op):
     """The eigenvalues, without the vectors that their gradient needs."""
+
+    primitive = "eigenvalues"
 
     def forward(F, x):
         return F.eigenvalues(x)

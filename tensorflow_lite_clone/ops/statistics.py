@@ -170,6 +170,7 @@ def std_mean(
 class Bincount(Op):
     """How often each integer occurs, or the sum of its weights."""
 
+    primitive = "bincount"
     name = "count_integers"
 
     def forward(F, x, weights, *, minlength):

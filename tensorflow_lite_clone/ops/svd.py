@@ -88,6 +88,8 @@ class Svd(Op):
 class Svdvals(Op):
     """The singular values, without the vectors that their gradient needs."""
 
+    primitive = "singular_values"
+
     def forward(F, x):
         return F.singular_values(x)
 

@@ -74,7 +74,7 @@ OUTSIDE = {
     "cupyx": ("backends.cupy",),
     "einops": ("utils.einops",),
     "numpy": (
-        "backends.numpy", "backends.cupy", "onnx", "serialization", "utils.data",
+        "backends.numpy", "backends.cupy", "backends.meta", "onnx", "serialization", "utils.data",
         "utils.runs", "utils.tensorboard", "vision",
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),

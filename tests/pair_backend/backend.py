@@ -17,7 +17,7 @@ from tensorflow_lite_clone.backends.numpy.backend import NATIVE
 from tensorflow_lite_clone.backends.numpy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.dispatch.raw import STANDARD
+from tensorflow_lite_clone.dispatch.primitives import CONSTANTS, PRIMITIVES
 from tests.strict_backend.array import StrictArray, unwrap
 from tests.strict_backend.backend import StrictBackend
 
@@ -81,8 +81,10 @@ def _rewrap(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return PairArray(value)
     if isinstance(value, (tuple, list)):
-        return type(value)([_rewrap(v) for v in value]) if type(value) in (tuple, list) else (
-            tuple([_rewrap(v) for v in value])
+        return (
+            type(value)([_rewrap(v) for v in value])
+            if type(value) in (tuple, list)
+            else (tuple([_rewrap(v) for v in value]))
         )
     return value
 
@@ -180,7 +182,7 @@ class PairBackend(StrictBackend):
     """One of the two devices."""
 
     name = "pair"
-    xp = _Lifted(np, STANDARD)
+    xp = _Lifted(np, PRIMITIVES.keys() | CONSTANTS)
     kit = _Lifted(numpy_kit, None)
     array_type = PairArray
     alone = False

@@ -92,9 +92,7 @@ def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self: StrictArray(function(self._hidden))
 
 
-for _name in (
-    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
-):
+for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
     _word = {"and": "and_", "or": "or_"}.get(_name, _name)
     setattr(StrictArray, f"__{_name}__", _operator(getattr(operator, _word), False))
     setattr(StrictArray, f"__r{_name}__", _operator(getattr(operator, _word), True))

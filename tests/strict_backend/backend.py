@@ -15,7 +15,7 @@ from tensorflow_lite_clone.backends.numpy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch import capture
-from tensorflow_lite_clone.dispatch.raw import STANDARD
+from tensorflow_lite_clone.dispatch.primitives import CONSTANTS, PRIMITIVES
 from tests.strict_backend.array import StrictArray, lifted, rewrap, unwrap
 
 
@@ -67,7 +67,7 @@ class StrictBackend(Backend):
 
     name = "strict"
     device = Device("strict", 0)
-    xp = _Lifted(np, STANDARD)
+    xp = _Lifted(np, PRIMITIVES.keys() | CONSTANTS)
     kit = _Lifted(numpy_kit, None)
     array_type = StrictArray
     native = NATIVE

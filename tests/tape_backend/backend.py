@@ -17,7 +17,7 @@ from tensorflow_lite_clone.backends.numpy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch import capture
-from tensorflow_lite_clone.dispatch.raw import STANDARD
+from tensorflow_lite_clone.dispatch.primitives import CONSTANTS, PRIMITIVES
 from tests.strict_backend.array import unwrap
 from tests.strict_backend.backend import StrictBackend
 from tests.tape_backend.array import Tape, TapeArray, active, change, rewrap, run
@@ -187,7 +187,7 @@ class TapeBackend(StrictBackend):
 
     name = "tape"
     device = Device("tape", 0)
-    xp = _Taped(np, STANDARD)
+    xp = _Taped(np, PRIMITIVES.keys() | CONSTANTS)
     kit = _Taped(numpy_kit, None)
     array_type = TapeArray
 

@@ -1,130 +1,28 @@
-"""CuPy's words beyond the array API standard, and corrections of those within it."""
+"""CuPy's own forms of primitives: what the array API standard lacks, and corrections."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
 from cupy.cuda import get_current_stream, runtime
 
-from tensorflow_lite_clone.backends.cupy import faults
+from tensorflow_lite_clone.backends.cupy import (
+    faults,
+    kit_factor,
+    kit_index,
+    kit_layout,
+    kit_pointwise,
+    kit_polynomials,
+    kit_reduce,
+    kit_scatter,
+    kit_sort,
+    kit_special,
+    kit_spectral,
+)
 from tensorflow_lite_clone.backends.cupy.faults import check_range  # noqa: F401
 from tensorflow_lite_clone.backends.cupy.gemm import matmul  # noqa: F401
-from tensorflow_lite_clone.backends.cupy.kit_factor import (  # noqa: F401
-    cholesky,
-    ldl_factor,
-    ldl_solve,
-    lu_factor,
-    lu_permutation,
-    solve,
-    solve_triangular,
-)
-from tensorflow_lite_clone.backends.cupy.kit_index import (  # noqa: F401
-    address,
-    as_strided,
-    broadcast_to,
-    check_index,
-    concat,
-    copy,
-    expand_dims,
-    flip,
-    getitem,
-    reshape,
-    stack,
-    take,
-    unstack,
-    write_at,
-)
-from tensorflow_lite_clone.backends.cupy.kit_layout import WORDS
-from tensorflow_lite_clone.backends.cupy.kit_pointwise import (  # noqa: F401
-    clip,
-    count_nonzero,
-    exp2,
-    floor_divide,
-    fmax,
-    fmin,
-    fmod,
-    frexp,
-    gcd,
-    lcm,
-    logaddexp2,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    make_complex,
-    pow,
-    remainder,
-    round,
-    sgn,
-    sign,
-    where,
-)
-from tensorflow_lite_clone.backends.cupy.kit_polynomials import polynomial  # noqa: F401
-from tensorflow_lite_clone.backends.cupy.kit_reduce import (  # noqa: F401
-    all,
-    any,
-    argmax,
-    argmin,
-    cumulative_logsumexp,
-    cumulative_max,
-    cumulative_min,
-    cumulative_prod,
-    cumulative_sum,
-    max,
-    mean,
-    min,
-    prod,
-    sum,
-)
-from tensorflow_lite_clone.backends.cupy.kit_scatter import (  # noqa: F401
-    add_at,
-    combine_at,
-)
-from tensorflow_lite_clone.backends.cupy.kit_sort import (  # noqa: F401
-    arg_kth,
-    argsort,
-    bincount,
-    put_along_axis,
-    searchsorted,
-    sort,
-    take_along_axis,
-    top_k,
-)
-from tensorflow_lite_clone.backends.cupy.kit_special import (  # noqa: F401
-    airy_ai,
-    digamma,
-    erf,
-    erfc,
-    erfcx,
-    erfinv,
-    i0,
-    i0e,
-    i1,
-    i1e,
-    igamma,
-    igammac,
-    j0,
-    j1,
-    k0,
-    k0e,
-    k1,
-    k1e,
-    lgamma,
-    log_ndtr,
-    ndtri,
-    polygamma,
-    y0,
-    y1,
-    zeta,
-)
-from tensorflow_lite_clone.backends.cupy.kit_spectral import (  # noqa: F401
-    eigen,
-    eigenvalues,
-    geqrf,
-    singular_values,
-)
 from tensorflow_lite_clone.backends.cupy.memory import pinned_copy
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401 (methods of arrays)
@@ -134,11 +32,28 @@ from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401 (meth
     squeeze,
 )
 from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch.primitives import implemented
 
-globals().update(WORDS)
+globals().update(
+    implemented(
+        kit_factor,
+        kit_index,
+        kit_pointwise,
+        kit_polynomials,
+        kit_reduce,
+        kit_scatter,
+        kit_sort,
+        kit_special,
+        kit_spectral,
+    )
+)
+globals().update(kit_layout.keeping(globals()))
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
 
 
-def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:  # noqa: F811
+def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:
     native = NATIVE.get(dtype, dtype)
     if x.dtype.kind == "c" and native.kind == "b":
         return x != 0
@@ -166,10 +81,6 @@ def asarray(obj: Any, /, *, dtype: Any = None) -> Any:
     )
     graph.pool.kept.append(pinned)
     return made
-
-
-def vecdot(x: Any, y: Any, /, *, axis: int = -1) -> Any:
-    return sum(cupy.conj(x) * y, axis=axis)
 
 
 def check_labels(labels: Any, classes: int, ignored: int) -> None:

@@ -1,4 +1,4 @@
-"""Element-wise words that keep the memory layout of their operand, such as channels last.
+"""Elementwise functions that keep the memory layout of their operand, such as channels last.
 
 CuPy's own return row-major arrays for any operand that is neither row- nor column-major. Here such
 an operand is seen with its axes in the order of memory, and the result the other way round.
@@ -6,34 +6,26 @@ an operand is seen with its axes in the order of memory, and the result the othe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import cupy
 
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
-
-_UNARY = """
-    abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor isfinite isinf isnan log
-    log1p log2 log10 negative reciprocal signbit sin sinh sqrt square tan tanh trunc
-"""
-_BINARY = """
-    add atan2 copysign divide equal greater greater_equal hypot less less_equal logaddexp maximum
-    minimum multiply not_equal subtract
-"""
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
 
 
 def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
-    def word(x: Any) -> Any:
+    def call(x: Any) -> Any:
         if x.ndim > 2 and (order := memory_order(x)) is not None:
             return function(x.transpose(order)).transpose(inverse(order))
         return function(x)
 
-    return word
+    return call
 
 
 def _binary(function: Callable[..., Any]) -> Callable[..., Any]:
-    def word(x: Any, y: Any) -> Any:
+    def call(x: Any, y: Any) -> Any:
         ndim = getattr(x, "ndim", 0)
         if ndim > 2 and (order := memory_order(x)) is not None:
             other = getattr(y, "ndim", 0)
@@ -44,10 +36,14 @@ def _binary(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(x.transpose(order), y).transpose(inverse(order))
         return function(x, y)
 
-    return word
+    return call
 
 
-WORDS = {
-    **{name: _unary(getattr(cupy, name)) for name in _UNARY.split()},
-    **{name: _binary(getattr(cupy, name)) for name in _BINARY.split()},
-}
+def keeping(own: Container[str]) -> dict[str, Callable[..., Any]]:
+    """Such forms of CuPy's elementwise functions, of one or two operands, that nobody has `own`."""
+    makers = {1: _unary, 2: _binary}
+    return {
+        name: makers[record.arity](getattr(cupy, name))
+        for name, record in PRIMITIVES.items()
+        if record.standard and record.arity in makers and name not in own
+    }

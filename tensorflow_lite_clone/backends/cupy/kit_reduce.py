@@ -149,3 +149,7 @@ def _complex_logaddexp(x: Any, y: Any) -> Any:
     both = cupy.isinf(large.real) & (large.real == small.real)
     infinite = cupy.where(large.real < 0, small, cupy.log(cupy.exp(large) + cupy.exp(small)))
     return cupy.where(both, infinite, large + cupy.log1p(cupy.exp(small - large)))
+
+
+def vecdot(x: Any, y: Any, /, *, axis: int = -1) -> Any:
+    return sum(cupy.conj(x) * y, axis=axis)

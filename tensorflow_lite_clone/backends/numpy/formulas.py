@@ -16,8 +16,9 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy import kit
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
-from tensorflow_lite_clone.dispatch.op import TABLE, is_op
-from tensorflow_lite_clone.dispatch.raw import STANDARD, Raw
+from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE, is_op
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES, is_primitive
+from tensorflow_lite_clone.dispatch.raw import Raw
 from tensorflow_lite_clone.dispatch.table import serves
 
 _IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
@@ -144,20 +145,26 @@ class Words:
         self.backend = _Backend(F.backend)
 
     def __getattr__(self, name: str) -> Any:
-        word = getattr(kit, name, None)
-        if word is None and name in STANDARD:
-            word = getattr(np, name)
-        if isinstance(word, (np.ufunc, type, float)):
-            return word
-        if word is None and name in TABLE:
+        if name not in PRIMITIVES and name in TABLE:
             return partial(self.run, TABLE[name])
-        raise NotPointwise(f"the word '{name}'")
+        op = OF_PRIMITIVES.get(name)
+        if op is not None and serves(op.name, self.arrays.backend):
+            return partial(self.run, op)
+        return self._primitive(name)
+
+    def _primitive(self, name: str) -> Any:
+        found = getattr(kit, name, None)
+        if found is None and is_primitive(name):
+            found = getattr(np, name)
+        if isinstance(found, (np.ufunc, type, float)):
+            return found
+        raise NotPointwise(f"the primitive '{name}'")
 
     def run(self, entry: Any, *values: Any, **parameters: Any) -> Any:
         """An op or composite: what its formula does, or one step if the CPU has its own form."""
         name, body = (entry.name, entry.forward) if is_op(entry) else (entry.__name__, entry)
-        if is_op(entry) and entry.word is not None:
-            body = _without_namespace(getattr(self, entry.word))
+        if is_op(entry) and entry.primitive is not None:
+            body = _without_namespace(self._primitive(entry.primitive))
         if not serves(name, self.arrays.backend):
             return body(self, *values, **parameters)
         symbols = [value for value in values if isinstance(value, Symbol)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tensorflow_lite_clone.dispatch import kinds
 from tensorflow_lite_clone.func.batching.rules import Word, _plain
 from tensorflow_lite_clone.func.batching.words import rule
 
@@ -59,9 +60,7 @@ def place(B: Any, x: Any, index: Any) -> Place:
     ndim = sliced + width
     varies = any(map(B.is_batched, arrays))
     advanced = [
-        number
-        for number, entry in enumerate(entries)
-        if _is_array(entry) or isinstance(entry, int)
+        number for number, entry in enumerate(entries) if _is_array(entry) or isinstance(entry, int)
     ]
     together = advanced[-1] - advanced[0] + 1 == len(advanced)
     before = 0
@@ -93,7 +92,7 @@ def place(B: Any, x: Any, index: Any) -> Place:
     return Place(tuple(found), order, ndim, True)
 
 
-@rule("getitem")
+@rule(kinds.indexing)
 def getitem(B: Any, word: Word, x: Any, index: Any) -> Any:
     """``x[index]`` for every sample."""
     found = place(B, x, index)
@@ -118,7 +117,7 @@ def write_at(B: Any, word: Word, x: Any, index: Any, value: Any) -> None:
     B.write(x.spread(), F.where(mask, value, x))
 
 
-@rule("add_at combine_at")
+@rule(kinds.scatter)
 def write(B: Any, word: Word, x: Any, index: Any, value: Any, **parameters: Any) -> None:
     """``x[index] += value`` and the like in every sample."""
     if x.shared and (B.is_batched(value) or place(B, x, index).varies):

@@ -1,26 +1,17 @@
-"""Rules of words: element by element, reductions, scans, sorting, products and creation."""
+"""Rules of kinds: element by element, reductions, scans, sorting, products and creation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.func.batching.words import SUBRULES, rule
+from tensorflow_lite_clone.dispatch import kinds
+from tensorflow_lite_clone.func.batching.words import rule
 
 Word = Callable[..., Any]
 
 
-@rule(
-    "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert "
-    "bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp "
-    "expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less "
-    "less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor "
-    "maximum minimum multiply negative nextafter not_equal positive pow real reciprocal remainder "
-    "round sign signbit sin sinh square sqrt subtract tan tanh trunc where astype broadcast_arrays "
-    "copy digamma erf erfc erfcx erfinv exp2 fmax fmin fmod frexp gcd i0 i0e i1 i1e lcm lgamma "
-    "log_ndtr logaddexp2 make_complex ndtri polygamma bitcast j0 j1 y0 y1 k0 k0e k1 k1e airy_ai "
-    "igamma igammac zeta polynomial sgn"
-)
+@rule(kinds.elementwise, "broadcast_arrays")
 def elementwise(B: Any, word: Word, *values: Any, **parameters: Any) -> Any:
     """Samples' axes are aligned, and the word broadcasts."""
     return B.elementwise(word, *values, **{k: _plain(B, v) for k, v in parameters.items()})
@@ -30,7 +21,7 @@ def _plain(B: Any, value: Any) -> Any:
     return value.data if type(value) is B.array_type else value
 
 
-@rule("sum prod mean max min any all std var count_nonzero")
+@rule(kinds.reduction)
 def reduction(B: Any, word: Word, x: Any, axis: Any = None, **parameters: Any) -> Any:
     """Over the samples' axes."""
     if not B.is_batched(x):
@@ -46,7 +37,7 @@ def reduction(B: Any, word: Word, x: Any, axis: Any = None, **parameters: Any) -
     return B.make(word(x.data, axis=moved, **parameters), False)
 
 
-@rule("argmax argmin")
+@rule(kinds.position_of_extreme)
 def extreme_place(B: Any, word: Word, x: Any, axis: int | None = None, **parameters: Any) -> Any:
     """The place along an axis, or in the flattened sample."""
     if not B.is_batched(x):
@@ -62,10 +53,7 @@ def extreme_place(B: Any, word: Word, x: Any, axis: int | None = None, **paramet
     return B.make(word(data, axis=axis % ndim + 1, **parameters), False)
 
 
-@rule(
-    "cumulative_sum cumulative_prod cumulative_max cumulative_min cumulative_logsumexp sort "
-    "argsort"
-)
+@rule(kinds.scan, kinds.sorting)
 def along(B: Any, word: Word, x: Any, *, axis: int | None = None, **parameters: Any) -> Any:
     """Along one axis, which stays."""
     if not B.is_batched(x):
@@ -74,7 +62,7 @@ def along(B: Any, word: Word, x: Any, *, axis: int | None = None, **parameters: 
     return _moved(B, word, x, (), -1 if axis is None else axis, parameters)
 
 
-@rule("arg_kth top_k")
+@rule(kinds.selection)
 def along_with_count(B: Any, word: Word, x: Any, k: int, *, axis: int, **parameters: Any) -> Any:
     """Along one axis, of which k-th elements are wanted."""
     if not B.is_batched(x):
@@ -92,7 +80,7 @@ def _moved(B: Any, word: Word, x: Any, extra: tuple, axis: int, parameters: dict
     return B.make(F.reshape(made, (B.size,)), False)
 
 
-@rule("take_along_axis put_along_axis")
+@rule(kinds.gather)
 def with_places(
     B: Any, word: Word, x: Any, indices: Any, *, axis: int = -1, **parameters: Any
 ) -> Any:
@@ -103,7 +91,7 @@ def with_places(
     return B.make(word(B.rows(x), B.rows(indices), axis=axis % ndim + 1, **parameters), False)
 
 
-@rule("searchsorted")
+@rule(kinds.search)
 def searchsorted(
     B: Any, word: Word, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None
 ) -> Any:
@@ -121,7 +109,7 @@ def searchsorted(
     return B.make(word(B.rows(x1), B.rows(x2), side=side, sorter=order), False)
 
 
-@rule("matmul")
+@rule(kinds.product)
 def matmul(B: Any, word: Word, x: Any, y: Any) -> Any:
     """Vectors are rows and columns, as in each sample's product."""
     x_varies, y_varies = B.is_batched(x), B.is_batched(y)
@@ -162,21 +150,13 @@ def vecdot(B: Any, word: Word, x: Any, y: Any, /, *, axis: int = -1) -> Any:
     return B.elementwise(word, x, y, axis=axis)
 
 
-@rule(
-    "inv det slogdet cholesky qr eigh eigvalsh eig eigvals svd svdvals pinv matrix_rank", SUBRULES
-)
+@rule(kinds.matrices, "real", "imag")
 def of_matrices(B: Any, word: Word, x: Any, *args: Any, **parameters: Any) -> Any:
     """Leading axes number matrices, and samples are one more of them."""
     return B.make(word(_plain(B, x), *args, **parameters), not B.is_batched(x))
 
 
-@rule("cholesky lu_factor lu_permutation ldl_factor eigen eigenvalues geqrf singular_values")
-def factors(B: Any, word: Word, x: Any, *args: Any, **parameters: Any) -> Any:
-    """Likewise the kit's words of matrices."""
-    return of_matrices(B, word, x, *args, **parameters)
-
-
-@rule("solve solve_triangular ldl_solve")
+@rule(kinds.equations)
 def solution(B: Any, word: Word, a: Any, *others: Any, **parameters: Any) -> Any:
     """Of systems whose leading axes broadcast; what is right of the matrix has columns.
 
@@ -199,7 +179,7 @@ def solution(B: Any, word: Word, a: Any, *others: Any, **parameters: Any) -> Any
     return B.make(solved, False), B.make(info, False)
 
 
-@rule("fft ifft rfft irfft hfft ihfft", SUBRULES)
+@rule(kinds.transform)
 def transform(B: Any, word: Word, x: Any, *args: Any, axis: int = -1, **parameters: Any) -> Any:
     """Along one axis."""
     return B.make(
@@ -208,7 +188,7 @@ def transform(B: Any, word: Word, x: Any, *args: Any, axis: int = -1, **paramete
     )
 
 
-@rule("fftn ifftn rfftn irfftn", SUBRULES)
+@rule(kinds.transforms)
 def transforms(B: Any, word: Word, x: Any, *, axes: Any = None, **parameters: Any) -> Any:
     """Along several axes, by default all of the sample's (or the last ones that `s` is for)."""
     if axes is None:
@@ -218,13 +198,13 @@ def transforms(B: Any, word: Word, x: Any, *, axes: Any = None, **parameters: An
     return B.make(word(_plain(B, x), axes=axes, **parameters), not B.is_batched(x))
 
 
-@rule("check_index check_labels check_range address result_type can_cast isdtype finfo iinfo")
+@rule(kinds.query)
 def of_data(B: Any, word: Word, *values: Any, **parameters: Any) -> Any:
     """What is asked of the elements, or of dtypes, is asked of those of all samples."""
     return word(*[_plain(B, value) for value in values], **parameters)
 
 
-@rule("arange asarray eye from_dlpack linspace")
+@rule(kinds.creation)
 def creation(B: Any, word: Word, *values: Any, **parameters: Any) -> Any:
     """The same for all samples."""
     if values and type(values[0]) is B.array_type:
@@ -232,7 +212,7 @@ def creation(B: Any, word: Word, *values: Any, **parameters: Any) -> Any:
     return B.make(word(*values, **parameters), True)
 
 
-@rule("empty full ones zeros")
+@rule(kinds.allocation)
 def memory(B: Any, word: Word, shape: Any, *values: Any, **parameters: Any) -> Any:
     """Memory for every sample, because it may be written to."""
     if any(map(B.is_batched, values)):
@@ -244,7 +224,7 @@ def memory(B: Any, word: Word, shape: Any, *values: Any, **parameters: Any) -> A
     return B.make(word((B.size, *sizes), *[_plain(B, v) for v in values], **parameters), False)
 
 
-@rule("empty_like full_like ones_like zeros_like")
+@rule(kinds.allocation_like)
 def memory_like(B: Any, word: Word, x: Any, *values: Any, **parameters: Any) -> Any:
     """Likewise, in the shape of an array."""
     if any(map(B.is_batched, values)):

@@ -62,7 +62,7 @@ def squeeze(B: Any, word: Word, x: Any, /, axis: Any) -> Any:
     return B.make(word(x.data, axis=_behind(axis, x.ndim)), False)
 
 
-@rule("matrix_transpose tril triu")
+@rule("matrix_transpose", "tril", "triu")
 def of_last_axes(B: Any, word: Word, x: Any, /, **parameters: Any) -> Any:
     """Of the last two axes."""
     return B.make(word(_plain(B, x), **parameters), not B.is_batched(x))
@@ -185,7 +185,7 @@ def nonzero(B: Any, word: Word, x: Any, /) -> Any:
     return _of_any_size(B, word, x, "nonzero")
 
 
-@rule("unique_all unique_counts unique_inverse unique_values")
+@rule("unique_all", "unique_counts", "unique_inverse", "unique_values")
 def unique(B: Any, word: Word, x: Any, /) -> Any:
     """RuntimeError: how many elements the result has depends on the sample."""
     return _of_any_size(B, word, x, "_unique2")

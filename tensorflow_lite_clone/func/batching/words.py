@@ -8,27 +8,31 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.dispatch.raw import STANDARD
+from tensorflow_lite_clone.dispatch.kinds import Kind
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES, is_primitive
 
-#: word -> rule(backend, base word, *arguments); a rule makes arrays of the backend.
-RULES: dict[str, Callable[..., Any]] = {}
-#: Words of the standard's linalg and fft, likewise.
-SUBRULES: dict[str, Callable[..., Any]] = {}
+#: Primitive or kind -> rule(backend, base primitive, *arguments); it makes arrays of the backend.
+RULES: dict[str | Kind, Callable[..., Any]] = {}
 #: What has fallen back to a loop so far: it is said once.
 announced: set[str] = set()
 
 
-def rule(names: str, table: dict[str, Callable[..., Any]] = RULES) -> Callable[..., Any]:
-    """Enter a function as the rule of these words."""
+def rule(*of: str | Kind) -> Callable[..., Any]:
+    """Enter a function as the rule of kinds, or of primitives whose kind has none or another."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in names.split():
-            if name in table:
-                raise ValueError(f"two rules for '{name}'")
-            table[name] = function
+        for key in of:
+            if key in RULES:
+                raise ValueError(f"two rules for '{key}'")
+            RULES[key] = function
         return function
 
     return register
+
+
+def rule_of(name: str) -> Callable[..., Any] | None:
+    """The rule of a primitive: its own, else that of its kind."""
+    return RULES.get(name) or RULES.get(PRIMITIVES[name].kind)
 
 
 class Words:
@@ -40,16 +44,14 @@ class Words:
     def __getattr__(self, name: str) -> Any:
         backend = self._backend
         base = backend.base
-        if name.startswith("_") or (name not in STANDARD and not hasattr(base.kit, name)):
+        if not is_primitive(name):
             raise AttributeError(name)
         word = getattr(base.F, name)
         if name in ("linalg", "fft"):
             return _Room(backend, name, word)
-        if name in RULES:
-            return partial(RULES[name], backend, word)
         if isinstance(word, type) or not callable(word):
             return word
-        return partial(looped, backend, word, name)
+        return _batched(backend, word, name)
 
 
 class _Room:
@@ -61,11 +63,12 @@ class _Room:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        word = getattr(self._room, name)
-        backend = self._backend
-        if name in SUBRULES:
-            return partial(SUBRULES[name], backend, word)
-        return partial(looped, backend, word, f"{self._name}.{name}")
+        return _batched(self._backend, getattr(self._room, name), f"{self._name}.{name}")
+
+
+def _batched(backend: Any, word: Callable[..., Any], name: str) -> Callable[..., Any]:
+    found = rule_of(name)
+    return partial(looped, backend, word, name) if found is None else partial(found, backend, word)
 
 
 def looped(backend: Any, word: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:

@@ -6,15 +6,14 @@ one element (shapes, indices, sums), and whatever has no word here, raises `NotP
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.fusion.words import WORDS
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
-from tensorflow_lite_clone.dispatch.raw import STANDARD
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
 from tensorflow_lite_clone.dispatch.table import overrides
 
 BOOL = np.dtype(bool)
@@ -205,9 +204,9 @@ def cast(value: Any, dtype: Any) -> Symbol:
 
 
 def apply(name: str, *values: Any) -> Symbol:
-    """The symbol of a word of symbols and numbers."""
-    word = WORDS[name]
-    if len(values) != word.arity:
+    """The symbol of a primitive of symbols and numbers, or of an op that CUDA has."""
+    texts, arity, truth = _in_cuda(name)
+    if len(values) != arity:
         raise NotPointwise(f"'{name}' of {len(values)} operands")
     if name == "where":
         condition = values[0]
@@ -216,16 +215,39 @@ def apply(name: str, *values: Any) -> Symbol:
         operands = [condition, *together(values[1:])]
         kind = operands[1].dtype.kind
     else:
-        compares = word.truth or name in ("maximum", "minimum")
+        compares = truth or name in ("maximum", "minimum")
         operands = together(_rounded(values) if compares else values)
         kind = operands[0].dtype.kind
     if name == "divide" and kind in "biu":
         operands = [cast(operand, FLOAT64) for operand in operands]
         kind = "f"
-    if kind not in word.templates:
+    if kind not in texts:
         raise NotPointwise(f"'{name}' of kind '{kind}'")
-    dtype = BOOL if word.truth else operands[-1].dtype
-    return Symbol(name, dtype, tuple(operands))
+    dtype = BOOL if truth else operands[-1].dtype
+    return _overridden(name, Symbol(name, dtype, tuple(operands)))
+
+
+def _in_cuda(name: str) -> tuple[Mapping[str, str], int, bool]:
+    """What CUDA C++ says by kinds, how many operands it takes, whether it gives truth values."""
+    record = PRIMITIVES.get(name)
+    if record is not None:
+        return record.c, record.arity, record.dtypes == ("bool",)
+    op: Any = TABLE[name]
+    return op.c, len(op.inputs), False
+
+
+def c_text(name: str, kind: str) -> str:
+    """What CUDA C++ says for a primitive or op of operands of a kind."""
+    return _in_cuda(name)[0][kind]
+
+
+def _overridden(name: str, made: Symbol) -> Symbol:
+    """`made`, or a copy that says that a form of the device's own makes it."""
+    if (name, "cupy") not in overrides:
+        return made
+    made = Symbol(made.word, made.dtype, made.operands, made.value)
+    made.overridden = True
+    return made
 
 
 class _Backend:
@@ -241,17 +263,18 @@ class _Backend:
 
 
 class Namespace:
-    """``F`` over symbols, for a device with the words of `kit` and of the array namespace `xp`."""
+    """``F`` over symbols, with the constants of the array namespace `xp`."""
 
     backend = _Backend()
 
-    def __init__(self, xp: Any, kit: Any) -> None:
-        self._xp, self._kit = xp, kit
+    def __init__(self, xp: Any) -> None:
+        self._xp = xp
 
     def __getattr__(self, name: str) -> Any:
-        if name in WORDS:
-            return lambda *values: apply(name, *values)
-        if name in TABLE and name not in STANDARD and not hasattr(self._kit, name):
+        if name in PRIMITIVES or getattr(TABLE.get(name), "c", None):
+            if _in_cuda(name)[0]:
+                return lambda *values: apply(name, *values)
+        elif name in TABLE:
             return lambda *values, **parameters: self.run(TABLE[name], *values, **parameters)
         value = getattr(self._xp, name, None)
         if isinstance(value, (float, type)):
@@ -262,10 +285,7 @@ class Namespace:
         """The formula of an op or composite of the table, in place of calling it."""
         name, body = (entry.name, entry.forward) if is_op(entry) else (entry.__name__, entry)
         made = body(self, *values, **parameters)
-        if (name, "cupy") in overrides and isinstance(made, Symbol) and made.operands:
-            made = Symbol(made.word, made.dtype, made.operands, made.value)
-            made.overridden = True
-        return made
+        return _overridden(name, made) if isinstance(made, Symbol) and made.operands else made
 
     def astype(self, x: Any, dtype: Any, *, copy: bool = False) -> Any:
         """`x` in another dtype."""

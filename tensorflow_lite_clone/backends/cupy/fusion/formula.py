@@ -11,7 +11,6 @@ import numpy as np
 from cupy import ndarray
 from cupy.cuda.compiler import CompileException
 
-from tensorflow_lite_clone.backends.cupy import kit
 from tensorflow_lite_clone.backends.cupy.arrays import strides_of
 from tensorflow_lite_clone.backends.cupy.fusion.expression import (
     FLOAT32,
@@ -27,7 +26,7 @@ from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.core.errors import level_outside
 
-NAMESPACE = Namespace(cupy, kit)
+NAMESPACE = Namespace(cupy)
 _BLOCKS = 264  # that are left of a kernel whose threads take several packs
 _MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
 #: Classes of what kernels take; arrays of subclasses are more than their strides tell

@@ -10,9 +10,9 @@ from tensorflow_lite_clone.backends.cupy.fusion.expression import (
     FLOAT32,
     Symbol,
     Trace,
+    c_text,
     in_order,
 )
-from tensorflow_lite_clone.backends.cupy.fusion.words import WORDS
 from tensorflow_lite_clone.kernels.signature import C_TYPES
 
 BLOCK = 256
@@ -124,7 +124,7 @@ class _Lines:
         elif symbol.word == "astype":
             text = _cast(values[0], source, symbol.dtype)
         else:
-            text = WORDS[symbol.word].templates[source.kind].format(*values)
+            text = c_text(symbol.word, source.kind).format(*values)
         name = f"v{len(self.lines) + 1}"
         self.lines.append(f"  const {kind} {name} = {text};")
         return name
