@@ -18,10 +18,10 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
 
-import tensorflow_lite_clone as face
 from tensorflow_lite_clone.core import interception
 from tensorflow_lite_clone.core.interception import interceptors
 from tensorflow_lite_clone.core.overridable import NEVER, NEVER_METHODS, PLACES
@@ -177,7 +177,7 @@ def get_default_nowrap_functions() -> set[Callable[..., Any]]:
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """Where functions are -> those there for which modes and types are asked."""
     known = {id(interceptor.function) for interceptor in interceptors()}
-    spaces: list[Any] = [face, *[_module(called) for called in PLACES.values()], Tensor]
+    spaces: list[Any] = [*[_module(called) for called in PLACES.values()], Tensor]
     found: dict[Any, list[Callable[..., Any]]] = {}
     for space in spaces:
         for name, value in vars(space).items():
@@ -191,16 +191,13 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 
 def _module(called: str) -> ModuleType:
-    module: Any = face
-    for name in called.split(".")[1:]:
-        module = getattr(module, name)
-    return module
+    return import_module(called.replace("torch", __package__, 1))
 
 
 @functools.cache
 def get_ignored_functions() -> set[Callable[..., Any]]:
     """Public functions and methods that ask nobody."""
-    functions = [getattr(face, name, None) for name in NEVER]
+    functions = [vars(_module("torch")).get(name) for name in NEVER]
     methods = [getattr(Tensor, name, None) for name in NEVER_METHODS]
     return {function for function in functions + methods if function is not None}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, product, times
+from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, of_others, product, times
 from tensorflow_lite_clone.ops._single import apply_to_three, apply_to_two
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -105,10 +106,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     try:
         left, right = input._storage.laid, other._storage.laid
         x, y = left.ndim, right.ndim
-    except (AttributeError, NotImplementedError):
-        result = overridden(matmul, input, other)
-        if result is not NotImplemented:
-            return result
+    except AttributeError as error:
+        return of_others(error, matmul, input, other)
+    except NotImplementedError:
         expect_tensors("matmul", input, other)
         for product_of in other_layouts:
             return product_of(input, other)
@@ -157,13 +157,13 @@ def _misfit(x: tuple, y: tuple) -> RuntimeError:
     if len(y) == 1:
         if len(x) == 1:
             return _unequal_vectors(x, y)
-        rows = _count(x[:-1])
+        rows = math.prod(x[:-1])
         return RuntimeError(
             f"size mismatch, got input ({rows}), mat ({rows}x{x[-1]}), vec ({y[0]})"
         )
     if len(y) == 2:
         return RuntimeError(
-            f"mat1 and mat2 shapes cannot be multiplied ({_count(x[:-1])}x{x[-1]} and "
+            f"mat1 and mat2 shapes cannot be multiplied ({math.prod(x[:-1])}x{x[-1]} and "
             f"{y[0]}x{y[1]})"
         )
     try:
@@ -172,15 +172,8 @@ def _misfit(x: tuple, y: tuple) -> RuntimeError:
         return error
     return RuntimeError(
         f"Expected size for first two dimensions of batch2 tensor to be: "
-        f"[{_count(batch)}, {x[-1]}] but got: [{_count(batch)}, {y[-2]}]."
+        f"[{math.prod(batch)}, {x[-1]}] but got: [{math.prod(batch)}, {y[-2]}]."
     )
-
-
-def _count(shape: tuple) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
 
 
 def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
@@ -191,39 +184,40 @@ def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
 
 
 def __matmul__(self: Tensor, other: Any) -> Any:
-    if isinstance(other, Tensor):
-        return matmul(self, other)
-    return overridden(__matmul__, self, other)
+    return matmul(self, other) if isinstance(other, Tensor) else overridden(__matmul__, self, other)
 
 
-def __rmatmul__(self: Tensor, other: Any) -> Any:
-    if isinstance(other, Tensor):
-        return matmul(other, self)
-    return overridden(__rmatmul__, self, other)
+def __rmatmul__(self: Tensor, left: Any) -> Any:
+    return matmul(left, self) if isinstance(left, Tensor) else overridden(__rmatmul__, self, left)
 
 
 export(__matmul__, "method", name="__matmul__")
 export(__rmatmul__, "method", name="__rmatmul__")
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @with_out
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices, (n, k) and (k, m)."""
-    expect_tensors("mm", input, mat2)
-    if input.ndim != 2:
+    try:
+        rows, columns = input.ndim, mat2.ndim
+    except AttributeError as error:
+        return of_others(error, mm, input, mat2)
+    if rows != 2:
         raise RuntimeError("self must be a matrix")
-    if mat2.ndim != 2:
+    if columns != 2:
         raise RuntimeError("mat2 must be a matrix")
     return matmul(input, mat2)
 
 
-@public("torch", "method")
+@public("torch", "method", flat=True)
 @with_out
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices, (b, n, k) and (b, k, m)."""
-    expect_tensors("bmm", input, mat2)
-    _check_batches(input, mat2)
+    try:
+        _check_batches(input, mat2)
+    except AttributeError as error:
+        return of_others(error, bmm, input, mat2)
     return matmul(input, mat2)
 
 
@@ -476,12 +470,8 @@ def linear(
             return product("linear", Linear, input, weight, bias)
     except ValueError:
         raise _linear_misfit(input, weight, bias) from None
-    except AttributeError:
-        result = overridden(linear, input, weight, bias)
-        if result is not NotImplemented:
-            return result
-        expect_tensors("linear", input, weight, bias)
-        raise
+    except AttributeError as error:
+        return of_others(error, linear, input, weight, bias)
     if weight.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
     if not input.ndim:
@@ -503,7 +493,7 @@ def _linear_misfit(input: Tensor, weight: Tensor, bias: Tensor | None) -> Runtim
     x, w = input.shape, weight.shape
     if x[-1] == w[1] and bias is not None:
         try:
-            expect_expandable(bias, (_count(x[:-1]), w[0]))
+            expect_expandable(bias, (math.prod(x[:-1]), w[0]))
         except RuntimeError as error:
             return error
         return RuntimeError(f"linear: bias of size {list(bias.shape)} does not fit")

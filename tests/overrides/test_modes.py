@@ -66,8 +66,8 @@ def by_a_mode(lib: Any) -> Any:
             self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
             kwargs = kwargs or {}
-            if func in (lib.empty, lib.ones, lib.tensor):
-                kwargs.setdefault("dtype", lib.float64)
+            if func in (lib.empty, lib.ones, lib.tensor) and kwargs.get("dtype") is None:
+                kwargs = {**kwargs, "dtype": lib.float64}
             if func is lib.nn.init.kaiming_uniform_:
                 return kwargs.get("tensor", args[0] if args else None)
             return func(*args, **kwargs)
@@ -76,7 +76,9 @@ def by_a_mode(lib: Any) -> Any:
         module = lib.nn.Linear(2, 2)
         x = lib.ones(2)
     plain = lib.nn.Linear(2, 2)
-    return [str(value.dtype) for value in (module.weight, module.bias, x, plain.weight)]
+    dtypes = [value.dtype for value in (module.weight, module.bias, x, plain.weight)]
+    assert dtypes == [lib.float64] * 3 + [lib.float32]
+    return [str(dtype) for dtype in dtypes]
 
 
 def refusing(lib: Any) -> Any:
