@@ -31,7 +31,7 @@ def product(name: str, op: type[Op], *inputs: Tensor | None, **parameters: Any) 
     return apply(op, *inputs, **parameters)
 
 
-def of_others(error: AttributeError, function: Any, *values: Any) -> Any:
+def of_others(error: Exception, function: Any, *values: Any) -> Any:
     """What one of the values makes of a product that is not of tensors alone, by overriding it.
 
     Without one raises torch's TypeError, or `error`.

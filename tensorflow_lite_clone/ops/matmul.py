@@ -183,16 +183,14 @@ def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
     )
 
 
+@public("method", flat=True)
 def __matmul__(self: Tensor, other: Any) -> Any:
     return matmul(self, other) if isinstance(other, Tensor) else overridden(__matmul__, self, other)
 
 
+@public("method", flat=True)
 def __rmatmul__(self: Tensor, left: Any) -> Any:
     return matmul(left, self) if isinstance(left, Tensor) else overridden(__rmatmul__, self, left)
-
-
-export(__matmul__, "method", name="__matmul__")
-export(__rmatmul__, "method", name="__rmatmul__")
 
 
 @public("torch", "method", flat=True)
@@ -200,12 +198,12 @@ export(__rmatmul__, "method", name="__rmatmul__")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices, (n, k) and (k, m)."""
     try:
-        rows, columns = input.ndim, mat2.ndim
-    except AttributeError as error:
+        expect_tensors("mm", input, mat2)
+    except TypeError as error:
         return of_others(error, mm, input, mat2)
-    if rows != 2:
+    if input.ndim != 2:
         raise RuntimeError("self must be a matrix")
-    if columns != 2:
+    if mat2.ndim != 2:
         raise RuntimeError("mat2 must be a matrix")
     return matmul(input, mat2)
 
@@ -215,9 +213,10 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices, (b, n, k) and (b, k, m)."""
     try:
-        _check_batches(input, mat2)
-    except AttributeError as error:
+        expect_tensors("bmm", input, mat2)
+    except TypeError as error:
         return of_others(error, bmm, input, mat2)
+    _check_batches(input, mat2)
     return matmul(input, mat2)
 
 

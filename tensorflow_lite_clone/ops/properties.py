@@ -31,19 +31,17 @@ def is_tensor(obj: Any, /) -> bool:
 @public("torch", "method", flat=True)
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
-    try:
-        return input.dtype.kind == "f"
-    except AttributeError as error:
-        return refused(error, is_floating_point, input)
+    if not isinstance(input, Tensor):
+        return refused(AttributeError("dtype"), is_floating_point, input)
+    return input.dtype.kind == "f"
 
 
 @public("torch", "method", flat=True)
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
-    try:
-        return input.dtype.kind == "c"
-    except AttributeError as error:
-        return refused(error, is_complex, input)
+    if not isinstance(input, Tensor):
+        return refused(AttributeError("dtype"), is_complex, input)
+    return input.dtype.kind == "c"
 
 
 @public("torch", "method", flat=True)
